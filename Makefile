@@ -1,0 +1,48 @@
+# Everything runs in a virtual environment of its own; only Python 3.11+, make and a C++ compiler are needed.
+PYTHON ?= python3
+VENV := .venv
+export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
+INSTALLED := $(VENV)/.installed
+
+.PHONY: help run test lint test-lowest dist clean
+
+help:
+	@echo "make run          train and compare on embedded data; writes report/index.html"
+	@echo "make test         the whole test suite, with linters and type checks"
+	@echo "make test-lowest  the test suite with the lowest supported versions of the dependencies"
+	@echo "make dist         sdist and wheel in dist/, the wheel tried in an empty environment"
+
+$(INSTALLED): pyproject.toml meson.build meson.options
+	$(PYTHON) -m venv $(VENV)
+	$(VENV)/bin/pip install --quiet --upgrade "pip>=25.1"
+	$(VENV)/bin/pip install --quiet --group dev
+	$(VENV)/bin/pip install --quiet --no-build-isolation --editable ".[frames]"
+	touch $(INSTALLED)
+
+run: $(INSTALLED)
+	$(VENV)/bin/kfhe demo --output report/index.html
+
+lint: $(INSTALLED)
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy
+
+test: lint
+	$(VENV)/bin/python -m pytest
+
+test-lowest: $(INSTALLED)
+	rm -rf $(VENV)-lowest
+	$(PYTHON) -m venv $(VENV)-lowest
+	$(VENV)/bin/uv pip install --quiet --python $(VENV)-lowest/bin/python --resolution lowest-direct ".[frames]" --group test
+	cd tests && ../$(VENV)-lowest/bin/python -m pytest --rootdir=. -c ../pyproject.toml .
+
+dist: $(INSTALLED)
+	rm -rf dist $(VENV)-wheel
+	$(VENV)/bin/python -m build --quiet
+	$(PYTHON) -m venv $(VENV)-wheel
+	$(VENV)-wheel/bin/pip install --quiet dist/*.whl
+	cd dist && ../$(VENV)-wheel/bin/kfhe demo --output ../report/index.html
+	rm -rf $(VENV)-wheel
+
+clean:
+	rm -rf $(VENV) $(VENV)-lowest $(VENV)-wheel build dist report .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,28 @@
+"""Kalman Filter-based Heuristic Ensemble: a classifier for labels that can't be trusted."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kfhe import noise
+    from kfhe.classifier import KFHEClassifier
+    from kfhe.kalman import KalmanFilter
+
+__all__ = ["KFHEClassifier", "KalmanFilter", "noise"]
+
+# Names are loaded when they are first used, so that the command line starts at once.
+_HOMES = {"KFHEClassifier": "kfhe.classifier", "KalmanFilter": "kfhe.kalman"}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    if name in __all__:
+        return import_module(f"kfhe.{name}")
+    if name == "__version__":
+        return import_module("importlib.metadata").version("kfhe")
+    raise AttributeError(f"module 'kfhe' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

@@ -1,0 +1,1 @@
+"""The compiled engine: draws, trees and the array work of the two filters."""

@@ -1,0 +1,42 @@
+"""How many threads the engine may use."""
+
+import os
+
+from libc.stdint cimport int64_t
+
+cdef extern from *:
+    """
+    #ifdef _OPENMP
+    #include <omp.h>
+    static int kfhe_max_threads(void) { return omp_get_max_threads(); }
+    #else
+    static int kfhe_max_threads(void) { return 1; }
+    #endif
+    """
+    int kfhe_max_threads() noexcept nogil
+
+_forked = False
+
+
+def _after_fork():
+    global _forked
+    _forked = True
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+def thread_count(n_jobs=None):
+    """Resolve ``n_jobs`` as scikit-learn does, within what OpenMP allows right now.
+
+    OpenMP's threads don't survive a fork, so a forked child works alone.
+    """
+    if _forked:
+        return 1
+    allowed = kfhe_max_threads()
+    if n_jobs is None:
+        return min(allowed, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else allowed)
+    if n_jobs < 0:
+        return max(1, (os.cpu_count() or 1) + 1 + n_jobs)
+    return n_jobs

@@ -1,0 +1,53 @@
+"""Emphasis: how misses become the measured sampling weights.
+
+An emphasis is a function of the current sampling weights and of the rows that the measurement
+misclassified. It returns the weights that the weight filter takes as its measurement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kfhe.cart.filtering import exact_sum
+
+Floats = NDArray[np.float64]
+Missed = NDArray[np.bool_]
+Emphasis = Callable[[Floats, Missed], Floats]
+
+
+def exponential(weights: Floats, missed: Missed) -> Floats:
+    """KFHE-e: a miss multiplies a row's weight by e. The result is not normalised."""
+    right = np.exp(1 / len(weights))
+    return weights * np.where(missed, np.exp(1 + 1 / len(weights)), right)
+
+
+def linear(weights: Floats, missed: Missed, *, base: Floats) -> Floats:
+    """KFHE-l: a miss adds a row's weight to its base weight. The result sums to 1."""
+    measured = base + weights * missed
+    measured /= exact_sum(measured)
+    return measured
+
+
+def resolve(emphasis: str | Emphasis, base: Floats) -> Emphasis:
+    """Turn the classifier's ``emphasis`` parameter into a function."""
+    if callable(emphasis):
+        return partial(_checked, emphasis)
+    return exponential if emphasis == "exponential" else partial(linear, base=base)
+
+
+def _checked(emphasis: Emphasis, weights: Floats, missed: Missed) -> Floats:
+    """Call the user's own emphasis, on copies, and check what it returns."""
+    measured = np.asarray(emphasis(weights.copy(), missed.copy()), dtype=np.float64)
+    if measured.shape != weights.shape:
+        raise ValueError(
+            f"emphasis returned shape {measured.shape}, expected {weights.shape}: one weight per row"
+        )
+    if not np.isfinite(measured).all() or (measured < 0).any():
+        raise ValueError(
+            "emphasis returned NaN, infinite or negative weights, expected finite ones of at least 0"
+        )
+    return measured

@@ -1,0 +1,196 @@
+"""Sensors: a sensor turns sampling weights into a component and its votes.
+
+The votes hold a class per training row (int32, hard voting) or a score per row and class.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.dummy import DummyClassifier
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import has_fit_parameter
+
+from kfhe.cart.draws import bootstrap, covers, random_numbers
+
+Floats = NDArray[np.float64]
+Votes = NDArray[np.int32] | Floats
+
+MAX_REDRAWS = 100
+
+
+@dataclass(frozen=True)
+class TrainingRows:
+    """The rows to train on, checked and encoded."""
+
+    X: Any
+    labels: NDArray[np.int32]  # positions in classes
+    classes: NDArray[Any]
+    base: Floats  # base weights: they sum to 1, each is positive
+    seed: int
+    n_threads: int
+
+    @property
+    def n_present(self) -> int:
+        """How many of the classes have a row."""
+        return len(np.unique(self.labels))
+
+    @property
+    def uniform(self) -> bool:
+        """Whether all rows weigh the same."""
+        return bool((self.base == self.base[0]).all())
+
+
+class Sensor(Protocol):
+    """What the training loop needs of a sensor."""
+
+    components: Any
+
+    def initial(self) -> Floats:
+        """Train h_0 on all rows and return its class probabilities for them."""
+
+    def read(self, weights: Floats, iteration: int, attempt: int) -> Votes:
+        """Train a component on rows drawn by weight and return its votes for all rows."""
+
+    def keep(self, n_components: int) -> None:
+        """Drop all components but the first ones."""
+
+
+class Draws:
+    """Weighted bootstrap samples in which every class is present, if luck allows."""
+
+    def __init__(self, rows: TrainingRows) -> None:
+        self._rows = rows
+        self._n_present = rows.n_present
+
+    def draw(self, weights: Floats, iteration: int, attempt: int) -> NDArray[np.int32]:
+        """Return how often each row is in the sample."""
+        rows = self._rows
+        first = attempt * (MAX_REDRAWS + 1)
+        for redraw in range(first, first + MAX_REDRAWS + 1):
+            counts = bootstrap(weights, rows.seed, iteration, redraw, rows.n_threads)
+            if covers(counts, rows.labels, len(rows.classes), self._n_present):
+                break
+        return counts
+
+
+class EstimatorSensor:
+    """Trains clones of a scikit-learn classifier on resampled rows.
+
+    Parameters
+    ----------
+    estimator : classifier
+        What to clone for each component.
+    rows : TrainingRows
+        The training rows; `rows.X` is the user's own container.
+    voting : {"hard", "soft"}
+        Whether components vote by `predict` or by `predict_proba`.
+    """
+
+    def __init__(self, estimator: Any, rows: TrainingRows, voting: str) -> None:
+        if voting == "soft" and not hasattr(estimator, "predict_proba"):
+            raise ValueError(
+                f"voting='soft' needs an estimator with predict_proba, {type(estimator).__name__} has none; "
+                "use voting='hard'"
+            )
+        self.components = EstimatorEnsemble([], rows.classes, voting)
+        self._estimator = estimator
+        self._rows = rows
+        self._draws = Draws(rows)
+
+    def initial(self) -> Floats:
+        """Train h_0 on all rows, by weight where it can be weighted."""
+        rows = self._rows
+        y = rows.classes[rows.labels]
+        if rows.uniform:
+            component = self._clone(0, 0).fit(rows.X, y)
+        elif has_fit_parameter(self._estimator, "sample_weight"):
+            component = self._clone(0, 0).fit(rows.X, y, sample_weight=rows.base * len(y))
+        else:
+            component = self._fit_on(self._draws.draw(rows.base, 0, 0), 0, 0)
+        self.components.append(component)
+        return self.components.scores_of(0, rows.X)
+
+    def read(self, weights: Floats, iteration: int, attempt: int) -> Votes:
+        """Train a component on rows drawn by weight and return its votes for all rows."""
+        self.keep(iteration)
+        try:
+            counts = self._draws.draw(weights, iteration, attempt)
+            self.components.append(self._fit_on(counts, iteration, attempt))
+            return self.components.votes_of(iteration, self._rows.X)
+        except Exception as error:
+            name = type(self._estimator).__name__
+            reason = f"component {iteration} ({name}) failed: {type(error).__name__}: {error}"
+            raise RuntimeError(reason) from error
+
+    def keep(self, n_components: int) -> None:
+        """Drop all components but the first ones."""
+        del self.components[n_components:]
+
+    def _fit_on(self, counts: NDArray[np.int32], iteration: int, attempt: int) -> Any:
+        rows = self._rows
+        sample = np.repeat(np.arange(len(counts)), counts)
+        y = rows.classes[rows.labels[sample]]
+        # Many classifiers refuse a sample of one class, and there is nothing to learn from it.
+        component = self._clone(iteration, attempt) if (y != y[0]).any() else DummyClassifier()
+        return component.fit(_safe_indexing(rows.X, sample), y)
+
+    def _clone(self, iteration: int, attempt: int) -> Any:
+        """Clone the estimator and seed each `random_state` in it by the iteration."""
+        component = clone(self._estimator)
+        names = sorted(name for name in component.get_params() if name.split("__")[-1] == "random_state")
+        seeds = {
+            name: random_numbers(self._rows.seed, 1, position, 0, attempt, iteration)[0] >> 33
+            for position, name in enumerate(names)
+        }
+        return component.set_params(**seeds)
+
+
+class EstimatorEnsemble(list[Any]):
+    """Fitted scikit-learn classifiers, h_0 first, as one ensemble."""
+
+    def __init__(self, components: list[Any], classes: NDArray[Any], voting: str) -> None:
+        super().__init__(components)
+        self._classes = classes
+        self._voting = voting
+
+    def scores_of(self, t: int, X: Any) -> Floats:
+        """Return the n x c scores that component t adds to the ensemble's."""
+        if (t == 0 or self._voting == "soft") and hasattr(self[t], "predict_proba"):
+            probabilities = np.asarray(self[t].predict_proba(X), dtype=np.float64)
+            scores = np.zeros((len(probabilities), len(self._classes)))
+            scores[:, self._positions(self[t].classes_)] = probabilities
+            return scores
+        return np.eye(len(self._classes))[self._predicted(t, X)]
+
+    def votes_of(self, t: int, X: Any) -> Votes:
+        """Return what component t votes for: classes, or scores under soft voting."""
+        return self._predicted(t, X) if self._voting == "hard" else self.scores_of(t, X)
+
+    def scores(self, X: Any, weights: Floats, n_threads: int) -> Floats:
+        """Return the weighted sum of the components' scores."""
+        *_, total = self.staged_sums(X, weights, n_threads)
+        return total
+
+    def staged_sums(self, X: Any, weights: Floats, n_threads: int) -> Iterator[Floats]:
+        """Yield the running weighted sum after each component, always in the same array."""
+        total = weights[0] * self.scores_of(0, X)
+        yield total
+        for t in range(1, len(self)):
+            total += weights[t] * self.scores_of(t, X)
+            yield total
+
+    def _predicted(self, t: int, X: Any) -> NDArray[np.int32]:
+        return self._positions(self[t].predict(X))
+
+    def _positions(self, labels: Any) -> NDArray[np.int32]:
+        labels = np.asarray(labels)
+        positions = np.searchsorted(self._classes, labels).clip(max=len(self._classes) - 1)
+        if not np.array_equal(self._classes[positions], labels):
+            raise ValueError("a component predicts a class that is not in y")
+        return positions.astype(np.int32)

@@ -1,0 +1,82 @@
+"""The trace: what happened in each iteration of training, as columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass
+class Trace:
+    """What the filters saw and did, one entry per iteration and column.
+
+    Attributes
+    ----------
+    measurement_error : list of float
+        R, the share of training rows that the measurement misclassifies.
+    prior_variance, posterior_variance : list of float
+        P of the model filter before and after the measurement update.
+    gain : list of float
+        K, how far the state moved towards the measurement.
+    component_error : list of float
+        The share of training rows that the component alone misclassifies.
+    training_error : list of float
+        The share of training rows that the ensemble so far misclassifies.
+    effective_sample_size : list of float
+        How many equally weighted rows the sampling weights of the iteration are worth.
+    resets : list of int
+        1 where the component was no better than guessing and the sampling weights were reset.
+    seconds : list of float
+        Time that the iteration took.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from kfhe import KFHEClassifier
+    >>> model = KFHEClassifier(n_estimators=5, random_state=0).fit(*load_iris(return_X_y=True))
+    >>> len(model.trace_)
+    5
+    >>> model.trace_["gain"].shape
+    (5,)
+    """
+
+    measurement_error: list[float] = field(default_factory=list)
+    prior_variance: list[float] = field(default_factory=list)
+    posterior_variance: list[float] = field(default_factory=list)
+    gain: list[float] = field(default_factory=list)
+    component_error: list[float] = field(default_factory=list)
+    training_error: list[float] = field(default_factory=list)
+    effective_sample_size: list[float] = field(default_factory=list)
+    resets: list[int] = field(default_factory=list)
+    seconds: list[float] = field(default_factory=list)
+
+    def append(self, **row: float) -> None:
+        """Add an iteration: one value for each column."""
+        for name, value in row.items():
+            getattr(self, name).append(value)
+
+    def __len__(self) -> int:
+        return len(self.gain)
+
+    def __getitem__(self, column: str) -> NDArray[Any]:
+        """Return a column as an array."""
+        if column not in self.columns:
+            raise KeyError(f"no column {column!r} in the trace; there are {', '.join(self.columns)}")
+        return np.asarray(getattr(self, column))
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the columns."""
+        return [column.name for column in fields(self)]
+
+    def to_frame(self) -> Any:
+        """Return the trace as a pandas DataFrame, indexed by iteration (from 1)."""
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise ImportError("Trace.to_frame() needs pandas: pip install kfhe[frames]") from error
+        index = pd.RangeIndex(1, len(self) + 1, name="iteration")
+        return pd.DataFrame({name: self[name] for name in self.columns}, index=index)

@@ -1,0 +1,106 @@
+"""Checks of what the user passes in, shared by the classifiers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import issparse
+from sklearn.utils import assert_all_finite, check_random_state, column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, _num_samples
+
+Floats = NDArray[np.float64]
+
+
+@contextmanager
+def unchanged_on_error(estimator: Any) -> Iterator[None]:
+    """Leave an estimator as it was if fitting it fails."""
+    before = dict(vars(estimator))
+    try:
+        yield
+    except BaseException:
+        vars(estimator).clear()
+        vars(estimator).update(before)
+        raise
+
+
+def refuse_sparse(X: Any, estimator: Any) -> None:
+    """Raise if X is a sparse matrix."""
+    if issparse(X):
+        raise TypeError(
+            f"{type(estimator).__name__} does not take sparse input, got {type(X).__name__}; use X.toarray()"
+        )
+
+
+def encode_labels(y: Any, estimator: Any) -> tuple[NDArray[Any], NDArray[np.int32]]:
+    """Return the sorted classes and each row's position among them."""
+    if y is None:
+        raise ValueError(
+            f"This {type(estimator).__name__} estimator requires y to be passed, but the target y is None"
+        )
+    y = column_or_1d(y, warn=True)
+    if len(y) == 0:
+        raise ValueError("y is empty: found 0 labels, at least 1 is needed")
+    if y.dtype.kind in "OfT":
+        missing = np.flatnonzero([label is None or label != label for label in y.tolist()])
+        if len(missing):
+            raise ValueError(
+                f"y has missing labels (NaN or None) in {len(missing)} rows, first in row {missing[0]}"
+            )
+    assert_all_finite(y, input_name="y")
+    check_classification_targets(y)
+    try:
+        classes, labels = np.unique(y, return_inverse=True)
+    except TypeError:
+        kinds = sorted({type(label).__name__ for label in y.tolist()})
+        raise ValueError(f"y mixes labels of types {', '.join(kinds)}; use one type for all") from None
+    return classes, labels.reshape(-1).astype(np.int32)
+
+
+def check_same_length(X: Any, labels: NDArray[np.int32]) -> None:
+    """Raise unless X has a row for each label."""
+    n_rows = _num_samples(X)
+    if n_rows != len(labels):
+        raise ValueError(f"X has {n_rows} rows, y has {len(labels)}: inconsistent numbers of samples")
+
+
+def row_weights(
+    sample_weight: Any, class_weight: Any, classes: NDArray[Any], labels: NDArray[np.int32]
+) -> Floats:
+    """Return each row's weight: its sample weight times its class's weight."""
+    weights: Floats = np.array(
+        _check_sample_weight(sample_weight, labels, dtype=np.float64, ensure_non_negative=True)
+    )
+    if class_weight is not None:
+        weights *= _class_weights(class_weight, classes, labels, weights)[labels]
+    if not weights.any():
+        raise ValueError("all weights are zero: at least one row needs a positive weight")
+    return weights
+
+
+def _class_weights(
+    class_weight: Any, classes: NDArray[Any], labels: NDArray[np.int32], weights: Floats
+) -> Floats:
+    if isinstance(class_weight, str):  # "balanced": every class weighs the same in total
+        totals = np.bincount(labels, weights=weights, minlength=len(classes))
+        return np.divide(totals.sum() / len(classes), totals, out=np.zeros_like(totals), where=totals > 0)
+    known = classes.tolist()
+    unknown = [label for label in class_weight if label not in known]
+    if unknown:
+        raise ValueError(f"class_weight names classes that are not in y: {unknown}; y has {known}")
+    factors = np.array([class_weight.get(label, 1.0) for label in known], dtype=np.float64)
+    if not np.isfinite(factors).all() or (factors < 0).any():
+        raise ValueError(f"class_weight must be finite and at least 0, got {class_weight}")
+    return factors
+
+
+def seed_from(random_state: Any) -> int:
+    """Draw one 64-bit seed from what `random_state` may be."""
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(2**64, dtype=np.uint64))
+    high, low = check_random_state(random_state).randint(2**32, size=2, dtype=np.uint32).tolist()
+    return int(high << 32 | low)

@@ -1,0 +1,73 @@
+"""The compiled array work agrees with plain NumPy, on any number of threads."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from kfhe.cart.filtering import correct, exact_sum, measure, missed_units
+
+LARGE = 40_000  # rows that are shared out among threads
+
+
+@pytest.fixture(params=[50, LARGE])
+def table(request):
+    rng = np.random.default_rng(request.param)
+    n, n_classes = request.param, 4
+    scores = rng.dirichlet(np.ones(n_classes), size=n)
+    labels = rng.integers(n_classes, size=n, dtype=np.int32)
+    units = rng.integers(1, 2**40, size=n, dtype=np.int64)
+    return rng, scores, labels, units
+
+
+@pytest.mark.parametrize("n_threads", [1, 2, 3])
+@pytest.mark.parametrize("voting", ["hard", "soft"])
+def test_measure(table, voting, n_threads):
+    rng, scores, labels, units = table
+    n, n_classes = scores.shape
+    if voting == "hard":
+        votes = rng.integers(n_classes, size=n, dtype=np.int32)
+        vote_scores = np.eye(n_classes)[votes]
+    else:
+        votes = vote_scores = rng.dirichlet(np.ones(n_classes), size=n)
+    expected = (scores + vote_scores) / 2
+    measurement, missed = np.empty_like(scores), np.empty(n, dtype=np.uint8)
+    errors = measure(scores, votes, labels, units, measurement, missed, n_threads)
+    np.testing.assert_array_equal(measurement, expected)
+    np.testing.assert_array_equal(missed, expected.argmax(axis=1) != labels)
+    assert errors == (units[missed.astype(bool)].sum(), units[vote_scores.argmax(axis=1) != labels].sum())
+    assert missed_units(expected, labels, units, n_threads) == errors[0]
+
+
+def test_ties_go_to_the_lowest_class():
+    labels, units = np.array([0, 1], dtype=np.int32), np.array([1, 10])
+    assert missed_units(np.full((2, 3), 1 / 3), labels, units) == 10
+
+
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_correct(table, n_threads):
+    rng, scores, *_ = table
+    state, measurement = scores.ravel().copy(), rng.normal(size=scores.size)
+    expected = state + 0.3 * (measurement - state)
+    correct(state, measurement, 0.3, n_threads)
+    np.testing.assert_array_equal(state, expected)
+
+
+@given(values=arrays(np.float64, st.integers(1, 50), elements=st.floats(0, 1e300)))
+def test_exact_sum_is_the_sum_in_any_order(values):
+    total = exact_sum(values)
+    assert total == exact_sum(values[::-1].copy())
+    assert total == pytest.approx(math.fsum(values), rel=1e-12, abs=1e-250)
+
+
+@pytest.mark.parametrize("bad", [np.nan, -1.0, np.inf])
+def test_exact_sum_has_no_answer_for_bad_values(bad):
+    assert math.isnan(exact_sum(np.array([1.0, bad])))
+
+
+def test_exact_sum_does_not_depend_on_threads():
+    values = np.random.default_rng(0).exponential(size=200_000)
+    assert len({exact_sum(values, n_threads) for n_threads in (1, 2, 3)}) == 1

@@ -1,0 +1,92 @@
+"""The Kalman filter does what the theory of static estimation says."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kfhe import KalmanFilter
+
+
+def test_an_uninformed_filter_ends_at_the_inverse_variance_weighted_mean():
+    rng = np.random.default_rng(0)
+    noises = rng.uniform(0.1, 4.0, size=50)
+    readings = 1.5 + rng.normal(scale=np.sqrt(noises))
+    # Prior and measurements are combined alike, so the prior is one more reading.
+    voltage = KalmanFilter(9.0, 2.0)
+    for reading, noise in zip(readings, noises, strict=True):
+        voltage.predict()
+        voltage.update(reading, noise)
+    expected = np.average(np.append(9.0, readings), weights=1 / np.append(2.0, noises))
+    assert float(voltage.state) == pytest.approx(expected, abs=1e-12)
+    assert voltage.variance == pytest.approx(1 / (1 / 2.0 + (1 / noises).sum()), rel=1e-12)
+
+
+def test_the_battery_error_falls_as_theory_says():
+    """Over many batteries, the mean squared error after t readings is the filter's own variance."""
+    rng = np.random.default_rng(1)
+    n_batteries, noise = 20_000, 0.25
+    truth = rng.normal(size=n_batteries)
+    voltage = KalmanFilter(np.zeros(n_batteries), 1.0)
+    for _ in range(20):
+        voltage.update(truth + rng.normal(scale=np.sqrt(noise), size=n_batteries), noise)
+        assert np.mean((voltage.state - truth) ** 2) == pytest.approx(voltage.variance, rel=0.05)
+    assert voltage.variance == pytest.approx(1 / (1 + 20 / noise))
+
+
+def test_gain_is_one_for_an_exact_measurement_and_zero_afterwards():
+    state = KalmanFilter([0.0, 0.0], 1.0)
+    assert state.update([1.0, 2.0], 0.0) == 1.0
+    assert state.variance == 0.0
+    assert state.update([5.0, 5.0], 0.0) == 0.0
+    np.testing.assert_array_equal(state.state, [1.0, 2.0])
+
+
+def test_time_update_moves_the_state_and_adds_process_noise():
+    state = KalmanFilter([1.0, -2.0], 3.0, transition=0.5, process_noise=0.1)
+    state.predict()
+    np.testing.assert_array_equal(state.state, [0.5, -1.0])
+    assert state.variance == pytest.approx(0.85)
+
+
+@given(
+    shape=st.sampled_from([(), (1,), (7,), (3, 4), (2, 1, 3)]),
+    variance=st.floats(0, 1e6),
+    noises=st.lists(st.floats(0, 1e6), max_size=5),
+    seed=st.integers(0, 1000),
+)
+def test_update_follows_the_equations_for_a_state_of_any_shape(shape, variance, noises, seed):
+    rng = np.random.default_rng(seed)
+    estimate = rng.normal(size=shape)
+    state, p = KalmanFilter(estimate, variance), variance
+    for noise in noises:
+        z = rng.normal(size=shape)
+        k = p / (p + noise + np.finfo(float).tiny)
+        estimate, p = estimate + k * (z - estimate), p - k * p
+        assert state.update(z, noise) == k
+    np.testing.assert_array_equal(state.state, estimate)
+    assert state.variance == p
+
+
+def test_the_callers_array_is_not_changed():
+    mine = np.zeros(3)
+    KalmanFilter(mine, 1.0).update(np.ones(3), 0.0)
+    np.testing.assert_array_equal(mine, 0)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: KalmanFilter(0.0, -1.0), "variance must be a finite number of at least 0, got -1.0"),
+        (lambda: KalmanFilter(0.0, np.nan), "variance must be"),
+        (lambda: KalmanFilter(0.0, 1.0, process_noise=-0.1), "process_noise must be"),
+        (lambda: KalmanFilter(0.0, 1.0).update(1.0, -1.0), "noise must be a finite number"),
+        (
+            lambda: KalmanFilter([0.0, 0.0], 1.0).update([1.0], 1.0),
+            r"measurement has shape \(1,\), the state has \(2,\)",
+        ),
+    ],
+)
+def test_bad_input_is_refused(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
