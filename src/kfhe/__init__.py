@@ -7,11 +7,12 @@ if TYPE_CHECKING:
     from kfhe import noise
     from kfhe.classifier import KFHEClassifier
     from kfhe.kalman import KalmanFilter
+    from kfhe.tree import CARTClassifier
 
-__all__ = ["KFHEClassifier", "KalmanFilter", "noise"]
+__all__ = ["CARTClassifier", "KFHEClassifier", "KalmanFilter", "noise"]
 
 # Names are loaded when they are first used, so that the command line starts at once.
-_HOMES = {"KFHEClassifier": "kfhe.classifier", "KalmanFilter": "kfhe.kalman"}
+_HOMES = {"CARTClassifier": "kfhe.tree", "KFHEClassifier": "kfhe.classifier", "KalmanFilter": "kfhe.kalman"}
 
 
 def __getattr__(name: str) -> Any:

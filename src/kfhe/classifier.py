@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from numbers import Integral
 from time import perf_counter
@@ -10,20 +11,23 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
-from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import _safe_indexing, get_tags
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kfhe import emphasis as emphases
-from kfhe.cart.filtering import exact_sum, measure, missed_units
+from kfhe.cart.filtering import Measurer, effective_sample_size, exact_sum, normalise
 from kfhe.cart.threads import thread_count
+from kfhe.forest import Forest
 from kfhe.kalman import KalmanFilter
 from kfhe.progress import ProgressBar
-from kfhe.sensors import EstimatorSensor, Sensor, TrainingRows
+from kfhe.sensors import EstimatorSensor, Sensor, TrainingRows, TreeSensor
+from kfhe.table import BinnedTable
 from kfhe.trace import Trace
+from kfhe.tree import TREE_CONSTRAINTS
 from kfhe.validation import (
     check_same_length,
+    check_table,
     encode_labels,
     refuse_sparse,
     row_weights,
@@ -55,8 +59,10 @@ class KFHEClassifier(ClassifierMixin, BaseEstimator):
         filter is certain (a measurement without any error).
     voting : {"hard", "soft"}, default="hard"
         Whether a component votes for one class, or by its class probabilities.
-    max_depth, min_samples_split, min_samples_leaf, max_leaf_nodes, max_features
-        Settings of the decision trees, as in scikit-learn; the defaults are the paper's.
+    max_depth, min_samples_split, min_samples_leaf, max_leaf_nodes, max_features, cp, max_bins, \
+categorical_features
+        Settings of the native trees, as in `CARTClassifier`; the defaults are the paper's. Not used with
+        an `estimator` of your own.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes, on top of `sample_weight`.
     warm_start : bool, default=False
@@ -104,11 +110,9 @@ class KFHEClassifier(ClassifierMixin, BaseEstimator):
         "emphasis": [StrOptions({"exponential", "linear"}), callable],
         "n_estimators": [Interval(Integral, 1, None, closed="left")],
         "voting": [StrOptions({"hard", "soft"})],
-        "class_weight": [dict, StrOptions({"balanced"}), None],
         "warm_start": ["boolean"],
-        "random_state": ["random_state", np.random.Generator],
-        "n_jobs": [Integral, None],
         "verbose": ["verbose"],
+        **TREE_CONSTRAINTS,
     }
 
     def __init__(
@@ -123,6 +127,9 @@ class KFHEClassifier(ClassifierMixin, BaseEstimator):
         min_samples_leaf: int = 7,
         max_leaf_nodes: int | None = None,
         max_features: int | float | str | None = None,
+        cp: float = 0.0,
+        max_bins: int = 255,
+        categorical_features: Any = "from_dtype",
         class_weight: dict[Any, float] | str | None = None,
         warm_start: bool = False,
         random_state: Any = None,
@@ -138,6 +145,9 @@ class KFHEClassifier(ClassifierMixin, BaseEstimator):
         self.min_samples_leaf = min_samples_leaf
         self.max_leaf_nodes = max_leaf_nodes
         self.max_features = max_features
+        self.cp = cp
+        self.max_bins = max_bins
+        self.categorical_features = categorical_features
         self.class_weight = class_weight
         self.warm_start = warm_start
         self.random_state = random_state
@@ -178,7 +188,7 @@ class KFHEClassifier(ClassifierMixin, BaseEstimator):
     def predict_proba(self, X: Any) -> Floats:
         """Return the scores of the classes for each row: they sum to 1."""
         X = self._validate_for_prediction(X)
-        return self._ensemble.scores(X, self.component_weights_, thread_count(self.n_jobs))
+        return self.estimators_.scores(X, self.component_weights_, thread_count(self.n_jobs))
 
     def staged_predict(self, X: Any) -> Iterator[NDArray[Any]]:
         """Yield the predicted classes after h_0 alone, then after each further component."""
@@ -189,16 +199,23 @@ class KFHEClassifier(ClassifierMixin, BaseEstimator):
         """Yield the scores after h_0 alone, then after each further component."""
         X = self._validate_for_prediction(X)
         remaining = np.cumprod(np.append(1.0, 1 - self.gains_[::-1] / 2))[::-1]
-        sums = self._ensemble.staged_sums(X, self.component_weights_, thread_count(self.n_jobs))
+        sums = self.estimators_.staged_sums(X, self.component_weights_, thread_count(self.n_jobs))
         for total, later in zip(sums, remaining, strict=True):
             yield total / later
+
+    def fingerprint(self) -> str:
+        """Return a hex digest of what determines the predictions: equal for models that predict alike."""
+        check_is_fitted(self)
+        if not isinstance(self.estimators_, Forest):
+            raise ValueError("fingerprint() needs native trees (estimator=None)")
+        weights = self.component_weights_.tobytes()
+        return hashlib.sha256(self.estimators_.digest().encode() + weights).hexdigest()
 
     @property
     def feature_importances_(self) -> Floats:
         """Importances of the components, averaged by component weight."""
         check_is_fitted(self)
-        importances = [component.feature_importances_ for component in self.estimators_]
-        return np.average(importances, axis=0, weights=self.component_weights_)
+        return self.estimators_.importances(self.component_weights_)
 
     def _validate(self, X: Any, y: Any, sample_weight: Any) -> TrainingRows:
         classes, labels = encode_labels(y, self)
@@ -218,16 +235,10 @@ class KFHEClassifier(ClassifierMixin, BaseEstimator):
         )
 
     def _sensor(self, rows: TrainingRows) -> Sensor:
-        estimator = self.estimator
-        if estimator is None:
-            estimator = DecisionTreeClassifier(
-                max_depth=self.max_depth,
-                min_samples_split=self.min_samples_split,
-                min_samples_leaf=self.min_samples_leaf,
-                max_leaf_nodes=self.max_leaf_nodes,
-                max_features=self.max_features,
-            )
-        return EstimatorSensor(estimator, rows, self.voting)
+        if self.estimator is not None:
+            return EstimatorSensor(self.estimator, rows, self.voting)
+        table = BinnedTable.from_table(rows.X, self.categorical_features, self.max_bins, rows.n_threads)
+        return TreeSensor(self, rows, table)
 
     def _resumes(self, rows: TrainingRows) -> bool:
         """Whether this call of fit adds to the model that is there."""
@@ -250,7 +261,7 @@ class KFHEClassifier(ClassifierMixin, BaseEstimator):
         self.measurement_errors_ = run.trace["measurement_error"]
         self.variances_ = np.append(1.0, run.trace["posterior_variance"])
         self.component_weights_ = component_weights(self.gains_)
-        self.estimators_ = self._ensemble = run.sensor.components
+        self.estimators_ = run.sensor.components
         if self.warm_start:
             self._run = run
         elif hasattr(self, "_run"):
@@ -262,10 +273,10 @@ class KFHEClassifier(ClassifierMixin, BaseEstimator):
 
     def _check_table(self, X: Any, *, reset: bool) -> Any:
         """Check X; a given estimator gets it as it came, and checks its values itself."""
+        if self.estimator is None or len(getattr(X, "shape", ())) != 2:
+            return check_table(self, X, reset=reset)
         refuse_sparse(X, self)
-        if self.estimator is not None and len(getattr(X, "shape", ())) == 2:
-            return validate_data(self, X, reset=reset, skip_check_array=True)
-        return validate_data(self, X, reset=reset, dtype=None, ensure_all_finite="allow-nan")
+        return validate_data(self, X, reset=reset, skip_check_array=True)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "component_weights_")
@@ -293,15 +304,12 @@ class TrainingRun:
         self.trace = Trace()
         self.model = KalmanFilter(sensor.initial(), 1.0, n_threads=rows.n_threads)
         self.weights = self._uninformed_weights()
-        self._units = (rows.base * 2.0**60 + 0.5).astype(np.int64)
-        self._total_units = int(self._units.sum())
+        self.measurer = Measurer(rows.labels, rows.base, len(rows.classes), rows.n_threads)
 
     def train(self, emphasis: emphases.Emphasis, n_estimators: int, verbose: bool) -> None:
         """Run the filters until there are ``n_estimators`` components, or nothing is left to learn."""
-        rows, trace, model = self.rows, self.trace, self.model
-        no_better_than_guessing = 1 - 1 / rows.n_present
-        measurement = np.empty_like(model.state)
-        missed = np.empty(len(rows.labels), dtype=bool)
+        rows, trace, model, measurer = self.rows, self.trace, self.model, self.measurer
+        guessing = 1 - 1 / rows.n_present
         with ProgressBar(n_estimators, len(trace), shown=verbose) as bar:
             while len(trace) < n_estimators and model.variance > 0 and rows.n_present > 1:
                 started = perf_counter()
@@ -309,25 +317,25 @@ class TrainingRun:
                 self.weights.predict()
                 for resets in (0, 1):
                     votes = self.sensor.read(self.weights.state, len(trace) + 1, resets)
-                    error, component_error = self._measure(votes, measurement, missed)
-                    if component_error < no_better_than_guessing or resets:
+                    error, component_error = measurer.measure(model.state, votes)
+                    if component_error < guessing or resets:
                         break
                     self.weights = self._uninformed_weights()
-                effective_sample_size = 1 / float(self.weights.state @ self.weights.state)
+                sample_size = effective_sample_size(self.weights.state)
                 prior_variance = model.variance
-                gain = model.update(measurement, error)
+                gain = model.update(measurer.measurement, error)
                 if model.variance > 0:  # else this was the last iteration
-                    self.weights.update(emphasis(self.weights.state, missed), error)
-                    self._normalise(self.weights.state)
+                    self.weights.update(emphasis(self.weights.state, measurer.missed), error)
+                    if not normalise(self.weights.state, rows.n_threads) > 0:
+                        raise ValueError("emphasis left no row with a positive weight to sample from")
                 trace.append(
                     measurement_error=error,
                     prior_variance=prior_variance,
                     posterior_variance=model.variance,
                     gain=gain,
                     component_error=component_error,
-                    training_error=missed_units(model.state, rows.labels, self._units, rows.n_threads)
-                    / self._total_units,
-                    effective_sample_size=effective_sample_size,
+                    training_error=measurer.error(model.state),
+                    effective_sample_size=sample_size,
                     resets=resets,
                     seconds=perf_counter() - started,
                 )
@@ -335,26 +343,6 @@ class TrainingRun:
 
     def _uninformed_weights(self) -> KalmanFilter:
         return KalmanFilter(self.rows.base, 1.0, n_threads=self.rows.n_threads)
-
-    def _measure(self, votes: Any, measurement: Floats, missed: NDArray[np.bool_]) -> tuple[float, float]:
-        """Take the measurement; return its error and the error of the votes alone."""
-        rows = self.rows
-        units, component_units = measure(
-            self.model.state,
-            votes,
-            rows.labels,
-            self._units,
-            measurement,
-            missed.view(np.uint8),
-            rows.n_threads,
-        )
-        return units / self._total_units, component_units / self._total_units
-
-    def _normalise(self, weights: Floats) -> None:
-        total = exact_sum(weights, self.rows.n_threads)
-        if not total > 0:
-            raise ValueError("emphasis left no row with a positive weight to sample from")
-        weights /= total
 
 
 def component_weights(gains: Floats) -> Floats:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from math import exp
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,8 +22,8 @@ Emphasis = Callable[[Floats, Missed], Floats]
 
 def exponential(weights: Floats, missed: Missed) -> Floats:
     """KFHE-e: a miss multiplies a row's weight by e. The result is not normalised."""
-    right = np.exp(1 / len(weights))
-    return weights * np.where(missed, np.exp(1 + 1 / len(weights)), right)
+    n = len(weights)
+    return weights * np.where(missed, exp(1 + 1 / n), exp(1 / n))
 
 
 def linear(weights: Floats, missed: Missed, *, base: Floats) -> Floats:

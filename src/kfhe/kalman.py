@@ -94,11 +94,11 @@ class KalmanFilter:
         float
             The gain: 0 ignores the measurement, 1 believes nothing else.
         """
-        measurement = np.ascontiguousarray(measurement, dtype=np.float64).reshape(np.shape(measurement))
+        measurement = np.asarray(measurement, dtype=np.float64)
         if measurement.shape != self.state.shape:
             raise ValueError(f"measurement has shape {measurement.shape}, the state has {self.state.shape}")
         gain = self.variance / (self.variance + _non_negative(noise, "noise") + TINY)
-        correct(self.state.reshape(-1), measurement.reshape(-1), gain, self.n_threads)
+        correct(self.state.ravel(), measurement.ravel(), gain, self.n_threads)
         self.variance -= gain * self.variance
         return gain
 

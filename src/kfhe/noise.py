@@ -34,7 +34,7 @@ def flip_labels(y: ArrayLike, rate: float, *, random_state: Any, model: str = "u
     --------
     >>> from kfhe.noise import flip_labels
     >>> flip_labels(["a", "b", "b", "a"], 0.5, random_state=0)
-    array(['b', 'b', 'a', 'a'], dtype='<U1')
+    array(['b', 'a', 'b', 'a'], dtype='<U1')
     """
     labels = column_or_1d(y)
     if model != "uniform":

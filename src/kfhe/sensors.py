@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -17,6 +18,10 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import has_fit_parameter
 
 from kfhe.cart.draws import bootstrap, covers, random_numbers
+from kfhe.forest import Forest
+from kfhe.table import BinnedTable
+from kfhe.tree import make_grower
+from kfhe.validation import integer_weights
 
 Floats = NDArray[np.float64]
 Votes = NDArray[np.int32] | Floats
@@ -35,12 +40,12 @@ class TrainingRows:
     seed: int
     n_threads: int
 
-    @property
+    @cached_property
     def n_present(self) -> int:
         """How many of the classes have a row."""
         return len(np.unique(self.labels))
 
-    @property
+    @cached_property
     def uniform(self) -> bool:
         """Whether all rows weigh the same."""
         return bool((self.base == self.base[0]).all())
@@ -49,16 +54,15 @@ class TrainingRows:
 class Sensor(Protocol):
     """What the training loop needs of a sensor."""
 
-    components: Any
+    @property
+    def components(self) -> Any:
+        """The components so far, h_0 first."""
 
     def initial(self) -> Floats:
         """Train h_0 on all rows and return its class probabilities for them."""
 
     def read(self, weights: Floats, iteration: int, attempt: int) -> Votes:
         """Train a component on rows drawn by weight and return its votes for all rows."""
-
-    def keep(self, n_components: int) -> None:
-        """Drop all components but the first ones."""
 
 
 class Draws:
@@ -77,6 +81,43 @@ class Draws:
             if covers(counts, rows.labels, len(rows.classes), self._n_present):
                 break
         return counts
+
+
+class TreeSensor:
+    """Grows native CART trees on bootstrap counts.
+
+    Parameters
+    ----------
+    settings : KFHEClassifier
+        Whose tree settings to use.
+    rows : TrainingRows
+        The training rows.
+    table : BinnedTable
+        Their bins.
+    """
+
+    def __init__(self, settings: Any, rows: TrainingRows, table: BinnedTable) -> None:
+        self._rows = rows
+        self._table = table
+        self._hard = settings.voting == "hard"
+        self._grower = make_grower(settings, table, rows.labels, len(rows.classes), rows.seed, rows.n_threads)
+        self._draws = Draws(rows)
+
+    @property
+    def components(self) -> Forest:
+        """The forest so far."""
+        return Forest.grown_by(self._grower, self._table.schema, self._rows.classes, soft=not self._hard)
+
+    def initial(self) -> Floats:
+        """Grow h_0 on all rows, by weight."""
+        weights = np.ones(len(self._rows.labels)) if self._rows.uniform else self._rows.base
+        return self._grower.grow(*integer_weights(weights), 0, hard=False)
+
+    def read(self, weights: Floats, iteration: int, attempt: int) -> Votes:
+        """Grow a tree on rows drawn by weight and return its votes for all rows."""
+        self._grower.keep(iteration)
+        counts = self._draws.draw(weights, iteration, attempt)
+        return self._grower.grow(counts, True, 2 * iteration + attempt, hard=self._hard)
 
 
 class EstimatorSensor:
@@ -118,7 +159,7 @@ class EstimatorSensor:
 
     def read(self, weights: Floats, iteration: int, attempt: int) -> Votes:
         """Train a component on rows drawn by weight and return its votes for all rows."""
-        self.keep(iteration)
+        del self.components[iteration:]  # a component that was given up
         try:
             counts = self._draws.draw(weights, iteration, attempt)
             self.components.append(self._fit_on(counts, iteration, attempt))
@@ -127,10 +168,6 @@ class EstimatorSensor:
             name = type(self._estimator).__name__
             reason = f"component {iteration} ({name}) failed: {type(error).__name__}: {error}"
             raise RuntimeError(reason) from error
-
-    def keep(self, n_components: int) -> None:
-        """Drop all components but the first ones."""
-        del self.components[n_components:]
 
     def _fit_on(self, counts: NDArray[np.int32], iteration: int, attempt: int) -> Any:
         rows = self._rows
@@ -184,6 +221,10 @@ class EstimatorEnsemble(list[Any]):
         for t in range(1, len(self)):
             total += weights[t] * self.scores_of(t, X)
             yield total
+
+    def importances(self, weights: Floats) -> Floats:
+        """Return the components' feature importances, averaged by weight."""
+        return np.average([component.feature_importances_ for component in self], axis=0, weights=weights)
 
     def _predicted(self, t: int, X: Any) -> NDArray[np.int32]:
         return self._positions(self[t].predict(X))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,11 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.utils import assert_all_finite, check_random_state, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, _num_samples
+from sklearn.utils.validation import _check_sample_weight, _num_samples, validate_data
 
 Floats = NDArray[np.float64]
+
+MAX_WEIGHT = 2**30  # squares of sums of weights stay well within 64 bits
 
 
 @contextmanager
@@ -36,13 +39,27 @@ def refuse_sparse(X: Any, estimator: Any) -> None:
         )
 
 
+def check_table(estimator: Any, X: Any, *, reset: bool) -> Any:
+    """Check an array or data frame for native trees, which read the columns themselves."""
+    refuse_sparse(X, estimator)
+    if type(X).__module__.split(".")[0] in ("pandas", "polars") and len(X.shape) == 2:
+        for size, kind in zip(X.shape, ("sample", "feature"), strict=True):
+            if size == 0:
+                raise ValueError(
+                    f"Found array with 0 {kind}(s) (shape={X.shape}) while a minimum of 1 is required"
+                )
+        return validate_data(estimator, X, reset=reset, skip_check_array=True)
+    return validate_data(estimator, X, reset=reset, dtype=None, ensure_all_finite=False)
+
+
 def encode_labels(y: Any, estimator: Any) -> tuple[NDArray[Any], NDArray[np.int32]]:
     """Return the sorted classes and each row's position among them."""
     if y is None:
         raise ValueError(
             f"This {type(estimator).__name__} estimator requires y to be passed, but the target y is None"
         )
-    y = column_or_1d(y, warn=True)
+    if not (isinstance(y, np.ndarray) and y.ndim == 1):
+        y = column_or_1d(y, warn=True)
     if len(y) == 0:
         raise ValueError("y is empty: found 0 labels, at least 1 is needed")
     if y.dtype.kind in "OfT":
@@ -51,8 +68,9 @@ def encode_labels(y: Any, estimator: Any) -> tuple[NDArray[Any], NDArray[np.int3
             raise ValueError(
                 f"y has missing labels (NaN or None) in {len(missing)} rows, first in row {missing[0]}"
             )
-    assert_all_finite(y, input_name="y")
-    check_classification_targets(y)
+    if y.dtype.kind == "f":
+        assert_all_finite(y, input_name="y")
+        check_classification_targets(y)
     try:
         classes, labels = np.unique(y, return_inverse=True)
     except TypeError:
@@ -98,8 +116,24 @@ def _class_weights(
     return factors
 
 
+def integer_weights(weights: Floats) -> tuple[NDArray[np.int32], bool]:
+    """Return weights as whole numbers, and whether they are all 0 or 1: then they are counts of rows.
+
+    Whole numbers stay as they are. Others are scaled to about 2^30 in total; a positive one stays positive.
+    """
+    present = (weights > 0).astype(np.int32)
+    if np.array_equal(weights, present):
+        return present, True
+    if weights.sum() < MAX_WEIGHT and np.array_equal(weights, np.floor(weights)):
+        return weights.astype(np.int32), False
+    scaled = np.rint(weights * (MAX_WEIGHT / weights.sum()))
+    return np.maximum(scaled, present).astype(np.int32), False
+
+
 def seed_from(random_state: Any) -> int:
     """Draw one 64-bit seed from what `random_state` may be."""
+    if isinstance(random_state, Integral):
+        return int(np.random.SeedSequence(int(random_state)).generate_state(1, np.uint64)[0])
     if isinstance(random_state, np.random.Generator):
         return int(random_state.integers(2**64, dtype=np.uint64))
     high, low = check_random_state(random_state).randint(2**32, size=2, dtype=np.uint32).tolist()

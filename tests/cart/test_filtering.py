@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from kfhe.cart.filtering import correct, exact_sum, measure, missed_units
+from kfhe.cart.filtering import Measurer, correct, effective_sample_size, exact_sum, normalise
 
 LARGE = 40_000  # rows that are shared out among threads
 
@@ -19,14 +19,13 @@ def table(request):
     n, n_classes = request.param, 4
     scores = rng.dirichlet(np.ones(n_classes), size=n)
     labels = rng.integers(n_classes, size=n, dtype=np.int32)
-    units = rng.integers(1, 2**40, size=n, dtype=np.int64)
-    return rng, scores, labels, units
+    base = rng.exponential(size=n)
+    return rng, scores, labels, base / base.sum()
 
 
-@pytest.mark.parametrize("n_threads", [1, 2, 3])
 @pytest.mark.parametrize("voting", ["hard", "soft"])
-def test_measure(table, voting, n_threads):
-    rng, scores, labels, units = table
+def test_measure_averages_scores_and_votes_and_weighs_the_misses(table, voting):
+    rng, scores, labels, base = table
     n, n_classes = scores.shape
     if voting == "hard":
         votes = rng.integers(n_classes, size=n, dtype=np.int32)
@@ -34,17 +33,23 @@ def test_measure(table, voting, n_threads):
     else:
         votes = vote_scores = rng.dirichlet(np.ones(n_classes), size=n)
     expected = (scores + vote_scores) / 2
-    measurement, missed = np.empty_like(scores), np.empty(n, dtype=np.uint8)
-    errors = measure(scores, votes, labels, units, measurement, missed, n_threads)
-    np.testing.assert_array_equal(measurement, expected)
-    np.testing.assert_array_equal(missed, expected.argmax(axis=1) != labels)
-    assert errors == (units[missed.astype(bool)].sum(), units[vote_scores.argmax(axis=1) != labels].sum())
-    assert missed_units(expected, labels, units, n_threads) == errors[0]
+    seen = set()
+    for n_threads in (1, 2, 3):
+        measurer = Measurer(labels, base, n_classes, n_threads)
+        errors = measurer.measure(scores, votes)
+        np.testing.assert_array_equal(measurer.measurement, expected)
+        np.testing.assert_array_equal(measurer.missed, expected.argmax(axis=1) != labels)
+        missed_alone = vote_scores.argmax(axis=1) != labels
+        assert errors == pytest.approx((base[measurer.missed].sum(), base[missed_alone].sum()), rel=1e-12)
+        assert measurer.error(expected) == errors[0]
+        seen.add(errors)
+    assert len(seen) == 1
 
 
-def test_ties_go_to_the_lowest_class():
-    labels, units = np.array([0, 1], dtype=np.int32), np.array([1, 10])
-    assert missed_units(np.full((2, 3), 1 / 3), labels, units) == 10
+def test_no_miss_is_an_error_of_exactly_zero_and_ties_go_to_the_lowest_class():
+    measurer = Measurer(np.array([0, 1], dtype=np.int32), np.array([0.25, 0.75]), 3)
+    assert measurer.error(np.eye(3)[[0, 1]]) == 0
+    assert measurer.error(np.full((2, 3), 1 / 3)) == 0.75
 
 
 @pytest.mark.parametrize("n_threads", [1, 2])
@@ -71,3 +76,16 @@ def test_exact_sum_has_no_answer_for_bad_values(bad):
 def test_exact_sum_does_not_depend_on_threads():
     values = np.random.default_rng(0).exponential(size=200_000)
     assert len({exact_sum(values, n_threads) for n_threads in (1, 2, 3)}) == 1
+
+
+def test_normalise_divides_by_the_sum_unless_there_is_none():
+    weights = np.array([1.0, 3.0])
+    assert normalise(weights) == 4
+    np.testing.assert_array_equal(weights, [0.25, 0.75])
+    nothing = np.zeros(2)
+    assert normalise(nothing) == 0
+    np.testing.assert_array_equal(nothing, 0)
+
+
+def test_effective_sample_size_counts_equal_weights():
+    assert effective_sample_size(np.array([0.5, 0.5, 0.0])) == pytest.approx(2)

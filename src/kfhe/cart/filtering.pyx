@@ -1,19 +1,24 @@
 """The array work around the two filters, one pass over the rows per call.
 
-Sums run over integers, so they come out the same in any order and on any number of threads.
+Sums run over integers, so they come out the same in any order and on any number of threads. Each
+piece of work is a function of a range of rows; a small table is one range, a large one is cut into
+CHUNK rows that threads share. (Even a team of one thread would cost more than a small table does.)
 """
 
 from cython.parallel cimport prange
 from libc.math cimport frexp, ldexp
 from libc.stdint cimport int32_t, int64_t, uint8_t
-from libcpp.vector cimport vector
+
+import numpy as np
 
 cdef enum:
+    CHUNK = 8192
     PARALLEL_CELLS = 65536
 
 
-cdef inline int parallel_threads(int64_t cells, int n_threads) noexcept nogil:
-    return n_threads if cells >= PARALLEL_CELLS else 1
+cdef inline int64_t chunks(int64_t n, int64_t cells, int n_threads) noexcept nogil:
+    """Number of chunks to share out; 1: work alone."""
+    return (n + CHUNK - 1) // CHUNK if n_threads > 1 and cells >= PARALLEL_CELLS else 1
 
 
 cdef inline int64_t largest(const double *values, int64_t n) noexcept nogil:
@@ -25,93 +30,198 @@ cdef inline int64_t largest(const double *values, int64_t n) noexcept nogil:
     return best
 
 
+cdef void correct_range(double *state, const double *measurement, double gain, int64_t n) noexcept nogil:
+    cdef int64_t i
+    for i in range(n):
+        state[i] += gain * (measurement[i] - state[i])
+
+
 def correct(double[::1] state, const double[::1] measurement, double gain, int n_threads=1):
     """Move a state towards a measurement, in place: ``state += gain * (measurement - state)``."""
-    cdef int64_t i, n = state.shape[0]
-    cdef int threads = parallel_threads(n, n_threads)
-    with nogil:
-        for i in prange(n, num_threads=threads, schedule="static"):
-            state[i] += gain * (measurement[i] - state[i])
+    cdef int64_t n = state.shape[0], c, n_chunks = chunks(n, n, n_threads)
+    if n == 0:
+        return
+    if n_chunks == 1:
+        correct_range(&state[0], &measurement[0], gain, n)
+        return
+    for c in prange(n_chunks, nogil=True, num_threads=n_threads, schedule="static"):
+        correct_range(
+            &state[c * CHUNK], &measurement[c * CHUNK], gain, min(<int64_t> CHUNK, n - c * CHUNK)
+        )
 
 
-cdef inline int64_t measure_row(
-    const double *scores, const double *vote, int64_t voted, int64_t n_classes, double *measurement
+cdef struct Measured:
+    int64_t measurement_units
+    int64_t component_units
+
+
+cdef Measured measure_range(
+    const double *scores, const int32_t *voted, const double *vote_scores, const int32_t *labels,
+    const int64_t *units, double *measurement, uint8_t *missed, int64_t n_classes, int64_t start, int64_t stop,
 ) noexcept nogil:
-    """Average a row's scores with a vote (class ``voted``, or scores if it is -1); return its class."""
-    cdef int64_t k
-    if voted >= 0:
-        for k in range(n_classes):
-            measurement[k] = scores[k] / 2
-        measurement[voted] = (scores[voted] + 1) / 2
-    else:
-        for k in range(n_classes):
-            measurement[k] = (scores[k] + vote[k]) / 2
-    return largest(measurement, n_classes)
+    """Measure some rows; one of ``voted`` and ``vote_scores`` is NULL."""
+    cdef Measured sums
+    cdef const double *s
+    cdef double *z
+    cdef int64_t i, k, vote
+    sums.measurement_units = sums.component_units = 0
+    for i in range(start, stop):
+        s = &scores[i * n_classes]
+        z = &measurement[i * n_classes]
+        if voted != NULL:
+            vote = voted[i]
+            for k in range(n_classes):
+                z[k] = s[k] / 2
+            z[vote] = (s[vote] + 1) / 2
+        else:
+            vote = largest(&vote_scores[i * n_classes], n_classes)
+            for k in range(n_classes):
+                z[k] = (s[k] + vote_scores[i * n_classes + k]) / 2
+        missed[i] = largest(z, n_classes) != labels[i]
+        sums.measurement_units += missed[i] * units[i]
+        sums.component_units += (vote != labels[i]) * units[i]
+    return sums
 
 
-def measure(
-    const double[:, ::1] scores,
-    votes,
-    const int32_t[::1] labels,
-    const int64_t[::1] units,
-    double[:, ::1] measurement,
-    uint8_t[::1] missed,
-    int n_threads=1,
-):
-    """Take the measurement z = (scores + votes) / 2, into ``measurement``.
+cdef int64_t missed_range(
+    const double *scores, const int32_t *labels, const int64_t *units, int64_t n_classes, int64_t start, int64_t stop
+) noexcept nogil:
+    cdef int64_t i, total = 0
+    for i in range(start, stop):
+        total += (largest(&scores[i * n_classes], n_classes) != labels[i]) * units[i]
+    return total
 
-    ``votes`` holds a class per row, or a score per row and class. ``missed`` gets 1 where the
-    measurement's class is wrong. Returns the summed ``units`` (base weights as integers) of the
-    rows that the measurement misses, and of those that the votes alone miss.
+
+cdef class Measurer:
+    """Takes measurements of the training rows, and tells how wrong they are.
+
+    Parameters
+    ----------
+    labels : int32 array of shape (n_rows,)
+        The rows' classes.
+    base : array of shape (n_rows,)
+        Their base weights, which sum to 1. Errors are summed over them as multiples of 2^-60.
+    n_classes : int
+        Number of classes.
+    n_threads : int
+        Threads that share a large table.
+
+    Attributes
+    ----------
+    measurement : array of shape (n_rows, n_classes)
+        The last measurement z.
+    missed : bool array of shape (n_rows,)
+        The rows that it misclassifies.
     """
-    cdef int64_t i, n = scores.shape[0], n_classes = scores.shape[1]
-    cdef int64_t measurement_units = 0, component_units = 0, voted
-    cdef const int32_t[::1] classes
-    cdef const double[:, ::1] vote_scores
-    cdef bint hard = votes.ndim == 1
-    cdef int threads = parallel_threads(n * n_classes, n_threads)
-    if hard:
-        classes = votes
-        for i in prange(n, nogil=True, num_threads=threads, schedule="static"):
-            voted = classes[i]
-            missed[i] = measure_row(&scores[i, 0], NULL, voted, n_classes, &measurement[i, 0]) != labels[i]
-            measurement_units += missed[i] * units[i]
-            component_units += (voted != labels[i]) * units[i]
-    else:
-        vote_scores = votes
-        for i in prange(n, nogil=True, num_threads=threads, schedule="static"):
-            missed[i] = (
-                measure_row(&scores[i, 0], &vote_scores[i, 0], -1, n_classes, &measurement[i, 0]) != labels[i]
+
+    cdef readonly object measurement, missed
+    cdef const int32_t[::1] labels
+    cdef int64_t[::1] units
+    cdef double[:, ::1] z
+    cdef uint8_t[::1] misses
+    cdef double total
+    cdef int64_t n, n_classes, n_chunks
+    cdef int n_threads
+
+    def __init__(self, labels, base, int64_t n_classes, int n_threads=1):
+        self.labels = labels
+        units = (np.asarray(base) * 2.0**60 + 0.5).astype(np.int64)
+        self.units = units
+        self.total = units.sum()
+        self.n, self.n_classes, self.n_threads = len(labels), n_classes, n_threads
+        self.n_chunks = chunks(self.n, self.n * n_classes, n_threads)
+        self.measurement = np.empty((self.n, n_classes))
+        self.missed = np.empty(self.n, dtype=bool)
+        self.z, self.misses = self.measurement, self.missed.view(np.uint8)
+
+    def measure(self, const double[:, ::1] scores, votes):
+        """Take the measurement z = (scores + votes) / 2.
+
+        ``votes`` holds a class per row, or a score per row and class. Returns the error of the
+        measurement and the error of the votes alone.
+        """
+        cdef int64_t c, measured = 0, alone = 0
+        cdef const int32_t[::1] classes
+        cdef const double[:, ::1] class_scores
+        cdef const int32_t *voted = NULL
+        cdef const double *vote_scores = NULL
+        cdef Measured sums
+        if votes.ndim == 1:
+            classes = votes
+            voted = &classes[0]
+        else:
+            class_scores = votes
+            vote_scores = &class_scores[0, 0]
+        if self.n_chunks == 1:
+            sums = measure_range(
+                &scores[0, 0], voted, vote_scores, &self.labels[0], &self.units[0], &self.z[0, 0],
+                &self.misses[0], self.n_classes, 0, self.n,
             )
-            measurement_units += missed[i] * units[i]
-            component_units += (largest(&vote_scores[i, 0], n_classes) != labels[i]) * units[i]
-    return measurement_units, component_units
+            return sums.measurement_units / self.total, sums.component_units / self.total
+        for c in prange(self.n_chunks, nogil=True, num_threads=self.n_threads, schedule="static"):
+            sums = measure_range(
+                &scores[0, 0], voted, vote_scores, &self.labels[0], &self.units[0], &self.z[0, 0],
+                &self.misses[0], self.n_classes, c * CHUNK, min(self.n, (c + 1) * CHUNK),
+            )
+            measured += sums.measurement_units
+            alone += sums.component_units
+        return measured / self.total, alone / self.total
+
+    def error(self, const double[:, ::1] scores):
+        """Return the error of the scores themselves."""
+        cdef int64_t c, missed = 0
+        if self.n_chunks == 1:
+            missed = missed_range(&scores[0, 0], &self.labels[0], &self.units[0], self.n_classes, 0, self.n)
+            return missed / self.total
+        for c in prange(self.n_chunks, nogil=True, num_threads=self.n_threads, schedule="static"):
+            missed += missed_range(
+                &scores[0, 0], &self.labels[0], &self.units[0], self.n_classes, c * CHUNK, min(self.n, (c + 1) * CHUNK)
+            )
+        return missed / self.total
 
 
-def missed_units(
-    const double[:, ::1] scores, const int32_t[::1] labels, const int64_t[::1] units, int n_threads=1
-):
-    """Sum the units of the rows whose largest score is not their label's."""
-    cdef int64_t i, total = 0, n = scores.shape[0], n_classes = scores.shape[1]
-    cdef int threads = parallel_threads(n * n_classes, n_threads)
-    for i in prange(n, nogil=True, num_threads=threads, schedule="static"):
-        total += (largest(&scores[i, 0], n_classes) != labels[i]) * units[i]
+cdef int64_t sum_range(const double *values, double scale, int64_t n) noexcept nogil:
+    cdef int64_t i, total = 0
+    for i in range(n):
+        total += <int64_t> (values[i] * scale + 0.5)
     return total
 
 
 def exact_sum(const double[::1] values, int n_threads=1):
     """Sum non-negative values over fixed-point integers; NaN if one is negative or not finite."""
-    cdef int64_t i, total = 0, bad = 0, n = values.shape[0]
-    cdef int exponent, threads = parallel_threads(n, n_threads)
+    cdef int64_t i, c, total = 0, bad = 0, n = values.shape[0]
+    cdef int64_t n_chunks = chunks(n, n, n_threads)
+    cdef int exponent
     cdef double top = 0, scale
     for i in range(n):
         if values[i] > top:
             top = values[i]
         bad += not 0 <= values[i] <= 1.7976931348623157e308
-    if bad:
+    if bad or top > 1e300:
         return float("nan")
     frexp(top * n, &exponent)
-    scale = ldexp(1.0, 61 - exponent)
-    for i in prange(n, nogil=True, num_threads=threads, schedule="static"):
-        total += <int64_t> (values[i] * scale + 0.5)
+    scale = ldexp(1.0, min(61 - exponent, 1000))
+    if n_chunks == 1:
+        return sum_range(&values[0], scale, n) / scale
+    for c in prange(n_chunks, nogil=True, num_threads=n_threads, schedule="static"):
+        total += sum_range(&values[c * CHUNK], scale, min(<int64_t> CHUNK, n - c * CHUNK))
     return total / scale
+
+
+def normalise(double[::1] weights, int n_threads=1):
+    """Divide weights by their sum, in place; return the sum (if it is 0 or NaN, nothing is done)."""
+    cdef int64_t i
+    cdef double total = exact_sum(weights, n_threads)
+    if total > 0:
+        for i in range(weights.shape[0]):
+            weights[i] /= total
+    return total
+
+
+def effective_sample_size(const double[::1] weights):
+    """How many equal weights these (which sum to 1) are worth: 1 / sum(weights ** 2)."""
+    cdef int64_t i
+    cdef double total = 0
+    for i in range(weights.shape[0]):
+        total += weights[i] * weights[i]
+    return 1 / total

@@ -1,0 +1,12 @@
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t
+
+cdef void build(
+    const uint8_t *column, const uint32_t *rows, const uint16_t *classes, const int32_t *weights,
+    int64_t n_rows, int64_t n_classes, int64_t n_bins, int32_t *histogram,
+) noexcept nogil
+
+cdef void build_counts(
+    const uint8_t *column, const uint32_t *rows, int64_t n_rows, int64_t n_bins, int32_t *histogram
+) noexcept nogil
+
+cdef void subtract(int32_t *histogram, const int32_t *other, int64_t n_cells) noexcept nogil

@@ -1,0 +1,41 @@
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
+
+cdef struct Split:
+    double score  # sum of squared class weights over the weight, added up over both children; 0: no split
+    int64_t left_weight
+    int32_t feature
+    bint categorical
+    bint missing_left
+    int last_left  # numeric: the last bin of the left child that has rows in the node
+    int first_right  # and the first bin of the right one
+    uint64_t left_bins[4]  # categorical: the bins that go left
+
+cdef struct NodeTotals:
+    const int64_t *classes  # weight of each class
+    int64_t n_classes
+    int64_t weight
+    int64_t count  # rows as min_samples_leaf counts them
+    int64_t squares  # sum of the squared class weights
+    int64_t min_count  # smallest count that a child may have
+    bint weighted  # rows count as 1 each, not as their weight
+
+cdef struct Row:
+    uint32_t weight
+    uint32_t label
+
+cdef bint better(const Split *challenger, const Split *champion) noexcept nogil
+
+cdef void scan_histogram(
+    const int32_t *histogram, const int32_t *counts, int64_t n_bins, const NodeTotals *node,
+    int64_t *left, Split *best,
+) noexcept nogil
+
+cdef void sweep_sorted(
+    const uint32_t *order, int64_t n_rows, const Row *rows, uint32_t missing_bin, const NodeTotals *node,
+    int64_t *left, Split *best,
+) noexcept nogil
+
+cdef void split_categories(
+    const int32_t *histogram, const int32_t *counts, int64_t n_bins, const NodeTotals *node,
+    double *scratch, int64_t *left, Split *best,
+) noexcept nogil

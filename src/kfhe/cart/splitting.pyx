@@ -1,0 +1,325 @@
+"""Splitting: the best way to cut one feature of one node in two.
+
+A split's score is sum(left class weights squared) / left weight + the same of the right child.
+The highest score is the lowest weighted Gini impurity. Sums are integers, and the score is
+always worked out by the same formula, so that it doesn't matter which function found a split.
+"""
+
+from libc.math cimport sqrt
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
+from libcpp.algorithm cimport sort
+
+cdef extern from *:
+    """
+    struct KfheByKey {
+        const double *key;
+        bool operator()(int a, int b) const { return key[a] < key[b] || (key[a] == key[b] && a < b); }
+    };
+    """
+    cdef cppclass ByKey "KfheByKey":
+        const double *key
+
+cdef enum:
+    POWER_ITERATIONS = 30
+
+# A candidate is worth a division only if it may beat the best; the margin covers rounding.
+cdef double MARGIN = 1 - 1e-12
+
+
+cdef bint better(const Split *challenger, const Split *champion) noexcept nogil:
+    """Higher score; on a tie the lower feature."""
+    if challenger.score != champion.score:
+        return challenger.score > champion.score
+    return challenger.score > 0 and challenger.feature < champion.feature
+
+
+cdef inline bint improves(
+    int64_t left_squares, int64_t right_squares, int64_t left_weight, int64_t weight, Split *best
+) noexcept nogil:
+    """Score a candidate and say whether it beats the best so far, which then gets its score."""
+    cdef double left = <double> left_weight, right = <double> (weight - left_weight), score
+    cdef double numerator = <double> left_squares * right + <double> right_squares * left
+    cdef double denominator = left * right
+    if numerator <= best.score * MARGIN * denominator:
+        return False
+    score = numerator / denominator
+    if score <= best.score:
+        return False
+    best.score = score
+    best.left_weight = left_weight
+    return True
+
+
+cdef void scan_histogram(
+    const int32_t *histogram, const int32_t *counts, int64_t n_bins, const NodeTotals *node,
+    int64_t *left, Split *best,
+) noexcept nogil:
+    """Try each threshold of a numeric feature; its last bin (n_bins - 1) holds the missing values.
+
+    ``counts`` are the bins' row counts, NULL where weights are counts. ``left`` is scratch space
+    for a number per class.
+    """
+    cdef int64_t n_classes = node.n_classes, squares = node.squares, total = node.weight
+    cdef int64_t least = node.min_count, most = node.count - node.min_count
+    cdef const int64_t *totals = node.classes
+    cdef int64_t missing = n_bins - 1, missing_weight = 0, missing_count
+    cdef int64_t k, b, weight, left_weight, left_count, left_squares, cross, h, squares_before, cross_before
+    cdef int last
+    cdef bint missing_left
+    cdef const int32_t *cells = &histogram[missing * n_classes]
+    cdef double before = best.score
+    for k in range(n_classes):
+        missing_weight += cells[k]
+    missing_count = missing_weight if counts == NULL else counts[missing]
+    for missing_left in range(1 + (missing_count > 0)):
+        left_weight = left_count = left_squares = cross = 0  # cross: sum of left times total
+        for k in range(n_classes):
+            left[k] = cells[k] if missing_left else 0
+            left_squares += left[k] * left[k]
+            cross += left[k] * node.classes[k]
+        if missing_left:
+            left_weight, left_count = missing_weight, missing_count
+        last = -1
+        for b in range(n_bins if not missing_left and missing_count > 0 else n_bins - 1):
+            # What was left of this bin, in case there is a row in it
+            squares_before, cross_before, weight = left_squares, cross, 0
+            for k in range(n_classes):
+                h = histogram[b * n_classes + k]
+                left_squares += h * (2 * left[k] + h)
+                cross += h * totals[k]
+                left[k] += h
+                weight += h
+            if weight == 0:
+                continue
+            if last >= 0 and least <= left_count <= most:
+                if improves(
+                    squares_before, squares - 2 * cross_before + squares_before, left_weight, total, best
+                ):
+                    best.last_left = last
+                    best.first_right = b
+                    best.missing_left = missing_left
+            left_weight += weight
+            left_count += weight if counts == NULL else counts[b]
+            last = b
+    if missing_count == 0 and best.score > before:
+        best.missing_left = 2 * best.left_weight >= node.weight
+
+
+cdef void sweep_sorted(
+    const uint32_t *order, int64_t n_rows, const Row *rows, uint32_t missing_bin, const NodeTotals *node,
+    int64_t *left, Split *best,
+) noexcept nogil:
+    """Do what scan_histogram does, row by row along a sorted order: its cost is that of the rows.
+
+    An entry of the order has the row in its lower 16 bits, and the row's bin above them.
+    """
+    # Copies, which the compiler need not fear to be changed through `left`
+    cdef int64_t total = node.weight, squares = node.squares
+    cdef const int64_t *totals = node.classes
+    cdef int64_t least = node.min_count, most = node.count - node.min_count, n_left
+    cdef int64_t n_present = n_rows, i, k, w, left_weight, left_squares, cross
+    cdef int64_t first, last
+    cdef uint32_t entry, next_entry
+    cdef bint missing_left, weighted = node.weighted
+    cdef double before = best.score, bar, left_size, size = <double> total
+    cdef Row row
+    while n_present > 0 and order[n_present - 1] >> 16 == missing_bin:
+        n_present -= 1
+    for missing_left in range(1 + (n_present < n_rows)):
+        left_weight = left_squares = cross = 0
+        for k in range(node.n_classes):
+            left[k] = 0
+        n_left = 0
+        if missing_left:
+            n_left = n_rows - n_present
+            for i in range(n_present, n_rows):
+                row = rows[order[i] & 0xFFFF]
+                left[row.label] += row.weight
+                left_weight += row.weight
+            for k in range(node.n_classes):
+                left_squares += left[k] * left[k]
+                cross += left[k] * totals[k]
+        bar = best.score * MARGIN
+        last = (n_present if missing_left else n_rows) - 1
+        next_entry = order[0]
+        for i in range(last):
+            entry = next_entry
+            row = rows[entry & 0xFFFF]
+            w, k = row.weight, row.label
+            left_squares += w * (2 * left[k] + w)
+            cross += w * totals[k]
+            left[k] += w
+            left_weight += w
+            n_left = n_left + 1 if weighted else left_weight
+            next_entry = order[i + 1]
+            left_size = <double> left_weight
+            # One condition for all, as none of its parts can be foretold.
+            if (
+                ((entry ^ next_entry) > 0xFFFF) & (n_left >= least) & (n_left <= most)
+                & (
+                    size * <double> left_squares + left_size * <double> (squares - 2 * cross)
+                    > bar * (left_size * (size - left_size))
+                )
+            ) and improves(left_squares, squares - 2 * cross + left_squares, left_weight, total, best):
+                best.last_left = entry >> 16
+                best.first_right = next_entry >> 16
+                best.missing_left = missing_left
+                bar = best.score * MARGIN
+    if n_present == n_rows and best.score > before:
+        best.missing_left = 2 * best.left_weight >= total
+
+
+cdef void principal_component(
+    const double *shares, const double *bin_weights, const int *present, int n_present,
+    int64_t n_classes, double *mean, double *covariance, double *direction, double *next_direction,
+) noexcept nogil:
+    """Find the direction in which the bins' class shares vary most, by power iteration."""
+    cdef int64_t i, j, iteration
+    cdef int p
+    cdef double total = 0, length
+    for i in range(n_classes):
+        mean[i] = 0
+    for p in range(n_present):
+        total += bin_weights[present[p]]
+        for i in range(n_classes):
+            mean[i] += bin_weights[present[p]] * shares[present[p] * n_classes + i]
+    for i in range(n_classes):
+        mean[i] /= total
+        for j in range(i + 1):
+            covariance[i * n_classes + j] = 0
+    for p in range(n_present):
+        for i in range(n_classes):
+            for j in range(i + 1):
+                covariance[i * n_classes + j] += (
+                    bin_weights[present[p]]
+                    * (shares[present[p] * n_classes + i] - mean[i])
+                    * (shares[present[p] * n_classes + j] - mean[j])
+                )
+    for i in range(n_classes):
+        direction[i] = 1.0 + i  # any start that is not the same for all classes
+        for j in range(i):
+            covariance[j * n_classes + i] = covariance[i * n_classes + j]
+    for iteration in range(POWER_ITERATIONS):
+        length = 0
+        for i in range(n_classes):
+            next_direction[i] = 0
+            for j in range(n_classes):
+                next_direction[i] += covariance[i * n_classes + j] * direction[j]
+            length += next_direction[i] * next_direction[i]
+        if length <= 0:
+            return
+        for i in range(n_classes):
+            direction[i] = next_direction[i] / sqrt(length)
+
+
+cdef void sweep_categories(
+    const int *order, int n_present, const int32_t *histogram, const int32_t *counts,
+    const NodeTotals *node, int64_t *left, Split *best,
+) noexcept nogil:
+    """Try each cut of an order of categories."""
+    cdef int64_t n_classes = node.n_classes, k, h
+    cdef int64_t left_weight = 0, left_count = 0, left_squares = 0, cross = 0
+    cdef int p, q
+    for k in range(n_classes):
+        left[k] = 0
+    for p in range(n_present - 1):
+        for k in range(n_classes):
+            h = histogram[order[p] * n_classes + k]
+            left_squares += h * (2 * left[k] + h)
+            cross += h * node.classes[k]
+            left[k] += h
+            left_weight += h
+            if counts == NULL:
+                left_count += h
+        if counts != NULL:
+            left_count += counts[order[p]]
+        if left_count < node.min_count or node.count - left_count < node.min_count:
+            continue
+        if improves(left_squares, node.squares - 2 * cross + left_squares, left_weight, node.weight, best):
+            for q in range(4):
+                best.left_bins[q] = 0
+            for q in range(p + 1):
+                best.left_bins[order[q] // 64] |= <uint64_t> 1 << (order[q] % 64)
+
+
+cdef void split_categories(
+    const int32_t *histogram, const int32_t *counts, int64_t n_bins, const NodeTotals *node,
+    double *scratch, int64_t *left, Split *best,
+) noexcept nogil:
+    """Cut a categorical feature along orders of its categories; missing is a category like any other.
+
+    Two classes: by the share of the second one, which finds the best split there is. More: by the share
+    of each class, and along the principal component of the shares. ``scratch`` has room for
+    n_bins * (n_classes + 2) + n_classes * (n_classes + 3) numbers.
+    """
+    cdef int64_t n_classes = node.n_classes, b, k
+    cdef int present[256]
+    cdef int order[256]
+    cdef int n_present = 0, p
+    cdef ByKey by_key
+    cdef double *shares = scratch
+    cdef double *bin_weights = &scratch[n_bins * n_classes]
+    cdef double *keys = &bin_weights[n_bins]
+    cdef double *mean = &keys[n_bins]
+    cdef double *direction = &mean[n_classes]
+    cdef double *covariance = &direction[2 * n_classes]
+    cdef bint missing_present = False
+    for b in range(n_bins):
+        bin_weights[b] = 0
+        for k in range(n_classes):
+            bin_weights[b] += histogram[b * n_classes + k]
+        if bin_weights[b] == 0:
+            continue
+        for k in range(n_classes):
+            shares[b * n_classes + k] = histogram[b * n_classes + k] / bin_weights[b]
+        present[n_present] = b
+        n_present += 1
+        missing_present = b == n_bins - 1
+    if n_present < 2:
+        return
+    cdef double before = best.score
+    by_key.key = keys
+    for k in range(1 if n_classes == 2 else 0, n_classes + (n_classes > 2)):
+        if k == n_classes:
+            principal_component(
+                shares, bin_weights, present, n_present, n_classes, mean, covariance, direction,
+                &direction[n_classes],
+            )
+        for p in range(n_present):
+            b = present[p]
+            order[p] = b
+            keys[b] = shares[b * n_classes + k] if k < n_classes else project(
+                &shares[b * n_classes], direction, n_classes
+            )
+        sort(&order[0], &order[n_present], by_key)
+        sweep_categories(order, n_present, histogram, counts, node, left, best)
+    if best.score > before:
+        complete(best, present, n_present, n_bins, missing_present, node.weight)
+
+
+cdef inline double project(const double *shares, const double *direction, int64_t n_classes) noexcept nogil:
+    cdef double total = 0
+    cdef int64_t k
+    for k in range(n_classes):
+        total += shares[k] * direction[k]
+    return total
+
+
+cdef void complete(
+    Split *best, const int *present, int n_present, int64_t n_bins, bint missing_present, int64_t weight
+) noexcept nogil:
+    """Send the categories that the node has no row of to the missing side, else to the heavier child."""
+    cdef uint64_t present_bins[4]
+    cdef int p
+    cdef int64_t missing = n_bins - 1
+    if missing_present:
+        best.missing_left = (best.left_bins[missing // 64] >> (missing % 64)) & 1
+    else:
+        best.missing_left = 2 * best.left_weight >= weight
+    if best.missing_left:
+        for p in range(4):
+            present_bins[p] = 0
+        for p in range(n_present):
+            present_bins[present[p] // 64] |= <uint64_t> 1 << (present[p] % 64)
+        for p in range(4):
+            best.left_bins[p] |= ~present_bins[p]

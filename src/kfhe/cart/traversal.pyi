@@ -1,0 +1,24 @@
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+def add_trees(
+    nodes: NDArray[Any],
+    category_sets: NDArray[np.uint64],
+    leaf_weights: NDArray[np.int32],
+    leaf_classes: NDArray[np.int32],
+    tree_nodes: NDArray[np.int64],
+    tree_leaves: NDArray[np.int64],
+    tree_sets: NDArray[np.int64],
+    weights: NDArray[np.float64],
+    first: int,
+    last: int,
+    soft: bool,
+    rows: NDArray[np.float64],
+    scores: NDArray[np.float64],
+    n_threads: int = 1,
+) -> None: ...
+def apply(
+    nodes: NDArray[Any], category_sets: NDArray[np.uint64], rows: NDArray[np.float64]
+) -> NDArray[np.int32]: ...

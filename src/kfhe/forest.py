@@ -1,0 +1,282 @@
+"""The forest: a fitted ensemble of native trees, as a handful of arrays."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kfhe.cart.growing import Grower
+from kfhe.cart.traversal import add_trees, apply
+from kfhe.table import Schema
+
+Floats = NDArray[np.float64]
+
+LEAF, NUMERIC, CATEGORICAL, MISSING_LEFT = 0, 1, 2, 4
+
+# As compiled code sees it: Node in cart/trees.pxd.
+NODE_DTYPE = np.dtype(
+    [("threshold", "f8"), ("left", "i4"), ("feature", "u2"), ("kind", "u1"), ("cut", "u1")], align=False
+)
+
+
+@dataclass(frozen=True)
+class Forest(Sequence["Tree"]):
+    """Trees, one after the other, h_0 first.
+
+    Attributes
+    ----------
+    schema : Schema
+        How to read a table.
+    classes : ndarray
+        The class labels.
+    soft : bool
+        Whether trees vote by the class shares in their leaves; h_0 always does.
+    nodes : structured array
+        All nodes. Siblings are neighbours; `left` counts from the tree's first node, and in a leaf it is
+        the number of the leaf in its tree.
+    gains : ndarray
+        How much each node's split lowers the weighted Gini impurity.
+    leaf_weights : int32 array of shape (n_leaves, n_classes)
+        Weight of the training rows of each class in each leaf.
+    category_sets : uint64 array of shape (n_sets, 4)
+        Bins that go left at categorical splits, as bits.
+    tree_nodes, tree_leaves, tree_sets : int64 arrays of shape (n_trees + 1,)
+        Where each tree's nodes, leaves and sets start, and the end.
+    """
+
+    schema: Schema
+    classes: NDArray[Any]
+    soft: bool
+    nodes: NDArray[Any]
+    gains: Floats
+    leaf_weights: NDArray[np.int32]
+    category_sets: NDArray[np.uint64]
+    tree_nodes: NDArray[np.int64]
+    tree_leaves: NDArray[np.int64]
+    tree_sets: NDArray[np.int64]
+
+    @classmethod
+    def grown_by(cls, grower: Grower, schema: Schema, classes: NDArray[Any], *, soft: bool) -> Forest:
+        """Take over what a grower has grown."""
+        arrays = grower.arrays()
+        nodes = arrays.pop("nodes").view(NODE_DTYPE)
+        return cls(schema, classes, soft, nodes, **arrays)
+
+    def __len__(self) -> int:
+        return len(self.tree_nodes) - 1
+
+    def __getitem__(self, t: Any) -> Any:
+        if isinstance(t, slice):
+            return [self[i] for i in range(*t.indices(len(self)))]
+        if not -len(self) <= t < len(self):
+            raise IndexError(f"there are {len(self)} trees, got {t}")
+        return Tree(self, t % len(self))
+
+    @cached_property
+    def leaf_classes(self) -> NDArray[np.int32]:
+        """Class that each leaf votes for; ties go to the first one."""
+        return self.leaf_weights.argmax(axis=1).astype(np.int32)
+
+    def scores(self, X: Any, weights: Floats, n_threads: int) -> Floats:
+        """Return the weighted sum of the trees' votes."""
+        matrix = self.schema.matrix(X)
+        total = np.zeros((len(matrix), len(self.classes)))
+        self._add(matrix, weights, 0, len(self), total, n_threads)
+        return total
+
+    def staged_sums(self, X: Any, weights: Floats, n_threads: int) -> Iterator[Floats]:
+        """Yield the running weighted sum after each tree, always in the same array."""
+        matrix = self.schema.matrix(X)
+        total = np.zeros((len(matrix), len(self.classes)))
+        for t in range(len(self)):
+            self._add(matrix, weights, t, t + 1, total, n_threads)
+            yield total
+
+    def _add(
+        self, matrix: Floats, weights: Floats, first: int, last: int, total: Floats, n_threads: int
+    ) -> None:
+        add_trees(
+            self.nodes,
+            self.category_sets,
+            self.leaf_weights,
+            self.leaf_classes,
+            self.tree_nodes,
+            self.tree_leaves,
+            self.tree_sets,
+            weights,
+            first,
+            last,
+            self.soft,
+            matrix,
+            total,
+            n_threads,
+        )
+
+    def importances(self, weights: Floats) -> Floats:
+        """Return each feature's share of the trees' gains, trees averaged by weight."""
+        total = np.zeros(len(self.schema.names))
+        for tree, weight in zip(self, weights, strict=True):
+            total += weight * tree.feature_importances_
+        return total
+
+    def digest(self) -> str:
+        """Return a hex digest of all that determines predictions."""
+        digest = hashlib.sha256(repr((self.classes.tolist(), self.soft, self.schema.categories)).encode())
+        for column in fields(self):
+            value = getattr(self, column.name)
+            if isinstance(value, np.ndarray) and column.name not in ("classes", "gains"):
+                digest.update(f"{column.name}{value.shape}".encode())
+                digest.update(value.tobytes())
+        return digest.hexdigest()
+
+
+class Tree:
+    """One tree of a forest: a view, usable like a fitted scikit-learn classifier.
+
+    Attributes
+    ----------
+    classes_ : ndarray
+        The class labels.
+    nodes : structured array
+        The tree's nodes, the root first.
+    """
+
+    def __init__(self, forest: Forest, t: int) -> None:
+        self._forest = forest
+        self._t = t
+
+    def __repr__(self) -> str:
+        return f"Tree(depth={self.get_depth()}, leaves={self.get_n_leaves()})"
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """The class labels."""
+        return self._forest.classes
+
+    @property
+    def nodes(self) -> NDArray[Any]:
+        """The tree's nodes, the root first."""
+        return self._slice("nodes", "tree_nodes")
+
+    @property
+    def gains(self) -> Floats:
+        """How much each node's split lowers the weighted Gini impurity."""
+        return self._slice("gains", "tree_nodes")
+
+    @property
+    def leaf_weights(self) -> NDArray[np.int32]:
+        """Weight of the training rows of each class in each leaf."""
+        return self._slice("leaf_weights", "tree_leaves")
+
+    @property
+    def category_sets(self) -> NDArray[np.uint64]:
+        """Bins that go left at the categorical splits, as bits."""
+        return self._slice("category_sets", "tree_sets")
+
+    def _slice(self, array: str, starts: str) -> NDArray[Any]:
+        first, end = getattr(self._forest, starts)[self._t : self._t + 2]
+        piece: NDArray[Any] = getattr(self._forest, array)[first:end]
+        return piece
+
+    def apply(self, X: Any) -> NDArray[np.int32]:
+        """Return the number of the leaf that each row falls into."""
+        return apply(self.nodes, self.category_sets, self._forest.schema.matrix(X))
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Return the shares of the classes in each row's leaf."""
+        weights = self.leaf_weights[self.apply(X)]
+        return weights / weights.sum(axis=1, keepdims=True, dtype=np.float64)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the most frequent class in each row's leaf."""
+        classes: NDArray[Any] = self.classes_[self.leaf_weights[self.apply(X)].argmax(axis=1)]
+        return classes
+
+    def get_depth(self) -> int:
+        """Return the number of splits on the longest way from the root to a leaf."""
+        return int(self._depths().max())
+
+    def get_n_leaves(self) -> int:
+        """Return the number of leaves."""
+        return len(self.leaf_weights)
+
+    @property
+    def feature_importances_(self) -> Floats:
+        """Share of each feature in the tree's gains; all zero for a tree without a split."""
+        splits = self.nodes["kind"] != LEAF
+        total = np.zeros(len(self._forest.schema.names))
+        np.add.at(total, self.nodes["feature"][splits], self.gains[splits].clip(min=0))
+        return total / (total.sum() or 1.0)
+
+    def _depths(self) -> NDArray[np.int64]:
+        nodes = self.nodes
+        depths = np.zeros(len(nodes), dtype=np.int64)
+        for i in np.flatnonzero(nodes["kind"] != LEAF):  # children come after their parents
+            depths[nodes["left"][i] : nodes["left"][i] + 2] = depths[i] + 1
+        return depths
+
+    def export_text(self, *, decimals: int = 2) -> str:
+        """Return the tree as indented text, one line per node."""
+        lines: list[str] = []
+        stack = [(0, "", "")]  # node, indentation, the condition that leads to it
+        while stack:
+            i, indent, condition = stack.pop()
+            is_leaf = self.nodes["kind"][i] == LEAF
+            lines.append(f"{indent}{condition}{self._leaf_text(i) if is_leaf else ''}".rstrip())
+            if not is_leaf:
+                left, right = self._conditions(i, decimals)
+                child = int(self.nodes["left"][i])
+                deeper = indent + "  " if condition else indent
+                stack.append((child + 1, deeper, f"{right}: "))
+                stack.append((child, deeper, f"{left}: "))
+        return "\n".join(line for line in lines if line)
+
+    def export_graphviz(self, *, decimals: int = 2) -> str:
+        """Return the tree in the DOT language of Graphviz."""
+        lines = ["digraph Tree {", 'node [shape=box, style="rounded", fontname="helvetica"];']
+        for i, node in enumerate(self.nodes):
+            if node["kind"] == LEAF:
+                lines.append(f"{i} [label={_quoted(self._leaf_text(i))}];")
+                continue
+            left, right = self._conditions(i, decimals)
+            lines.append(f"{i} [label={_quoted(left)}];")
+            lines.append(f'{i} -> {node["left"]} [label="yes"];')
+            lines.append(
+                f"{i} -> {node['left'] + 1} [label={_quoted('no' if node['kind'] & NUMERIC else right)}];"
+            )
+        return "\n".join([*lines, "}"])
+
+    def _leaf_text(self, i: int) -> str:
+        weights = self.leaf_weights[self.nodes["left"][i]]
+        return f"{self.classes_[weights.argmax()]} {weights.tolist()}"
+
+    def _conditions(self, i: int, decimals: int) -> tuple[str, str]:
+        """Describe what goes left and what goes right at a split."""
+        node = self.nodes[i]
+        name = self._forest.schema.names[node["feature"]]
+        if node["kind"] & CATEGORICAL:
+            bits = self.category_sets[int(node["threshold"])]
+            categories = self._forest.schema.categories[node["feature"]] or {}
+            sides: tuple[list[str], list[str]] = ([], [])
+            for category, bin in categories.items():
+                sides[1 - int(bits[bin // 64] >> np.uint64(bin % 64) & np.uint64(1))].append(str(category))
+            left, right = (f"{name} in {{{', '.join(side)}}}" for side in sides)
+        else:
+            left, right = (f"{name} {sign} {node['threshold']:.{decimals}f}" for sign in ("<=", ">"))
+        if node["kind"] & MISSING_LEFT:
+            return f"{left} or missing", right
+        return left, f"{right} or missing"
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'

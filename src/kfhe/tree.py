@@ -1,0 +1,222 @@
+"""CARTClassifier: the tree engine as a scikit-learn classifier of its own."""
+
+from __future__ import annotations
+
+from math import log2
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from kfhe.cart.growing import Grower
+from kfhe.cart.threads import thread_count
+from kfhe.forest import Forest, Tree
+from kfhe.table import BinnedTable
+from kfhe.validation import (
+    check_same_length,
+    check_table,
+    encode_labels,
+    integer_weights,
+    row_weights,
+    seed_from,
+    unchanged_on_error,
+)
+
+Floats = NDArray[np.float64]
+
+TREE_CONSTRAINTS: dict[str, list[Any]] = {
+    "max_depth": [Interval(Integral, 1, None, closed="left"), None],
+    "min_samples_split": [Interval(Integral, 2, None, closed="left")],
+    "min_samples_leaf": [Interval(Integral, 1, None, closed="left")],
+    "max_leaf_nodes": [Interval(Integral, 2, None, closed="left"), None],
+    "max_features": [
+        Interval(Integral, 1, None, closed="left"),
+        Interval(Real, 0, 1, closed="right"),
+        StrOptions({"sqrt", "log2"}),
+        None,
+    ],
+    "cp": [Interval(Real, 0, None, closed="left")],
+    "max_bins": [Interval(Integral, 2, 255, closed="both")],
+    "categorical_features": [StrOptions({"from_dtype"}), "array-like", None],
+    "class_weight": [dict, StrOptions({"balanced"}), None],
+    "random_state": ["random_state", np.random.Generator],
+    "n_jobs": [Integral, None],
+}
+
+
+def make_grower(
+    settings: Any, table: BinnedTable, labels: NDArray[np.int32], n_classes: int, seed: int, n_threads: int
+) -> Grower:
+    """Make a grower with the tree settings of an estimator."""
+    n_features = len(table.n_bins)
+    wanted = settings.max_features
+    if isinstance(wanted, str):
+        wanted = (n_features**0.5 if wanted == "sqrt" else log2(n_features)) // 1
+    elif wanted is None:
+        wanted = n_features
+    elif not isinstance(wanted, Integral):
+        wanted = wanted * n_features // 1
+    if n_features > 65535:
+        raise ValueError(f"X has {n_features} columns; at most 65535 are accepted")
+    return Grower(
+        table.codes,
+        table.n_bins,
+        table.categorical,
+        table.low,
+        table.high,
+        labels,
+        n_classes,
+        max_depth=settings.max_depth or 0,
+        min_samples_split=settings.min_samples_split,
+        min_samples_leaf=settings.min_samples_leaf,
+        max_leaf_nodes=settings.max_leaf_nodes or 0,
+        max_features=max(1, min(n_features, int(wanted))),
+        cp=settings.cp,
+        seed=seed,
+        n_threads=n_threads,
+    )
+
+
+class CARTClassifier(ClassifierMixin, BaseEstimator):
+    """A CART decision tree: Gini, native categories and missing values, rpart's pruning.
+
+    Parameters
+    ----------
+    max_depth : int or None, default=30
+        Largest number of splits on the way to a leaf.
+    min_samples_split : int, default=20
+        Smallest number of rows of a node that is split.
+    min_samples_leaf : int, default=7
+        Smallest number of rows of a leaf.
+    max_leaf_nodes : int or None, default=None
+        Keep the best splits only, until there are this many leaves.
+    max_features : int, float, {"sqrt", "log2"} or None, default=None
+        Number (or share) of the features that each node tries; None: all.
+    cp : float, default=0.0
+        Complexity parameter as in R's rpart: a subtree goes when it saves less than `cp` times the root's
+        misclassified weight for each of its extra leaves. 0: no pruning.
+    max_bins : int, default=255
+        Largest number of bins of a numeric feature, and of categories told apart in a categorical one.
+    categorical_features : "from_dtype", array-like or None, default="from_dtype"
+        Which columns are categorical: those with strings or categories; or column numbers, names or a mask.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the classes, on top of `sample_weight`.
+    random_state : int, Generator, RandomState or None, default=None
+        Matters with `max_features` only.
+    n_jobs : int or None, default=None
+        Number of threads. It has no influence on the tree.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The class labels.
+    tree_ : Tree
+        The tree: text and Graphviz export, depth, leaves, nodes.
+    feature_importances_ : ndarray of shape (n_features_in_,)
+        Share of each feature in the lowering of the Gini impurity.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from kfhe import CARTClassifier
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> tree = CARTClassifier(cp=0.01).fit(X, y)
+    >>> print(tree.tree_.export_text())
+    petal length (cm) <= 2.45: 0 [50, 0, 0]
+    petal length (cm) > 2.45 or missing:
+      petal width (cm) <= 1.75 or missing: 1 [0, 49, 5]
+      petal width (cm) > 1.75: 2 [0, 1, 45]
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = TREE_CONSTRAINTS
+
+    def __init__(
+        self,
+        *,
+        max_depth: int | None = 30,
+        min_samples_split: int = 20,
+        min_samples_leaf: int = 7,
+        max_leaf_nodes: int | None = None,
+        max_features: int | float | str | None = None,
+        cp: float = 0.0,
+        max_bins: int = 255,
+        categorical_features: Any = "from_dtype",
+        class_weight: dict[Any, float] | str | None = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.max_depth = max_depth
+        self.min_samples_split = min_samples_split
+        self.min_samples_leaf = min_samples_leaf
+        self.max_leaf_nodes = max_leaf_nodes
+        self.max_features = max_features
+        self.cp = cp
+        self.max_bins = max_bins
+        self.categorical_features = categorical_features
+        self.class_weight = class_weight
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> CARTClassifier:
+        """Grow the tree.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n_samples, n_features)
+            The training rows.
+        y : array-like of shape (n_samples,)
+            Their labels.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows, whole or real numbers; zero means that the row is absent.
+        """
+        with unchanged_on_error(self):
+            X = check_table(self, X, reset=True)
+            classes, labels = encode_labels(y, self)
+            check_same_length(X, labels)
+            weights, counts = integer_weights(row_weights(sample_weight, self.class_weight, classes, labels))
+            n_threads = thread_count(self.n_jobs)
+            table = BinnedTable.from_table(X, self.categorical_features, self.max_bins, n_threads)
+            seed = 0 if self.max_features is None else seed_from(self.random_state)
+            grower = make_grower(self, table, labels, len(classes), seed, n_threads)
+            grower.grow(weights, counts, 0, hard=True)
+            self.classes_ = classes
+            self._forest = Forest.grown_by(grower, table.schema, classes, soft=True)
+        return self
+
+    @property
+    def tree_(self) -> Tree:
+        """The tree: text and Graphviz export, depth, leaves, nodes."""
+        check_is_fitted(self)
+        return self._forest[0]
+
+    @property
+    def feature_importances_(self) -> Floats:
+        """Share of each feature in the lowering of the Gini impurity."""
+        return self.tree_.feature_importances_
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the most frequent class in each row's leaf; ties go to the first one."""
+        positions = self.predict_proba(X).argmax(axis=1)
+        classes: NDArray[Any] = self.classes_[positions]
+        return classes
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Return the shares of the classes in each row's leaf."""
+        check_is_fitted(self)
+        X = check_table(self, X, reset=False)
+        return self._forest.scores(X, np.ones(1), thread_count(self.n_jobs))
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_forest")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
