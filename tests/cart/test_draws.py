@@ -63,7 +63,7 @@ def test_counts_are_those_of_the_plain_twin(n, zeros, seed, iteration, attempt):
     )
 
 
-@pytest.mark.parametrize("n", [8191, 8192, 8193, 40_000])
+@pytest.mark.parametrize("n", [8191, 8192, 8193, 140_000])
 def test_several_blocks_agree_with_the_twin_and_with_any_number_of_threads(n):
     weights = np.random.default_rng(n).exponential(size=n)
     weights[:100] = 0

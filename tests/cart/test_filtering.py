@@ -10,7 +10,7 @@ from hypothesis.extra.numpy import arrays
 
 from kfhe.cart.filtering import Measurer, correct, effective_sample_size, exact_sum, normalise
 
-LARGE = 40_000  # rows that are shared out among threads
+LARGE = 80_000  # rows that are shared out among threads
 
 
 @pytest.fixture(params=[50, LARGE])

@@ -17,6 +17,7 @@ import numpy as np
 cdef enum:
     BLOCK = 8192  # rows whose cumulated weights fit a core's cache
     CHUNK = 65536  # draws that choose their blocks together
+    PARALLEL_ROWS = 131072
 
 cdef uint64_t CHOOSE_BLOCK = <uint64_t> 1 << 63  # sets this stage's counters apart from the blocks'
 
@@ -115,6 +116,8 @@ cdef void draw_blocks(
     cdef vector[uint64_t] block_totals = vector[uint64_t](n_blocks)
     cdef vector[int64_t] chosen = vector[int64_t](n_blocks * n_chunks)
     cdef vector[uint16_t] guides = vector[uint16_t](n_blocks * BLOCK)
+    if n < PARALLEL_ROWS:
+        n_threads = 1
     for block in prange(n_blocks, num_threads=n_threads, schedule="static"):
         size = min(<int64_t> BLOCK, n - block * BLOCK)
         block_totals[block] = cumulate(&weights[block * BLOCK], size, &cumulated[block * BLOCK])

@@ -13,7 +13,7 @@ import numpy as np
 
 cdef enum:
     CHUNK = 8192
-    PARALLEL_CELLS = 65536
+    PARALLEL_CELLS = 262144
 
 
 cdef inline int64_t chunks(int64_t n, int64_t cells, int n_threads) noexcept nogil:

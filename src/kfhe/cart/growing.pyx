@@ -18,8 +18,20 @@ from kfhe.cart.trees cimport CATEGORICAL, LEAF, MISSING_LEFT, NUMERIC, Node
 
 import numpy as np
 
+cdef extern from *:
+    """
+    #include <chrono>
+    static inline double kfhe_now() {
+        return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+    }
+    """
+    double now "kfhe_now"() noexcept nogil
+
 cdef enum:
-    PARALLEL_CELLS = 32768  # rows times features from which threads are worth their start
+    PARALLEL_CELLS = 32768  # rows times features from which threads may be worth their start,
+    SURELY_PARALLEL_CELLS = 4194304  # and from which they surely are
+    TRIAL_TREES = 16  # in between, the slower way is tried again after so many trees
+    VOTE_ROWS = 65536  # rows whose votes are shared out
     TASKS_PER_THREAD = 8
     MAX_SORTED_ROWS = 8192
     GATHER_ROWS = 65536
@@ -107,6 +119,8 @@ cdef class Grower:
     cdef vector[int32_t] weights
     cdef vector[FlatNode] flat
     cdef vector[int32_t] flat_stack, flat_places
+    cdef double seconds_per_row[2]  # of the last tree grown alone, and of the last one grown by threads
+    cdef int n_timed
     # The forest so far
     cdef vector[Node] nodes
     cdef vector[double] gains
@@ -123,6 +137,8 @@ cdef class Grower:
         self.low, self.high, self.labels = low, high, labels
         self.max_leaves, self.cp = max_leaf_nodes, cp
         self.n_threads = n_threads
+        self.seconds_per_row[0] = self.seconds_per_row[1] = 0
+        self.n_timed = 0
         problem = &self.problem
         problem.force_parallel = force_parallel
         problem.codes = &self.codes[0, 0]
@@ -226,7 +242,7 @@ cdef class Grower:
     cdef void grow_nodes(self, int32_t *votes) noexcept nogil:
         """Grow the raw nodes: in one go, or large nodes first and the subtrees below side by side."""
         cdef int64_t n = <int64_t> self.rows.size(), i
-        cdef int n_threads = self.n_threads
+        cdef int n_threads
         cdef vector[Pending] tasks
         cdef vector[int64_t] by_size
         cdef LargerFirst larger_first
@@ -243,8 +259,8 @@ cdef class Grower:
         root.end = n
         root.key = 1
         root.histogram = -1
-        if not self.problem.force_parallel and n * self.problem.n_features < PARALLEL_CELLS:
-            n_threads = 1
+        cdef double started = now()
+        n_threads = self.team(n)
         if n_threads > 1:
             task_rows = max(1, n // (TASKS_PER_THREAD * n_threads))
             if not self.problem.force_parallel:
@@ -267,6 +283,27 @@ cdef class Grower:
                 &self.problem, &frame, self.buffers[0], self.buffers[by_size[i] + 1], self.workspaces[threadid()],
                 &tasks[by_size[i]], votes,
             )
+        self.seconds_per_row[n_threads > 1] = (now() - started) / n
+
+    cdef int team(self, int64_t n) noexcept nogil:
+        """How many threads to grow the next tree with. The tree doesn't depend on it, so speed decides.
+
+        On a busy machine threads wait for each other longer than they work.
+        """
+        cdef int64_t cells = n * self.problem.n_features
+        cdef bint parallel_wins = self.seconds_per_row[1] <= self.seconds_per_row[0]
+        if self.problem.force_parallel or self.n_threads == 1:
+            return self.n_threads
+        if cells < PARALLEL_CELLS:
+            return 1
+        if cells >= SURELY_PARALLEL_CELLS:
+            return self.n_threads
+        self.n_timed += 1
+        if self.n_timed % TRIAL_TREES == 0:
+            # Not if it was hopeless: a trial may cost a few trees' time, not more.
+            if self.seconds_per_row[parallel_wins == 0] < 4 * self.seconds_per_row[parallel_wins]:
+                parallel_wins = not parallel_wins
+        return self.n_threads if parallel_wins else 1
 
     cdef void append_tree(self) noexcept nogil:
         """Prune the raw tree and add what is left to the forest."""
@@ -353,7 +390,7 @@ cdef class Grower:
         cdef size_t last = self.tree_nodes.size() - 2
         cdef int64_t first_leaf = self.tree_leaves[last], leaf, n_leaves = self.tree_leaves[last + 1] - first_leaf
         cdef vector[int32_t] leaf_classes
-        cdef int n_threads = self.n_threads if self.problem.n_rows >= PARALLEL_CELLS else 1
+        cdef int n_threads = self.n_threads if self.problem.n_rows >= VOTE_ROWS else 1
         leaf_classes.resize(n_leaves)
         for leaf in range(n_leaves):
             best = 0
@@ -376,7 +413,7 @@ cdef class Grower:
     cdef void vote_soft(self, double[:, ::1] votes):
         """Write each row's class shares in its leaf."""
         cdef int64_t i
-        cdef int n_threads = self.n_threads if self.problem.n_rows >= PARALLEL_CELLS else 1
+        cdef int n_threads = self.n_threads if self.problem.n_rows >= VOTE_ROWS else 1
         if n_threads == 1:
             for i in range(self.problem.n_rows):
                 self.write_shares(i, &votes[i, 0])
