@@ -71,3 +71,12 @@ def test_exact_sum_has_no_answer_for_bad_values(bad):
 def test_exact_sum_does_not_depend_on_threads():
     values = np.random.default_rng(0).exponential(size=200_000)
     assert len({exact_sum(values, n_threads) for n_threads in (1, 2, 3)}) == 1
+
+
+@pytest.mark.parametrize("size", [5e-324, 1e-310, 1e-300, 1e300, 1e305])
+def test_exact_sum_takes_values_of_any_size(size):
+    assert exact_sum(np.full(150, size)) == pytest.approx(150 * size, rel=1e-12, abs=1e-322)
+
+
+def test_exact_sum_that_is_no_double_is_infinite():
+    assert math.isinf(exact_sum(np.full(150, 1e308)))

@@ -19,6 +19,7 @@ cdef enum:
     CHUNK = 65536  # draws that choose their blocks together
     PARALLEL_ROWS = 32768
 
+cdef uint64_t HALF = <uint64_t> 1 << 59
 cdef uint64_t CHOOSE_BLOCK = <uint64_t> 1 << 63  # sets this stage's counters apart from the blocks'
 
 
@@ -106,11 +107,15 @@ def bootstrap(
         for block in prange(n_blocks, num_threads=n_threads, schedule="static"):
             size = min(BLOCK, n - block * BLOCK)
             block_totals[block] = cumulate(&weights[block * BLOCK], size, &cumulated[block * BLOCK])
+        for block in range(1, n_blocks):
+            block_totals[block] += block_totals[block - 1]
+    # Weights that don't sum to 1 would lead the search for a draw's row out of the arrays.
+    if not HALF < block_totals[n_blocks - 1] < 4 * HALF:
+        raise ValueError("weights to draw by must be at least 0 and sum to 1")
+    with nogil:
         if n_blocks == 1:
             chosen[0] = n
         else:
-            for block in range(1, n_blocks):
-                block_totals[block] += block_totals[block - 1]
             for chunk in prange(n_chunks, num_threads=n_threads, schedule="static"):
                 choose_blocks(
                     block_totals.data(), n_blocks, chunk * CHUNK, min(n, (chunk + 1) * CHUNK),

@@ -102,16 +102,20 @@ def missed_units(
 def exact_sum(const double[::1] values, int n_threads=1):
     """Sum non-negative values over fixed-point integers; NaN if one is negative or not finite."""
     cdef int64_t i, total = 0, bad = 0, n = values.shape[0]
-    cdef int exponent, threads = parallel_threads(n, n_threads)
-    cdef double top = 0, scale
+    cdef int exponent, length_exponent, shift, threads = parallel_threads(n, n_threads)
+    cdef double top = 0, half_scale, other_half
     for i in range(n):
         if values[i] > top:
             top = values[i]
         bad += not 0 <= values[i] <= 1.7976931348623157e308
     if bad:
         return float("nan")
-    frexp(top * n, &exponent)
-    scale = ldexp(1.0, 61 - exponent)
+    frexp(top, &exponent)
+    frexp(<double> n, &length_exponent)
+    shift = 61 - exponent - length_exponent
+    # In two halves: the scale of very small values is no double.
+    half_scale = ldexp(1.0, shift // 2)
+    other_half = ldexp(1.0, shift - shift // 2)
     for i in prange(n, nogil=True, num_threads=threads, schedule="static"):
-        total += <int64_t> (values[i] * scale + 0.5)
-    return total / scale
+        total += <int64_t> (values[i] * half_scale * other_half + 0.5)
+    return ldexp(<double> total, -shift)
