@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.utils import assert_all_finite, check_random_state, column_or_1d
+from sklearn.utils._missing import is_pandas_na
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, _num_samples
 
@@ -42,23 +44,38 @@ def encode_labels(y: Any, estimator: Any) -> tuple[NDArray[Any], NDArray[np.int3
         raise ValueError(
             f"This {type(estimator).__name__} estimator requires y to be passed, but the target y is None"
         )
-    y = column_or_1d(y, warn=True)
+    y = column_or_1d(_as_labels(y), warn=True)
     if len(y) == 0:
         raise ValueError("y is empty: found 0 labels, at least 1 is needed")
     if y.dtype.kind in "OfT":
-        missing = np.flatnonzero([label is None or label != label for label in y.tolist()])
+        missing = np.flatnonzero([_is_missing(label) for label in y.tolist()])
         if len(missing):
             raise ValueError(
                 f"y has missing labels (NaN or None) in {len(missing)} rows, first in row {missing[0]}"
             )
     assert_all_finite(y, input_name="y")
-    check_classification_targets(y)
     try:
         classes, labels = np.unique(y, return_inverse=True)
     except TypeError:
         kinds = sorted({type(label).__name__ for label in y.tolist()})
         raise ValueError(f"y mixes labels of types {', '.join(kinds)}; use one type for all") from None
+    check_classification_targets(y)
     return classes, labels.reshape(-1).astype(np.int32)
+
+
+def _as_labels(y: Any) -> Any:
+    """Return y in a form that scikit-learn's conversion leaves as it is."""
+    if hasattr(y, "to_numpy"):  # pandas' nullable integers and booleans would become floats
+        y = y.to_numpy()
+    if isinstance(y, list | tuple) and len({isinstance(label, str) for label in y}) > 1:
+        return np.array(y, dtype=object)  # 1 and "a" would become "1" and "a"
+    if isinstance(y, np.ndarray) and y.dtype.kind == "T":  # NumPy's own strings would be refused
+        return y.astype(object)
+    return y
+
+
+def _is_missing(label: Any) -> bool:
+    return label is None or is_pandas_na(label) or bool(label != label)
 
 
 def check_same_length(X: Any, labels: NDArray[np.int32]) -> None:
@@ -72,9 +89,7 @@ def row_weights(
     sample_weight: Any, class_weight: Any, classes: NDArray[Any], labels: NDArray[np.int32]
 ) -> Floats:
     """Return each row's weight: its sample weight times its class's weight."""
-    weights: Floats = np.array(
-        _check_sample_weight(sample_weight, labels, dtype=np.float64, ensure_non_negative=True)
-    )
+    weights = _largest_near_one(_sample_weights(sample_weight, labels))
     if class_weight is not None:
         weights *= _class_weights(class_weight, classes, labels, weights)[labels]
     if not weights.any():
@@ -82,20 +97,39 @@ def row_weights(
     return weights
 
 
+def _sample_weights(sample_weight: Any, labels: NDArray[np.int32]) -> Floats:
+    try:
+        weights: Floats = np.array(_check_sample_weight(sample_weight, labels, dtype=np.float64))
+    except (TypeError, ValueError) as error:
+        if "weight" in str(error):
+            raise
+        raise ValueError(f"sample_weight must hold one number of at least 0 per row: {error}") from error
+    negative = np.flatnonzero(weights < 0)
+    if len(negative):
+        row = negative[0]
+        raise ValueError(f"sample_weight must be at least 0, got negative values: {weights[row]} in row {row}")
+    return weights
+
+
+def _largest_near_one(weights: Floats) -> Floats:
+    """Scale by a power of two, which rounds nothing, so that no sum or product can overflow."""
+    return np.ldexp(weights, -np.frexp(weights.max())[1])
+
+
 def _class_weights(
     class_weight: Any, classes: NDArray[Any], labels: NDArray[np.int32], weights: Floats
 ) -> Floats:
     if isinstance(class_weight, str):  # "balanced": every class weighs the same in total
         totals = np.bincount(labels, weights=weights, minlength=len(classes))
-        return np.divide(totals.sum() / len(classes), totals, out=np.zeros_like(totals), where=totals > 0)
+        return np.divide(totals.max(), totals, out=np.zeros_like(totals), where=totals > 0)
     known = classes.tolist()
     unknown = [label for label in class_weight if label not in known]
     if unknown:
         raise ValueError(f"class_weight names classes that are not in y: {unknown}; y has {known}")
-    factors = np.array([class_weight.get(label, 1.0) for label in known], dtype=np.float64)
-    if not np.isfinite(factors).all() or (factors < 0).any():
-        raise ValueError(f"class_weight must be finite and at least 0, got {class_weight}")
-    return factors
+    factors = [class_weight.get(label, 1.0) for label in known]
+    if not all(isinstance(factor, Real) and 0 <= float(factor) < np.inf for factor in factors):
+        raise ValueError(f"class_weight must hold finite numbers of at least 0, got {class_weight}")
+    return _largest_near_one(np.array(factors, dtype=np.float64))
 
 
 def seed_from(random_state: Any) -> int:
