@@ -106,8 +106,8 @@ def _sample_weights(sample_weight: Any, labels: NDArray[np.int32]) -> Floats:
         raise ValueError(f"sample_weight must hold one number of at least 0 per row: {error}") from error
     negative = np.flatnonzero(weights < 0)
     if len(negative):
-        row = negative[0]
-        raise ValueError(f"sample_weight must be at least 0, got negative values: {weights[row]} in row {row}")
+        first = f"{weights[negative[0]]} in row {negative[0]}"
+        raise ValueError(f"sample_weight must be at least 0, got negative values: {first}")
     return weights
 
 
