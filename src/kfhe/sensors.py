@@ -11,10 +11,10 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
+from sklearn.base import clone, is_regressor
 from sklearn.dummy import DummyClassifier
 from sklearn.utils import _safe_indexing
-from sklearn.utils.validation import has_fit_parameter
+from sklearn.utils.validation import _num_samples, has_fit_parameter
 
 from kfhe.cart.draws import bootstrap, covers, random_numbers
 
@@ -79,6 +79,15 @@ class Draws:
         return counts
 
 
+class OnlyClass(DummyClassifier):
+    """Stands in for a component whose sample has one class: there is nothing to learn from it."""
+
+    @property
+    def feature_importances_(self) -> Floats:
+        """No feature matters."""
+        return np.zeros(self.n_features_in_)
+
+
 class EstimatorSensor:
     """Trains clones of a scikit-learn classifier on resampled rows.
 
@@ -93,6 +102,8 @@ class EstimatorSensor:
     """
 
     def __init__(self, estimator: Any, rows: TrainingRows, voting: str) -> None:
+        if is_regressor(estimator):
+            raise ValueError(f"estimator must be a classifier, got a regressor: {type(estimator).__name__}")
         if voting == "soft" and not hasattr(estimator, "predict_proba"):
             raise ValueError(
                 f"voting='soft' needs an estimator with predict_proba, {type(estimator).__name__} has none; "
@@ -107,8 +118,8 @@ class EstimatorSensor:
         """Train h_0 on all rows, by weight where it can be weighted."""
         rows = self._rows
         y = rows.classes[rows.labels]
-        if rows.uniform:
-            component = self._clone(0, 0).fit(rows.X, y)
+        if rows.uniform or rows.n_present == 1:
+            component = self._unfitted(y, 0, 0).fit(rows.X, y)
         elif has_fit_parameter(self._estimator, "sample_weight"):
             component = self._clone(0, 0).fit(rows.X, y, sample_weight=rows.base * len(y))
         else:
@@ -136,9 +147,11 @@ class EstimatorSensor:
         rows = self._rows
         sample = np.repeat(np.arange(len(counts)), counts)
         y = rows.classes[rows.labels[sample]]
-        # Many classifiers refuse a sample of one class, and there is nothing to learn from it.
-        component = self._clone(iteration, attempt) if (y != y[0]).any() else DummyClassifier()
-        return component.fit(_safe_indexing(rows.X, sample), y)
+        return self._unfitted(y, iteration, attempt).fit(_safe_indexing(rows.X, sample), y)
+
+    def _unfitted(self, y: NDArray[Any], iteration: int, attempt: int) -> Any:
+        """Return a component to fit to y; many classifiers refuse labels of one class."""
+        return self._clone(iteration, attempt) if (y != y[0]).any() else OnlyClass()
 
     def _clone(self, iteration: int, attempt: int) -> Any:
         """Clone the estimator and seed each `random_state` in it by the iteration."""
@@ -163,8 +176,12 @@ class EstimatorEnsemble(list[Any]):
         """Return the n x c scores that component t adds to the ensemble's."""
         if (t == 0 or self._voting == "soft") and hasattr(self[t], "predict_proba"):
             probabilities = np.asarray(self[t].predict_proba(X), dtype=np.float64)
+            columns = self._positions(np.asarray(self[t].classes_))
+            _check_shape(probabilities, (_num_samples(X), len(columns)), "predict_proba")
+            if not np.isfinite(probabilities).all():
+                raise ValueError("a component's predict_proba gave NaN or infinite values, expected 0 to 1")
             scores = np.zeros((len(probabilities), len(self._classes)))
-            scores[:, self._positions(self[t].classes_)] = probabilities
+            scores[:, columns] = probabilities
             return scores
         return np.eye(len(self._classes))[self._predicted(t, X)]
 
@@ -186,11 +203,20 @@ class EstimatorEnsemble(list[Any]):
             yield total
 
     def _predicted(self, t: int, X: Any) -> NDArray[np.int32]:
-        return self._positions(self[t].predict(X))
+        labels = np.asarray(self[t].predict(X))
+        _check_shape(labels, (_num_samples(X),), "predict")
+        return self._positions(labels)
 
-    def _positions(self, labels: Any) -> NDArray[np.int32]:
-        labels = np.asarray(labels)
+    def _positions(self, labels: NDArray[Any]) -> NDArray[np.int32]:
         positions = np.searchsorted(self._classes, labels).clip(max=len(self._classes) - 1)
-        if not np.array_equal(self._classes[positions], labels):
-            raise ValueError("a component predicts a class that is not in y")
+        unknown = labels[self._classes[positions] != labels]
+        if len(unknown):
+            raise ValueError(
+                f"a component predicts {unknown.tolist()[0]!r}; y has the classes {self._classes.tolist()}"
+            )
         return positions.astype(np.int32)
+
+
+def _check_shape(found: NDArray[Any], expected: tuple[int, ...], method: str) -> None:
+    if found.shape != expected:
+        raise ValueError(f"a component's {method} gave shape {found.shape}, expected {expected}")
