@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
+from copy import deepcopy
 from numbers import Integral
 from time import perf_counter
 from typing import Any, ClassVar
@@ -165,7 +167,8 @@ class KFHEClassifier(ClassifierMixin, BaseEstimator):
         with unchanged_on_error(self):
             rows = self._validate(X, y, sample_weight)
             run = self._run if self._resumes(rows) else TrainingRun(self._sensor(rows), rows)
-            run.train(emphases.resolve(self.emphasis, rows.base), self.n_estimators, bool(self.verbose))
+            with run.undone_on_error():
+                run.train(emphases.resolve(self.emphasis, rows.base), self.n_estimators, bool(self.verbose))
             self._store(run, rows)
         return self
 
@@ -295,6 +298,19 @@ class TrainingRun:
         self.weights = self._uninformed_weights()
         self._units = (rows.base * 2.0**60 + 0.5).astype(np.int64)
         self._total_units = int(self._units.sum())
+
+    @contextmanager
+    def undone_on_error(self) -> Iterator[None]:
+        """Forget the iterations of a training that fails, so that the run can still be resumed."""
+        n_iter = len(self.trace)
+        filters = (deepcopy(self.model), deepcopy(self.weights)) if n_iter else (self.model, self.weights)
+        try:
+            yield
+        except BaseException:
+            self.trace.cut(n_iter)
+            self.sensor.keep(n_iter + 1)
+            self.model, self.weights = filters
+            raise
 
     def train(self, emphasis: emphases.Emphasis, n_estimators: int, verbose: bool) -> None:
         """Run the filters until there are ``n_estimators`` components, or nothing is left to learn."""
