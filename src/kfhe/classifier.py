@@ -236,14 +236,27 @@ class KFHEClassifier(ClassifierMixin, BaseEstimator):
         """Whether this call of fit adds to the model that is there."""
         if not (self.warm_start and hasattr(self, "_run")):
             return False
-        if not np.array_equal(self._run.rows.labels, rows.labels):
-            raise ValueError("warm_start=True needs the data of the first fit, got other labels")
+        changed = self._run.rows.differences(rows)
+        if changed:
+            raise ValueError(f"warm_start=True needs the data of the first fit, got other {changed}")
+        settings = self._component_settings()
+        for name, value in self._run_settings.items():
+            if not (settings[name] is value or np.array_equal(settings[name], value)):
+                raise ValueError(
+                    f"warm_start=True can't go on with another {name}: there are components trained with "
+                    f"{value!r}; use warm_start=False"
+                )
         if self.n_estimators < self.n_iter_:
             raise ValueError(
                 f"n_estimators={self.n_estimators} is less than the {self.n_iter_} components there are; "
                 "with warm_start=True components can only be added"
             )
         return True
+
+    def _component_settings(self) -> dict[str, Any]:
+        """Return the parameters that all components have to share."""
+        others = ("emphasis", "n_estimators", "n_jobs", "verbose", "warm_start")
+        return {name: value for name, value in self.get_params(deep=False).items() if name not in others}
 
     def _store(self, run: TrainingRun, rows: TrainingRows) -> None:
         self.classes_ = rows.classes
@@ -255,9 +268,9 @@ class KFHEClassifier(ClassifierMixin, BaseEstimator):
         self.component_weights_ = component_weights(self.gains_)
         self.estimators_ = self._ensemble = run.sensor.components
         if self.warm_start:
-            self._run = run
+            self._run, self._run_settings = run, self._component_settings()
         elif hasattr(self, "_run"):
-            del self._run
+            del self._run, self._run_settings
 
     def _validate_for_prediction(self, X: Any) -> Any:
         check_is_fitted(self)

@@ -17,6 +17,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples, has_fit_parameter
 
 from kfhe.cart.draws import bootstrap, covers, random_numbers
+from kfhe.validation import same_table
 
 Floats = NDArray[np.float64]
 Votes = NDArray[np.int32] | Floats
@@ -39,6 +40,15 @@ class TrainingRows:
     def n_present(self) -> int:
         """How many of the classes have a row."""
         return len(np.unique(self.labels))
+
+    def differences(self, other: TrainingRows) -> str:
+        """Name what is not the same in other rows: "" if all of it is."""
+        same = {
+            "labels": np.array_equal(self.classes, other.classes) and np.array_equal(self.labels, other.labels),
+            "weights": np.array_equal(self.base, other.base),
+            "values in X": same_table(self.X, other.X),
+        }
+        return ", ".join(name for name, is_same in same.items() if not is_same)
 
     @property
     def uniform(self) -> bool:

@@ -85,6 +85,17 @@ def check_same_length(X: Any, labels: NDArray[np.int32]) -> None:
         raise ValueError(f"X has {n_rows} rows, y has {len(labels)}: inconsistent numbers of samples")
 
 
+def same_table(X: Any, other: Any) -> bool:
+    """Whether two checked tables hold the same values; missing ones are the same."""
+    if X is other:
+        return True
+    if type(X) is not type(other) or X.shape != other.shape:
+        return False
+    if hasattr(X, "equals"):
+        return bool(X.equals(other))
+    return bool(((other == X) | ((X != X) & (other != other))).all())
+
+
 def row_weights(
     sample_weight: Any, class_weight: Any, classes: NDArray[Any], labels: NDArray[np.int32]
 ) -> Floats:
