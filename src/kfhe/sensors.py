@@ -44,7 +44,8 @@ class TrainingRows:
     def differences(self, other: TrainingRows) -> str:
         """Name what is not the same in other rows: "" if all of it is."""
         same = {
-            "labels": np.array_equal(self.classes, other.classes) and np.array_equal(self.labels, other.labels),
+            "classes": np.array_equal(self.classes, other.classes),
+            "labels": np.array_equal(self.labels, other.labels),
             "weights": np.array_equal(self.base, other.base),
             "values in X": same_table(self.X, other.X),
         }
