@@ -100,7 +100,7 @@ def row_weights(
     sample_weight: Any, class_weight: Any, classes: NDArray[Any], labels: NDArray[np.int32]
 ) -> Floats:
     """Return each row's weight: its sample weight times its class's weight."""
-    weights = _largest_near_one(_sample_weights(sample_weight, labels))
+    weights = _up_to_one(_sample_weights(sample_weight, labels))
     if class_weight is not None:
         weights *= _class_weights(class_weight, classes, labels, weights)[labels]
     if not weights.any():
@@ -122,9 +122,10 @@ def _sample_weights(sample_weight: Any, labels: NDArray[np.int32]) -> Floats:
     return weights
 
 
-def _largest_near_one(weights: Floats) -> Floats:
-    """Scale by a power of two, which rounds nothing, so that no sum or product can overflow."""
-    return np.ldexp(weights, -np.frexp(weights.max())[1])
+def _up_to_one(weights: Floats) -> Floats:
+    """Scale the largest weight to 1: no sum or product can overflow, and equal weights are just ones."""
+    largest = weights.max()
+    return weights / largest if largest > 0 else weights
 
 
 def _class_weights(
@@ -140,7 +141,7 @@ def _class_weights(
     factors = [class_weight.get(label, 1.0) for label in known]
     if not all(isinstance(factor, Real) and 0 <= float(factor) < np.inf for factor in factors):
         raise ValueError(f"class_weight must hold finite numbers of at least 0, got {class_weight}")
-    return _largest_near_one(np.array(factors, dtype=np.float64))
+    return _up_to_one(np.array(factors, dtype=np.float64))
 
 
 def seed_from(random_state: Any) -> int:
