@@ -34,7 +34,7 @@ test-lowest: $(INSTALLED)
 	rm -rf $(VENV)-lowest
 	$(PYTHON) -m venv $(VENV)-lowest
 	$(VENV)/bin/uv pip install --quiet --python $(VENV)-lowest/bin/python --resolution lowest-direct ".[frames]" --group test
-	cd tests && ../$(VENV)-lowest/bin/python -m pytest --rootdir=. -c ../pyproject.toml .
+	$(VENV)-lowest/bin/python -m pytest tests
 
 dist: $(INSTALLED)
 	rm -rf dist $(VENV)-wheel
