@@ -240,7 +240,8 @@ def test_a_regressor_is_refused(iris):
 
 
 def test_an_estimator_class_is_refused(iris):
-    refuses(iris, "instance", estimator=LogisticRegression, error=TypeError)
+    message = r"estimator must be an instance, such as LogisticRegression\(\), got the class"
+    refuses(iris, message, estimator=LogisticRegression, error=TypeError)
 
 
 # The parts

@@ -25,6 +25,7 @@ from kfhe.progress import ProgressBar
 from kfhe.sensors import EstimatorSensor, Sensor, TrainingRows
 from kfhe.trace import Trace
 from kfhe.validation import (
+    check_component,
     check_same_length,
     encode_labels,
     refuse_sparse,
@@ -204,6 +205,7 @@ class KFHEClassifier(ClassifierMixin, BaseEstimator):
         return np.average(importances, axis=0, weights=self.component_weights_)
 
     def _validate(self, X: Any, y: Any, sample_weight: Any) -> TrainingRows:
+        check_component(self.estimator)
         classes, labels = encode_labels(y, self)
         X = self._check_table(X, reset=True)
         check_same_length(X, labels)

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone, is_regressor
+from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples, has_fit_parameter
@@ -113,8 +113,6 @@ class EstimatorSensor:
     """
 
     def __init__(self, estimator: Any, rows: TrainingRows, voting: str) -> None:
-        if is_regressor(estimator):
-            raise ValueError(f"estimator must be a classifier, got a regressor: {type(estimator).__name__}")
         if voting == "soft" and not hasattr(estimator, "predict_proba"):
             raise ValueError(
                 f"voting='soft' needs an estimator with predict_proba, {type(estimator).__name__} has none; "

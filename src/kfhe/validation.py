@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
+from sklearn.base import is_regressor
 from sklearn.utils import assert_all_finite, check_random_state, column_or_1d
 from sklearn.utils._missing import is_pandas_na
 from sklearn.utils.multiclass import check_classification_targets
@@ -28,6 +29,15 @@ def unchanged_on_error(estimator: Any) -> Iterator[None]:
         vars(estimator).clear()
         vars(estimator).update(before)
         raise
+
+
+def check_component(estimator: Any) -> None:
+    """Raise unless an estimator can be a component."""
+    if isinstance(estimator, type):
+        name = estimator.__name__
+        raise TypeError(f"estimator must be an instance, such as {name}(), got the class {name}")
+    if estimator is not None and is_regressor(estimator):
+        raise ValueError(f"estimator must be a classifier, got a regressor: {type(estimator).__name__}")
 
 
 def refuse_sparse(X: Any, estimator: Any) -> None:
@@ -124,8 +134,8 @@ def _sample_weights(sample_weight: Any, labels: NDArray[np.int32]) -> Floats:
 
 def _up_to_one(weights: Floats) -> Floats:
     """Scale the largest weight to 1: no sum or product can overflow, and equal weights are just ones."""
-    largest = weights.max()
-    return weights / largest if largest > 0 else weights
+    scaled = np.ldexp(weights, -np.frexp(weights.max())[1])  # the reciprocal of a tiny weight is no double
+    return scaled / scaled.max() if scaled.any() else scaled
 
 
 def _class_weights(
