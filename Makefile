@@ -5,14 +5,18 @@ export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 INSTALLED := $(VENV)/.installed
 
 .PHONY: help run test lint test-lowest dist clean
+.DELETE_ON_ERROR:
 
 help:
 	@echo "make run          train and compare on embedded data; writes report/index.html"
 	@echo "make test         the whole test suite, with linters and type checks"
 	@echo "make test-lowest  the test suite with the lowest supported versions of the dependencies"
 	@echo "make dist         sdist and wheel in dist/, the wheel tried in an empty environment"
+	@echo "make clean        remove all that was built"
 
+# Compiled modules rebuild themselves when they are imported; only a change of these needs a new installation.
 $(INSTALLED): pyproject.toml meson.build meson.options
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11+ is needed: make PYTHON=...")'
 	$(PYTHON) -m venv $(VENV)
 	$(VENV)/bin/pip install --quiet --upgrade "pip>=25.1"
 	$(VENV)/bin/pip install --quiet --group dev
@@ -33,7 +37,8 @@ test: lint
 test-lowest: $(INSTALLED)
 	rm -rf $(VENV)-lowest
 	$(PYTHON) -m venv $(VENV)-lowest
-	$(VENV)/bin/uv pip install --quiet --python $(VENV)-lowest/bin/python --resolution lowest-direct ".[frames]" --group test
+	$(VENV)/bin/uv pip install --quiet --python $(VENV)-lowest/bin/python --resolution lowest-direct \
+	  --only-binary :all: --no-binary kfhe ".[frames]" --group test
 	$(VENV)-lowest/bin/python -m pytest tests
 
 dist: $(INSTALLED)
@@ -41,7 +46,7 @@ dist: $(INSTALLED)
 	$(VENV)/bin/python -m build --quiet
 	$(PYTHON) -m venv $(VENV)-wheel
 	$(VENV)-wheel/bin/pip install --quiet dist/*.whl
-	cd dist && ../$(VENV)-wheel/bin/kfhe demo --output ../report/index.html
+	cd dist && ../$(VENV)-wheel/bin/kfhe demo --repeats 1
 	rm -rf $(VENV)-wheel
 
 clean:

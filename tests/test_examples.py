@@ -1,5 +1,6 @@
-"""The example pages run, and each ends in a figure that can be read."""
+"""The example pages and the README's code run; each page ends in a figure that can be read."""
 
+import re
 import runpy
 from pathlib import Path
 
@@ -8,7 +9,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
-EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
+ROOT = Path(__file__).parents[1]
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 QUICKER = {"n_estimators = 100": "n_estimators = 2", "n_repeats = 3": "n_repeats = 1"}
 
 
@@ -69,3 +71,22 @@ def test_noisy_labels_compares_four_ensembles_at_five_levels(run):
     for scores in variables["scores"].values():
         assert len(scores) == 5
         assert 0.5 < min(scores) <= max(scores) <= 1
+
+
+def test_the_code_in_the_readme_runs(capsys):
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    variables = {}
+    for block in blocks:
+        exec(block, variables)
+    assert len(blocks) == 3
+    scores = [
+        float(line) for line in capsys.readouterr().out.splitlines() if re.fullmatch(r"[01]\.\d+", line)
+    ]
+    assert len(scores) == 2
+    assert min(scores) > 0.8
+
+
+def test_links_in_the_documents_lead_somewhere():
+    for document in ROOT.glob("*.md"):
+        for target in re.findall(r"\]\((?!https?:)([^)#]+)\)", document.read_text(encoding="utf-8")):
+            assert (ROOT / target).exists(), f"{document.name}: {target}"
