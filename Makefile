@@ -5,6 +5,7 @@ export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 INSTALLED := $(VENV)/.installed
 
 .PHONY: help run test lint test-lowest sanitize dist clean
+.DELETE_ON_ERROR:
 
 help:
 	@echo "make run          train and compare on embedded data; writes report/index.html"
@@ -12,8 +13,11 @@ help:
 	@echo "make test-lowest  the test suite with the lowest supported versions of the dependencies"
 	@echo "make sanitize     tests of the engine under the address and undefined-behaviour sanitizers"
 	@echo "make dist         sdist and wheel in dist/, the wheel tried in an empty environment"
+	@echo "make clean        remove all that was built"
 
+# Compiled modules rebuild themselves when they are imported; only a change of these needs a new installation.
 $(INSTALLED): pyproject.toml meson.build meson.options
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11+ is needed: make PYTHON=...")'
 	$(PYTHON) -m venv $(VENV)
 	$(VENV)/bin/pip install --quiet --upgrade "pip>=25.1"
 	$(VENV)/bin/pip install --quiet --group dev
@@ -34,8 +38,9 @@ test: lint
 test-lowest: $(INSTALLED)
 	rm -rf $(VENV)-lowest
 	$(PYTHON) -m venv $(VENV)-lowest
-	$(VENV)/bin/uv pip install --quiet --python $(VENV)-lowest/bin/python --resolution lowest-direct ".[frames]" --group test
-	cd tests && ../$(VENV)-lowest/bin/python -m pytest --rootdir=. -c ../pyproject.toml .
+	$(VENV)/bin/uv pip install --quiet --python $(VENV)-lowest/bin/python --resolution lowest-direct \
+	  --only-binary :all: --no-binary kfhe ".[frames]" --group test
+	$(VENV)-lowest/bin/python -m pytest tests
 
 # The engine with the address and undefined-behaviour sanitizers and with every array index checked.
 sanitize: $(INSTALLED)
@@ -57,7 +62,7 @@ dist: $(INSTALLED)
 	$(VENV)/bin/python -m build --quiet
 	$(PYTHON) -m venv $(VENV)-wheel
 	$(VENV)-wheel/bin/pip install --quiet dist/*.whl
-	cd dist && ../$(VENV)-wheel/bin/kfhe demo --output ../report/index.html
+	cd dist && ../$(VENV)-wheel/bin/kfhe demo --repeats 1
 	rm -rf $(VENV)-wheel
 
 clean:

@@ -102,6 +102,7 @@ cdef class Grower:
         Use them on small tables too.
     """
 
+    cdef object arguments  # of the constructor, for pickling
     cdef Problem problem
     cdef const uint8_t[:, ::1] codes
     cdef const int32_t[::1] n_bins
@@ -133,6 +134,14 @@ cdef class Grower:
         min_samples_leaf, max_leaf_nodes, max_features, cp, seed, n_threads, force_parallel=False,
     ):
         cdef int64_t f
+        self.arguments = (
+            (codes, n_bins, categorical, low, high, labels, n_classes),
+            dict(
+                max_depth=max_depth, min_samples_split=min_samples_split, min_samples_leaf=min_samples_leaf,
+                max_leaf_nodes=max_leaf_nodes, max_features=max_features, cp=cp, seed=seed, n_threads=n_threads,
+                force_parallel=force_parallel,
+            ),
+        )
         self.codes, self.n_bins, self.categorical = codes, n_bins, categorical
         self.low, self.high, self.labels = low, high, labels
         self.max_leaves, self.cp = max_leaf_nodes, cp
@@ -443,6 +452,35 @@ cdef class Grower:
             "tree_leaves": np.asarray(self.tree_leaves, dtype=np.int64),
             "tree_sets": np.asarray(self.tree_sets, dtype=np.int64),
         }
+
+
+    def __reduce__(self):
+        return restored, (*self.arguments, self.arrays())
+
+    def take_over(self, arrays):
+        """Go on with a forest that was grown before, as `arrays` gave it."""
+        cdef const uint8_t[::1] data
+        self.nodes.resize(arrays["gains"].size)
+        self.gains.resize(arrays["gains"].size)
+        self.leaf_weights.resize(arrays["leaf_weights"].size)
+        self.category_sets.resize(arrays["category_sets"].size)
+        for name, target in (
+            ("nodes", <size_t> self.nodes.data()), ("gains", <size_t> self.gains.data()),
+            ("leaf_weights", <size_t> self.leaf_weights.data()),
+            ("category_sets", <size_t> self.category_sets.data()),
+        ):
+            data = arrays[name].reshape(-1).view(np.uint8)
+            if data.shape[0]:
+                memcpy(<void *> <size_t> target, &data[0], data.shape[0])
+        self.tree_nodes, self.tree_leaves = arrays["tree_nodes"], arrays["tree_leaves"]
+        self.tree_sets = arrays["tree_sets"]
+
+
+def restored(args, settings, arrays):
+    """Bring a pickled grower back, with the forest it had grown."""
+    grower = Grower(*args, **settings)
+    grower.take_over(arrays)
+    return grower
 
 
 cdef copy_bytes(const void *data, size_t size):
