@@ -5,6 +5,7 @@ import pytest
 from components import Log, Scripted, assert_equal_models, numbered
 from scipy.stats import chi2_contingency, chisquare
 from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
 
@@ -110,6 +111,19 @@ def test_rows_are_drawn_as_often_as_repeated_rows(n_estimators):
     assert chi2_contingency([ignored, repeated]).pvalue < 1e-6
     by_base_weights = chisquare(weighted, REPEATS / REPEATS.sum() * weighted.sum()).pvalue
     assert by_base_weights > 0.01 if n_estimators == 1 else by_base_weights < 1e-6
+
+
+@pytest.mark.parametrize("estimator", [None, GaussianNB()], ids=["native", "takes sample_weight"])
+def test_the_initial_component_is_that_of_repeated_rows(iris, rng, estimator):
+    X, y = iris[0][:, 2:3], iris[1]
+    repeats = rng.integers(1, 9, size=len(y))
+    settings = {"estimator": estimator, "min_samples_leaf": 1, "min_samples_split": 2, "max_depth": 2}
+    weighted = fitted(X, y, repeats, **settings)
+    repeated = fitted(np.repeat(X, repeats, axis=0), np.repeat(y, repeats), **settings)
+    unweighted = fitted(X, y, **settings)
+    initial = [next(model.staged_predict_proba(X)) for model in (weighted, repeated, unweighted)]
+    np.testing.assert_allclose(initial[0], initial[1], rtol=0, atol=1e-6)
+    assert np.abs(initial[1] - initial[2]).max() > 1e-3
 
 
 def test_an_estimator_without_weights_gets_a_weighted_draw_at_the_start():
