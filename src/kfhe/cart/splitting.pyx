@@ -153,11 +153,13 @@ cdef void sweep_sorted(
             n_left = n_left + 1 if weighted else left_weight
             next_entry = order[i + 1]
             left_size = <double> left_weight
-            # One condition for all, as none of its parts can be foretold.
+            # One condition for all, as none of its parts can be foretold. Its terms are all positive: nothing
+            # cancels out where one side weighs next to nothing.
             if (
                 ((entry ^ next_entry) > 0xFFFF) & (n_left >= least) & (n_left <= most)
                 & (
-                    size * <double> left_squares + left_size * <double> (squares - 2 * cross)
+                    <double> left_squares * (size - left_size)
+                    + <double> (squares - 2 * cross + left_squares) * left_size
                     > bar * (left_size * (size - left_size))
                 )
             ) and improves(left_squares, squares - 2 * cross + left_squares, left_weight, total, best):
