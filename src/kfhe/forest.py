@@ -101,6 +101,7 @@ class Forest(Sequence["Tree"]):
     def _add(
         self, matrix: Floats, weights: Floats, first: int, last: int, total: Floats, n_threads: int
     ) -> None:
+        plain = not len(self.category_sets) and not np.isnan(matrix.max(initial=0.0))
         add_trees(
             self.nodes,
             self.category_sets,
@@ -113,6 +114,7 @@ class Forest(Sequence["Tree"]):
             first,
             last,
             self.soft,
+            plain,
             matrix,
             total,
             n_threads,

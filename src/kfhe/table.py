@@ -195,7 +195,7 @@ class Schema:
                 matrix[:, j] = (
                     columns.numbers(j) if categories is None else _encode(columns.factorize(j), categories)
                 )
-        if not np.isfinite(matrix.sum()):
+        if not np.isfinite([matrix.min(initial=0.0), matrix.max(initial=0.0)]).all():
             infinite = np.isinf(matrix).any(axis=0)
             if infinite.any():
                 raise _infinite(self.names[infinite.argmax()])
