@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 import re
+import signal
 import sys
 import warnings
 from collections.abc import Callable
@@ -94,6 +95,7 @@ _workers: list[Worker] = []
 
 def start(dataset: Path, algorithm: str, n_components: int, n_threads: int) -> dict[str, Any]:
     """Set up this process's worker, and return what its first fit showed."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl+C ends it at once, without a traceback
     _workers.append(Worker(dataset, algorithm, n_components, n_threads))
     return _workers[0].first_fit()
 
