@@ -77,9 +77,14 @@ def _cells(result: Result, ours: Result | None) -> list[str]:
     cells = [result.algorithm]
     for seconds, unit in TIMINGS:
         value = result.median(seconds)
-        cells.append(f"{value * unit:.3g}")
-        cells.append("" if ours is None or ours is result else f"{value / ours.median(seconds):.3g}")
+        cells.append(_short(value * unit))
+        cells.append("" if ours is None or ours is result else _short(value / ours.median(seconds)))
     cells.append(f"{result.macro_f1:.3f}")
-    cells += [f"{size / MEGABYTE:.3g}" for size in (result.memory_growth, result.model_bytes)]
+    cells += [_short(size / MEGABYTE) for size in (result.memory_growth, result.model_bytes)]
     counts = (result.components, result.nodes, result.leaves)
     return cells + ["" if count is None else f"{count:,}" for count in counts]
+
+
+def _short(value: float) -> str:
+    """Return three digits, or all that are before the point."""
+    return f"{value:.3g}" if value < 1000 else f"{value:,.0f}"

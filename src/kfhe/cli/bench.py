@@ -47,7 +47,7 @@ def bench(
         _check_writable(json_file)
     console = Console()
     if not console.is_terminal:
-        console.width = 140  # room for all columns
+        console.width = 150  # room for all columns
     run = Run.with_settings(rounds=rounds or (1 if quick else 3), n_threads=threads)
     for dataset in dict.fromkeys(data or (QUICK if quick else FULL if full else USUAL)):
         with Console(stderr=True).status("") as status:
