@@ -148,6 +148,13 @@ class TestGoals:
         assert goal.describe(None).endswith("(goal: at least 40): not measured")
 
 
+@pytest.mark.parametrize(("load", "warned"), [(0.5, False), (3.0, True)])
+def test_a_busy_machine_is_mentioned(load, warned):
+    run = made_up_run()
+    run.settings |= {"load": load, "cpus": 4}
+    assert any("busy" in line for line in closing_lines(run)) == warned
+
+
 class TestRun:
     def test_ours_and_a_peer(self):
         run = Run.with_settings(rounds=2, n_threads=1, n_components=5)

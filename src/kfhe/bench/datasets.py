@@ -105,9 +105,7 @@ def _bundled(name: str) -> tuple[Any, Any]:
 def _made(n_rows: int, n_classes: int, dtype: type = np.float64) -> tuple[Any, Any]:
     from sklearn.datasets import make_classification
 
-    X, y = make_classification(
-        n_rows, n_features=30, n_informative=15, n_classes=n_classes, shuffle=False, random_state=0
-    )
+    X, y = make_classification(n_rows, n_features=30, n_informative=15, n_classes=n_classes, random_state=0)
     return X.astype(dtype, copy=False), y
 
 

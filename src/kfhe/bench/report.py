@@ -49,6 +49,9 @@ def table(run: Run, dataset: str) -> Table:
 def closing_lines(run: Run) -> Iterator[str]:
     """Yield how to read the tables, what is not in them and why, and a line for each of their goals."""
     yield EXPLANATION
+    load, cpus = run.settings["load"], run.settings["cpus"]
+    if load > cpus / 2:
+        yield f"The machine was busy before (load {load:.1f}, {cpus} CPUs): don't trust these times."
     yield from (f"{name}: {reason}" for name, reason in run.left_out.items())
     yield from (f"{each.dataset}, {each.algorithm}: {each.error}" for each in run.results if each.error)
     yield from (goal.describe(goal.measure(run)) for goal in GOALS if goal.dataset in run.tables)

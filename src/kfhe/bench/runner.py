@@ -73,7 +73,8 @@ class Run:
     Attributes
     ----------
     settings : dict
-        How it was made: rounds, threads, components, share of labels changed, and where.
+        How it was made: rounds, threads, components, share of labels changed, where, and how
+        busy the machine was.
     versions : dict
         Versions of the libraries, None for those that are not installed.
     tables : dict
@@ -103,6 +104,7 @@ class Run:
                 "labels_changed": NOISE,
                 "batch_rows": worker.BATCH,
                 "cpus": os.cpu_count(),
+                "load": os.getloadavg()[0],
                 "machine": platform.machine(),
                 "system": platform.system(),
                 "python": platform.python_version(),
