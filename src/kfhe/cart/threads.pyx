@@ -37,6 +37,7 @@ def thread_count(n_jobs=None):
     allowed = kfhe_max_threads()
     if n_jobs is None:
         return min(allowed, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else allowed)
+    n_cpus = os.cpu_count() or 1
     if n_jobs < 0:
-        return max(1, (os.cpu_count() or 1) + 1 + n_jobs)
-    return n_jobs
+        return max(1, n_cpus + 1 + n_jobs)
+    return min(n_jobs, 4 * n_cpus)  # thousands of threads would only keep the system busy
