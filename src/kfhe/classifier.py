@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterator
+from dataclasses import replace
 from numbers import Integral
 from time import perf_counter
 from typing import Any, ClassVar
@@ -174,7 +176,13 @@ categorical_features
         """
         with unchanged_on_error(self):
             rows = self._validate(X, y, sample_weight)
-            run = self._run if self._resumes(rows) else TrainingRun(self._sensor(rows), rows)
+            if not self._resumes(rows):
+                run = TrainingRun(self._sensor(rows), rows)
+            elif self._run.process == os.getpid():
+                run = self._run
+            else:  # its threads have stayed in another process; the same seed gets to the same point
+                rows = replace(rows, seed=self._run.rows.seed)
+                run = TrainingRun(self._sensor(rows), rows)
             run.train(emphases.resolve(self.emphasis, rows.base), self.n_estimators, bool(self.verbose))
             self._store(run, rows)
         return self
@@ -299,12 +307,17 @@ class TrainingRun:
     """
 
     def __init__(self, sensor: Sensor, rows: TrainingRows) -> None:
+        self.process = os.getpid()
         self.sensor = sensor
         self.rows = rows
         self.trace = Trace()
         self.model = KalmanFilter(sensor.initial(), 1.0, n_threads=rows.n_threads)
         self.weights = self._uninformed_weights()
         self.measurer = Measurer(rows.labels, rows.base, len(rows.classes), rows.n_threads)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Pickle what it takes to get to the same point again."""
+        return {"process": None, "rows": replace(self.rows, X=None)}
 
     def train(self, emphasis: emphases.Emphasis, n_estimators: int, verbose: bool) -> None:
         """Run the filters until there are ``n_estimators`` components, or nothing is left to learn."""
