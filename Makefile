@@ -4,15 +4,20 @@ VENV := .venv
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 INSTALLED := $(VENV)/.installed
 
-.PHONY: help run test lint test-lowest dist clean
+.PHONY: help run test lint test-lowest sanitize dist clean
+.DELETE_ON_ERROR:
 
 help:
 	@echo "make run          train and compare on embedded data; writes report/index.html"
 	@echo "make test         the whole test suite, with linters and type checks"
 	@echo "make test-lowest  the test suite with the lowest supported versions of the dependencies"
+	@echo "make sanitize     tests of the engine under the address and undefined-behaviour sanitizers"
 	@echo "make dist         sdist and wheel in dist/, the wheel tried in an empty environment"
+	@echo "make clean        remove all that was built"
 
+# Compiled modules rebuild themselves when they are imported; only a change of these needs a new installation.
 $(INSTALLED): pyproject.toml meson.build meson.options
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11+ is needed: make PYTHON=...")'
 	$(PYTHON) -m venv $(VENV)
 	$(VENV)/bin/pip install --quiet --upgrade "pip>=25.1"
 	$(VENV)/bin/pip install --quiet --group dev
@@ -33,16 +38,32 @@ test: lint
 test-lowest: $(INSTALLED)
 	rm -rf $(VENV)-lowest
 	$(PYTHON) -m venv $(VENV)-lowest
-	$(VENV)/bin/uv pip install --quiet --python $(VENV)-lowest/bin/python --resolution lowest-direct ".[frames]" --group test
-	cd tests && ../$(VENV)-lowest/bin/python -m pytest --rootdir=. -c ../pyproject.toml .
+	$(VENV)/bin/uv pip install --quiet --python $(VENV)-lowest/bin/python --resolution lowest-direct \
+	  --only-binary :all: --no-binary kfhe ".[frames]" --group test
+	$(VENV)-lowest/bin/python -m pytest tests
+
+# The engine with the address and undefined-behaviour sanitizers and with every array index checked.
+sanitize: $(INSTALLED)
+	rm -rf $(VENV)-sanitize
+	$(PYTHON) -m venv $(VENV)-sanitize
+	$(VENV)/bin/uv pip install --quiet --python $(VENV)-sanitize/bin/python --group test scikit-learn rich typer
+	$(VENV)/bin/uv pip install --quiet --python $(VENV)-sanitize/bin/python --group build
+	PATH="$(CURDIR)/$(VENV)-sanitize/bin:$$PATH" $(VENV)-sanitize/bin/python -m ensurepip --upgrade > /dev/null
+	PATH="$(CURDIR)/$(VENV)-sanitize/bin:$$PATH" $(VENV)-sanitize/bin/python -m pip install --quiet \
+	  --no-build-isolation --no-deps . -Cbuild-dir=build/sanitize -Csetup-args=-Dchecks=true \
+	  -Csetup-args=-Db_sanitize=address,undefined -Csetup-args=-Dbuildtype=debugoptimized
+	cd tests && LD_PRELOAD="$$(g++ -print-file-name=libasan.so) $$(g++ -print-file-name=libubsan.so)" \
+	  ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
+	  ../$(VENV)-sanitize/bin/python -m pytest -c ../pyproject.toml --rootdir=. -q cart test_golden.py test_classifier.py \
+	  test_tree.py test_table.py test_forest.py
 
 dist: $(INSTALLED)
 	rm -rf dist $(VENV)-wheel
 	$(VENV)/bin/python -m build --quiet
 	$(PYTHON) -m venv $(VENV)-wheel
 	$(VENV)-wheel/bin/pip install --quiet dist/*.whl
-	cd dist && ../$(VENV)-wheel/bin/kfhe demo --output ../report/index.html
+	cd dist && ../$(VENV)-wheel/bin/kfhe demo --repeats 1
 	rm -rf $(VENV)-wheel
 
 clean:
-	rm -rf $(VENV) $(VENV)-lowest $(VENV)-wheel build dist report .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-lowest $(VENV)-wheel $(VENV)-sanitize build dist report .pytest_cache .mypy_cache .ruff_cache .hypothesis

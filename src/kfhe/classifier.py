@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Iterator
+from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import replace
 from numbers import Integral
 from time import perf_counter
@@ -28,6 +29,7 @@ from kfhe.table import BinnedTable
 from kfhe.trace import Trace
 from kfhe.tree import TREE_CONSTRAINTS
 from kfhe.validation import (
+    check_component,
     check_same_length,
     check_table,
     encode_labels,
@@ -176,14 +178,13 @@ categorical_features
         """
         with unchanged_on_error(self):
             rows = self._validate(X, y, sample_weight)
-            if not self._resumes(rows):
-                run = TrainingRun(self._sensor(rows), rows)
-            elif self._run.process == os.getpid():
-                run = self._run
-            else:  # its threads have stayed in another process; the same seed gets to the same point
-                rows = replace(rows, seed=self._run.rows.seed)
-                run = TrainingRun(self._sensor(rows), rows)
-            run.train(emphases.resolve(self.emphasis, rows.base), self.n_estimators, bool(self.verbose))
+            resumes = self._resumes(rows)
+            if resumes and rows.n_threads < self._run.rows.n_threads:
+                # Its threads may be gone, as after a fork; the same seed gets to the same point without them.
+                rows, resumes = replace(rows, seed=self._run.rows.seed), False
+            run = self._run if resumes else TrainingRun(self._sensor(rows), rows)
+            with run.undone_on_error():
+                run.train(emphases.resolve(self.emphasis, rows.base), self.n_estimators, bool(self.verbose))
             self._store(run, rows)
         return self
 
@@ -226,6 +227,7 @@ categorical_features
         return self.estimators_.importances(self.component_weights_)
 
     def _validate(self, X: Any, y: Any, sample_weight: Any) -> TrainingRows:
+        check_component(self.estimator)
         classes, labels = encode_labels(y, self)
         X = self._check_table(X, reset=True)
         check_same_length(X, labels)
@@ -252,14 +254,27 @@ categorical_features
         """Whether this call of fit adds to the model that is there."""
         if not (self.warm_start and hasattr(self, "_run")):
             return False
-        if not np.array_equal(self._run.rows.labels, rows.labels):
-            raise ValueError("warm_start=True needs the data of the first fit, got other labels")
+        changed = self._run.rows.differences(rows)
+        if changed:
+            raise ValueError(f"warm_start=True needs the data of the first fit, got other {changed}")
+        settings = self._component_settings()
+        for name, value in self._run_settings.items():
+            if not (settings[name] is value or np.array_equal(settings[name], value)):
+                raise ValueError(
+                    f"warm_start=True can't go on with another {name}: there are components trained with "
+                    f"{value!r}; use warm_start=False"
+                )
         if self.n_estimators < self.n_iter_:
             raise ValueError(
                 f"n_estimators={self.n_estimators} is less than the {self.n_iter_} components there are; "
                 "with warm_start=True components can only be added"
             )
         return True
+
+    def _component_settings(self) -> dict[str, Any]:
+        """Return the parameters that all components have to share."""
+        others = ("emphasis", "n_estimators", "n_jobs", "verbose", "warm_start")
+        return {name: value for name, value in self.get_params(deep=False).items() if name not in others}
 
     def _store(self, run: TrainingRun, rows: TrainingRows) -> None:
         self.classes_ = rows.classes
@@ -271,9 +286,9 @@ categorical_features
         self.component_weights_ = component_weights(self.gains_)
         self.estimators_ = run.sensor.components
         if self.warm_start:
-            self._run = run
+            self._run, self._run_settings = run, self._component_settings()
         elif hasattr(self, "_run"):
-            del self._run
+            del self._run, self._run_settings
 
     def _validate_for_prediction(self, X: Any) -> Any:
         check_is_fitted(self)
@@ -307,7 +322,6 @@ class TrainingRun:
     """
 
     def __init__(self, sensor: Sensor, rows: TrainingRows) -> None:
-        self.process = os.getpid()
         self.sensor = sensor
         self.rows = rows
         self.trace = Trace()
@@ -315,9 +329,18 @@ class TrainingRun:
         self.weights = self._uninformed_weights()
         self.measurer = Measurer(rows.labels, rows.base, len(rows.classes), rows.n_threads)
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Pickle what it takes to get to the same point again."""
-        return {"process": None, "rows": replace(self.rows, X=None)}
+    @contextmanager
+    def undone_on_error(self) -> Iterator[None]:
+        """Forget the iterations of a training that fails, so that the run can still be resumed."""
+        n_iter = len(self.trace)
+        filters = (deepcopy(self.model), deepcopy(self.weights)) if n_iter else (self.model, self.weights)
+        try:
+            yield
+        except BaseException:
+            self.trace.cut(n_iter)
+            self.sensor.keep(n_iter + 1)
+            self.model, self.weights = filters
+            raise
 
     def train(self, emphasis: emphases.Emphasis, n_estimators: int, verbose: bool) -> None:
         """Run the filters until there are ``n_estimators`` components, or nothing is left to learn."""

@@ -42,13 +42,18 @@ def resolve(emphasis: str | Emphasis, base: Floats) -> Emphasis:
 
 def _checked(emphasis: Emphasis, weights: Floats, missed: Missed) -> Floats:
     """Call the user's own emphasis, on copies, and check what it returns."""
-    measured = np.asarray(emphasis(weights.copy(), missed.copy()), dtype=np.float64)
+    returned = emphasis(weights.copy(), missed.copy())
+    try:
+        measured = np.asarray(returned, dtype=np.float64, order="C")
+    except (TypeError, ValueError):
+        found = type(returned).__name__
+        raise ValueError(f"emphasis returned a {found}, expected an array with one weight per row") from None
     if measured.shape != weights.shape:
         raise ValueError(
             f"emphasis returned shape {measured.shape}, expected {weights.shape}: one weight per row"
         )
-    if not np.isfinite(measured).all() or (measured < 0).any():
+    if not (measured >= 0).all() or not np.isfinite(exact_sum(measured)):
         raise ValueError(
-            "emphasis returned NaN, infinite or negative weights, expected finite ones of at least 0"
+            "emphasis returned NaN, infinite or negative weights, expected at least 0 and a finite sum"
         )
     return measured

@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import check_random_state, column_or_1d
+from sklearn.utils import check_random_state
+
+from kfhe.validation import encode_labels
 
 
 def flip_labels(y: ArrayLike, rate: float, *, random_state: Any, model: str = "uniform") -> NDArray[Any]:
@@ -36,21 +38,22 @@ def flip_labels(y: ArrayLike, rate: float, *, random_state: Any, model: str = "u
     >>> flip_labels(["a", "b", "b", "a"], 0.5, random_state=0)
     array(['b', 'a', 'b', 'a'], dtype='<U1')
     """
-    labels = column_or_1d(y)
+    if y is None:
+        raise ValueError("y must hold the labels, got None")
     if model != "uniform":
         raise ValueError(f"model must be 'uniform', got {model!r}")
     if isinstance(rate, bool) or not isinstance(rate, Real) or not 0 <= rate <= 1:
         raise ValueError(f"rate must be a number from 0 to 1, got {rate!r}")
-    classes, codes = np.unique(labels, return_inverse=True)
-    n_flips = round(len(labels) * rate)
+    classes, codes = encode_labels(y, None)
+    n_flips = round(len(codes) * rate)
     if n_flips and len(classes) < 2:
-        raise ValueError(f"y has one class only ({classes[0]!r}): there is no other class to change to")
+        raise ValueError(f"y has one class only ({classes.tolist()[0]!r}): there is no other to change to")
     generator = random_state
     if not isinstance(random_state, np.random.Generator):
         generator = np.random.default_rng(check_random_state(random_state).randint(2**31, size=4))
-    rows = generator.choice(len(labels), size=n_flips, replace=False)
+    rows = generator.choice(len(codes), size=n_flips, replace=False)
     # A shift by 1 .. c - 1 classes reaches each of the others with equal chance.
     shifts = generator.integers(1, max(2, len(classes)), size=n_flips)
-    noisy: NDArray[Any] = labels.copy()
-    noisy[rows] = classes[(codes[rows] + shifts) % len(classes)]
+    codes[rows] = (codes[rows] + shifts) % len(classes)
+    noisy: NDArray[Any] = classes[codes]
     return noisy

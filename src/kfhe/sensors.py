@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
 from sklearn.utils import _safe_indexing
-from sklearn.utils.validation import has_fit_parameter
+from sklearn.utils.validation import _num_samples, has_fit_parameter
 
 from kfhe.cart.draws import bootstrap, covers, random_numbers
 from kfhe.forest import Forest
 from kfhe.table import BinnedTable
 from kfhe.tree import make_grower
-from kfhe.validation import integer_weights
+from kfhe.validation import integer_weights, same_table
 
 Floats = NDArray[np.float64]
 Votes = NDArray[np.int32] | Floats
@@ -45,6 +45,16 @@ class TrainingRows:
         """How many of the classes have a row."""
         return len(np.unique(self.labels))
 
+    def differences(self, other: TrainingRows) -> str:
+        """Name what is not the same in other rows: "" if all of it is."""
+        same = {
+            "classes": np.array_equal(self.classes, other.classes),
+            "labels": np.array_equal(self.labels, other.labels),
+            "weights": np.array_equal(self.base, other.base),
+            "values in X": same_table(self.X, other.X),
+        }
+        return ", ".join(name for name, is_same in same.items() if not is_same)
+
     @cached_property
     def uniform(self) -> bool:
         """Whether all rows weigh the same."""
@@ -63,6 +73,9 @@ class Sensor(Protocol):
 
     def read(self, weights: Floats, iteration: int, attempt: int) -> Votes:
         """Train a component on rows drawn by weight and return its votes for all rows."""
+
+    def keep(self, n_components: int) -> None:
+        """Drop all components but the first ones."""
 
 
 class Draws:
@@ -115,9 +128,22 @@ class TreeSensor:
 
     def read(self, weights: Floats, iteration: int, attempt: int) -> Votes:
         """Grow a tree on rows drawn by weight and return its votes for all rows."""
-        self._grower.keep(iteration)
+        self.keep(iteration)  # drops a tree that was given up
         counts = self._draws.draw(weights, iteration, attempt)
         return self._grower.grow(counts, True, 2 * iteration + attempt, hard=self._hard)
+
+    def keep(self, n_components: int) -> None:
+        """Drop all trees but the first ones."""
+        self._grower.keep(n_components)
+
+
+class OnlyClass(DummyClassifier):
+    """Stands in for a component whose sample has one class: there is nothing to learn from it."""
+
+    @property
+    def feature_importances_(self) -> Floats:
+        """No feature matters."""
+        return np.zeros(self.n_features_in_)
 
 
 class EstimatorSensor:
@@ -148,8 +174,8 @@ class EstimatorSensor:
         """Train h_0 on all rows, by weight where it can be weighted."""
         rows = self._rows
         y = rows.classes[rows.labels]
-        if rows.uniform:
-            component = self._clone(0, 0).fit(rows.X, y)
+        if rows.uniform or rows.n_present == 1:
+            component = self._unfitted(y, 0, 0).fit(rows.X, y)
         elif has_fit_parameter(self._estimator, "sample_weight"):
             component = self._clone(0, 0).fit(rows.X, y, sample_weight=rows.base * len(y))
         else:
@@ -159,7 +185,7 @@ class EstimatorSensor:
 
     def read(self, weights: Floats, iteration: int, attempt: int) -> Votes:
         """Train a component on rows drawn by weight and return its votes for all rows."""
-        del self.components[iteration:]  # a component that was given up
+        self.keep(iteration)  # drops a component that was given up
         try:
             counts = self._draws.draw(weights, iteration, attempt)
             self.components.append(self._fit_on(counts, iteration, attempt))
@@ -169,13 +195,19 @@ class EstimatorSensor:
             reason = f"component {iteration} ({name}) failed: {type(error).__name__}: {error}"
             raise RuntimeError(reason) from error
 
+    def keep(self, n_components: int) -> None:
+        """Drop all components but the first ones."""
+        del self.components[n_components:]
+
     def _fit_on(self, counts: NDArray[np.int32], iteration: int, attempt: int) -> Any:
         rows = self._rows
         sample = np.repeat(np.arange(len(counts)), counts)
         y = rows.classes[rows.labels[sample]]
-        # Many classifiers refuse a sample of one class, and there is nothing to learn from it.
-        component = self._clone(iteration, attempt) if (y != y[0]).any() else DummyClassifier()
-        return component.fit(_safe_indexing(rows.X, sample), y)
+        return self._unfitted(y, iteration, attempt).fit(_safe_indexing(rows.X, sample), y)
+
+    def _unfitted(self, y: NDArray[Any], iteration: int, attempt: int) -> Any:
+        """Return a component to fit to y; many classifiers refuse labels of one class."""
+        return self._clone(iteration, attempt) if (y != y[0]).any() else OnlyClass()
 
     def _clone(self, iteration: int, attempt: int) -> Any:
         """Clone the estimator and seed each `random_state` in it by the iteration."""
@@ -200,8 +232,12 @@ class EstimatorEnsemble(list[Any]):
         """Return the n x c scores that component t adds to the ensemble's."""
         if (t == 0 or self._voting == "soft") and hasattr(self[t], "predict_proba"):
             probabilities = np.asarray(self[t].predict_proba(X), dtype=np.float64)
+            columns = self._positions(np.asarray(self[t].classes_))
+            _check_shape(probabilities, (_num_samples(X), len(columns)), "predict_proba")
+            if not np.isfinite(probabilities).all():
+                raise ValueError("a component's predict_proba gave NaN or infinite values, expected 0 to 1")
             scores = np.zeros((len(probabilities), len(self._classes)))
-            scores[:, self._positions(self[t].classes_)] = probabilities
+            scores[:, columns] = probabilities
             return scores
         return np.eye(len(self._classes))[self._predicted(t, X)]
 
@@ -227,11 +263,20 @@ class EstimatorEnsemble(list[Any]):
         return np.average([component.feature_importances_ for component in self], axis=0, weights=weights)
 
     def _predicted(self, t: int, X: Any) -> NDArray[np.int32]:
-        return self._positions(self[t].predict(X))
+        labels = np.asarray(self[t].predict(X))
+        _check_shape(labels, (_num_samples(X),), "predict")
+        return self._positions(labels)
 
-    def _positions(self, labels: Any) -> NDArray[np.int32]:
-        labels = np.asarray(labels)
+    def _positions(self, labels: NDArray[Any]) -> NDArray[np.int32]:
         positions = np.searchsorted(self._classes, labels).clip(max=len(self._classes) - 1)
-        if not np.array_equal(self._classes[positions], labels):
-            raise ValueError("a component predicts a class that is not in y")
+        unknown = labels[self._classes[positions] != labels]
+        if len(unknown):
+            raise ValueError(
+                f"a component predicts {unknown.tolist()[0]!r}; y has the classes {self._classes.tolist()}"
+            )
         return positions.astype(np.int32)
+
+
+def _check_shape(found: NDArray[Any], expected: tuple[int, ...], method: str) -> None:
+    if found.shape != expected:
+        raise ValueError(f"a component's {method} gave shape {found.shape}, expected {expected}")

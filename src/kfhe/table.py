@@ -180,7 +180,7 @@ def _to_numbers(values: Any, name: str) -> Floats:
     try:
         return np.ascontiguousarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"column {name!r} has values that are not numbers: {error}") from None
+        raise type(error)(f"column {name!r} has values that are not numbers: {error}") from None
 
 
 def _factorize_numbers(numbers: Floats) -> tuple[NDArray[Any], list[Hashable]]:

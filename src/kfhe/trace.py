@@ -58,6 +58,11 @@ class Trace:
         for name, value in row.items():
             getattr(self, name).append(value)
 
+    def cut(self, n_iter: int) -> None:
+        """Keep the first iterations only."""
+        for name in self.columns:
+            del getattr(self, name)[n_iter:]
+
     def __len__(self) -> int:
         return len(self.gain)
 

@@ -44,11 +44,7 @@ TREE_CONSTRAINTS: dict[str, list[Any]] = {
     "categorical_features": [StrOptions({"from_dtype"}), "array-like", None],
     "class_weight": [dict, StrOptions({"balanced"}), None],
     "random_state": ["random_state", np.random.Generator],
-    "n_jobs": [
-        Interval(Integral, None, -1, closed="right"),
-        Interval(Integral, 1, None, closed="left"),
-        None,
-    ],
+    "n_jobs": [Integral, None],
 }
 
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
+from sklearn.base import is_regressor
 from sklearn.utils import assert_all_finite, check_random_state, column_or_1d
+from sklearn.utils._missing import is_pandas_na
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, _num_samples, validate_data
 
@@ -29,6 +31,15 @@ def unchanged_on_error(estimator: Any) -> Iterator[None]:
         vars(estimator).clear()
         vars(estimator).update(before)
         raise
+
+
+def check_component(estimator: Any) -> None:
+    """Raise unless an estimator can be a component."""
+    if isinstance(estimator, type):
+        name = estimator.__name__
+        raise TypeError(f"estimator must be an instance, such as {name}(), got the class {name}")
+    if estimator is not None and is_regressor(estimator):
+        raise ValueError(f"estimator must be a classifier, got a regressor: {type(estimator).__name__}")
 
 
 def refuse_sparse(X: Any, estimator: Any) -> None:
@@ -60,12 +71,12 @@ def encode_labels(y: Any, estimator: Any) -> tuple[NDArray[Any], NDArray[np.int3
         raise ValueError(
             f"This {type(estimator).__name__} estimator requires y to be passed, but the target y is None"
         )
-    if not (isinstance(y, np.ndarray) and y.ndim == 1):
-        y = column_or_1d(y, warn=True)
+    if not (isinstance(y, np.ndarray) and y.ndim == 1 and y.dtype.kind in "biufUO"):
+        y = column_or_1d(_as_labels(y), warn=True)
     if len(y) == 0:
         raise ValueError("y is empty: found 0 labels, at least 1 is needed")
     if y.dtype.kind in "OfT":
-        missing = np.flatnonzero([label is None or label != label for label in y.tolist()])
+        missing = np.flatnonzero([_is_missing(label) for label in y.tolist()])
         if len(missing):
             raise ValueError(
                 f"y has missing labels (NaN or None) in {len(missing)} rows, first in row {missing[0]}"
@@ -81,6 +92,21 @@ def encode_labels(y: Any, estimator: Any) -> tuple[NDArray[Any], NDArray[np.int3
     return classes, labels.reshape(-1).astype(np.int32)
 
 
+def _as_labels(y: Any) -> Any:
+    """Return y in a form that scikit-learn's conversion leaves as it is."""
+    if hasattr(y, "to_numpy"):  # pandas' nullable integers and booleans would become floats
+        y = y.to_numpy()
+    if isinstance(y, list | tuple) and len({isinstance(label, str) for label in y}) > 1:
+        return np.array(y, dtype=object)  # 1 and "a" would become "1" and "a"
+    if isinstance(y, np.ndarray) and y.dtype.kind == "T":  # NumPy's own strings would be refused
+        return y.astype(object)
+    return y
+
+
+def _is_missing(label: Any) -> bool:
+    return label is None or is_pandas_na(label) or bool(label != label)
+
+
 def check_same_length(X: Any, labels: NDArray[np.int32]) -> None:
     """Raise unless X has a row for each label."""
     n_rows = _num_samples(X)
@@ -88,13 +114,22 @@ def check_same_length(X: Any, labels: NDArray[np.int32]) -> None:
         raise ValueError(f"X has {n_rows} rows, y has {len(labels)}: inconsistent numbers of samples")
 
 
+def same_table(X: Any, other: Any) -> bool:
+    """Whether two checked tables hold the same values; missing ones are the same."""
+    if X is other:
+        return True
+    if type(X) is not type(other) or X.shape != other.shape:
+        return False
+    if hasattr(X, "equals"):
+        return bool(X.equals(other))
+    return bool(((other == X) | ((X != X) & (other != other))).all())
+
+
 def row_weights(
     sample_weight: Any, class_weight: Any, classes: NDArray[Any], labels: NDArray[np.int32]
 ) -> Floats:
     """Return each row's weight: its sample weight times its class's weight."""
-    weights: Floats = np.array(
-        _check_sample_weight(sample_weight, labels, dtype=np.float64, ensure_non_negative=True)
-    )
+    weights = _up_to_one(_sample_weights(sample_weight, labels))
     if class_weight is not None:
         weights *= _class_weights(class_weight, classes, labels, weights)[labels]
     if not weights.any():
@@ -102,20 +137,40 @@ def row_weights(
     return weights
 
 
+def _sample_weights(sample_weight: Any, labels: NDArray[np.int32]) -> Floats:
+    try:
+        weights: Floats = np.array(_check_sample_weight(sample_weight, labels, dtype=np.float64))
+    except (TypeError, ValueError) as error:
+        if "weight" in str(error):
+            raise
+        raise ValueError(f"sample_weight must hold one number of at least 0 per row: {error}") from error
+    negative = np.flatnonzero(weights < 0)
+    if len(negative):
+        first = f"{weights[negative[0]]} in row {negative[0]}"
+        raise ValueError(f"sample_weight must be at least 0, got negative values: {first}")
+    return weights
+
+
+def _up_to_one(weights: Floats) -> Floats:
+    """Scale the largest weight to 1: no sum or product can overflow, and equal weights are just ones."""
+    scaled = np.ldexp(weights, -np.frexp(weights.max())[1])  # the reciprocal of a tiny weight is no double
+    return scaled / scaled.max() if scaled.any() else scaled
+
+
 def _class_weights(
     class_weight: Any, classes: NDArray[Any], labels: NDArray[np.int32], weights: Floats
 ) -> Floats:
     if isinstance(class_weight, str):  # "balanced": every class weighs the same in total
         totals = np.bincount(labels, weights=weights, minlength=len(classes))
-        return np.divide(totals.sum() / len(classes), totals, out=np.zeros_like(totals), where=totals > 0)
+        return np.divide(totals.max(), totals, out=np.zeros_like(totals), where=totals > 0)
     known = classes.tolist()
     unknown = [label for label in class_weight if label not in known]
     if unknown:
         raise ValueError(f"class_weight names classes that are not in y: {unknown}; y has {known}")
-    factors = np.array([class_weight.get(label, 1.0) for label in known], dtype=np.float64)
-    if not np.isfinite(factors).all() or (factors < 0).any():
-        raise ValueError(f"class_weight must be finite and at least 0, got {class_weight}")
-    return factors
+    factors = [class_weight.get(label, 1.0) for label in known]
+    if not all(isinstance(factor, Real) and 0 <= float(factor) < np.inf for factor in factors):
+        raise ValueError(f"class_weight must hold finite numbers of at least 0, got {class_weight}")
+    return _up_to_one(np.array(factors, dtype=np.float64))
 
 
 def integer_weights(weights: Floats) -> tuple[NDArray[np.int32], bool]:

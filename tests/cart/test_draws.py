@@ -63,7 +63,7 @@ def test_counts_are_those_of_the_plain_twin(n, zeros, seed, iteration, attempt):
     )
 
 
-@pytest.mark.parametrize("n", [8191, 8192, 8193, 40_000])
+@pytest.mark.parametrize("n", [8191, 8192, 8193, 140_000])
 def test_several_blocks_agree_with_the_twin_and_with_any_number_of_threads(n):
     weights = np.random.default_rng(n).exponential(size=n)
     weights[:100] = 0
@@ -92,3 +92,10 @@ def test_covers_tells_whether_each_present_class_was_drawn():
     labels = np.array([0, 2, 2, 0], dtype=np.int32)  # class 1 has no rows
     assert covers(np.array([1, 0, 3, 0], dtype=np.int32), labels, 3, 2)
     assert not covers(np.array([0, 1, 3, 0], dtype=np.int32), labels, 3, 2)
+
+
+@pytest.mark.parametrize("total", [0.0, 0.4, 2.5, np.inf])
+@pytest.mark.parametrize("n", [3, 20_000])
+def test_weights_that_do_not_sum_to_one_are_refused(n, total):
+    with pytest.raises(ValueError, match="weights to draw by must be at least 0 and sum to 1"):
+        bootstrap(np.full(n, total / n), 0, 1, 0)

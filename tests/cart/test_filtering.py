@@ -10,7 +10,7 @@ from hypothesis.extra.numpy import arrays
 
 from kfhe.cart.filtering import Measurer, correct, effective_sample_size, exact_sum, normalise
 
-LARGE = 40_000  # rows that are shared out among threads
+LARGE = 80_000  # rows that are shared out among threads
 
 
 @pytest.fixture(params=[50, LARGE])
@@ -89,3 +89,12 @@ def test_normalise_divides_by_the_sum_unless_there_is_none():
 
 def test_effective_sample_size_counts_equal_weights():
     assert effective_sample_size(np.array([0.5, 0.5, 0.0])) == pytest.approx(2)
+
+
+@pytest.mark.parametrize("size", [5e-324, 1e-310, 1e-300, 1e300, 1e305])
+def test_exact_sum_takes_values_of_any_size(size):
+    assert exact_sum(np.full(150, size)) == pytest.approx(150 * size, rel=1e-12, abs=1e-322)
+
+
+def test_exact_sum_that_is_no_double_is_infinite():
+    assert math.isinf(exact_sum(np.full(150, 1e308)))

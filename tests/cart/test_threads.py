@@ -1,33 +1,34 @@
-"""Threads: as many as are asked for and make sense."""
+"""How many threads the engine takes for n_jobs."""
 
+import multiprocessing
 import os
 
-import numpy as np
 import pytest
 
-from kfhe import CARTClassifier, KFHEClassifier
 from kfhe.cart.threads import thread_count
 
-CPUS = os.cpu_count() or 1
+
+def test_none_stays_within_the_cores_of_this_process():
+    assert 1 <= thread_count(None) <= os.cpu_count()
 
 
-def test_n_jobs_counts_as_in_scikit_learn():
-    assert thread_count(1) == 1
-    assert thread_count(2) == 2
-    assert thread_count(-1) == CPUS
-    assert thread_count(-CPUS - 5) == 1
-    assert 1 <= thread_count() <= CPUS
+def test_a_positive_number_is_taken_as_it_is_but_not_beyond_reason():
+    assert thread_count(3) == 3
+    assert thread_count(10**30) == 256
 
 
-def test_no_number_of_jobs_floods_the_system():
-    X = np.random.default_rng(0).normal(size=(4000, 10))
-    y = X[:, 0] > 0
-    assert thread_count(10**9) <= 4 * CPUS
-    few, many = (CARTClassifier(n_jobs=n_jobs).fit(X, y) for n_jobs in (1, 10**9))
-    np.testing.assert_array_equal(few.tree_.nodes, many.tree_.nodes)
+def test_negative_numbers_count_back_from_all_cores():
+    assert thread_count(-1) == os.cpu_count()
+    assert thread_count(-1000) == 1
 
 
-@pytest.mark.parametrize("model", [CARTClassifier(n_jobs=0), KFHEClassifier(n_jobs=0)])
-def test_zero_jobs_are_refused(model):
-    with pytest.raises(ValueError, match="'n_jobs' parameter"):
-        model.fit([[0.0], [1.0]], [0, 1])
+def test_zero_is_refused():
+    with pytest.raises(ValueError, match=r"n_jobs must be a number of threads, .* got 0"):
+        thread_count(0)
+
+
+@pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="no fork here")
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_a_forked_child_works_alone():
+    with multiprocessing.get_context("fork").Pool(1) as pool:
+        assert pool.apply(thread_count, (2,)) == 1

@@ -2,7 +2,6 @@
 
 import functools
 import multiprocessing
-import pickle
 
 import numpy as np
 import pandas as pd
@@ -137,17 +136,6 @@ def test_a_forked_child_can_go_on_with_its_parents_training(large, expected):
     finally:
         child.kill()
         child.join()
-
-
-@pytest.mark.parametrize("random_state", [3, None])
-def test_a_pickled_model_can_go_on_with_its_training(large, random_state):
-    started = model(n_estimators=3, warm_start=True).set_params(random_state=random_state).fit(*large)
-    copy = pickle.loads(pickle.dumps(started))
-    assert copy.fingerprint() == started.fingerprint()
-    for fitted in (copy, started):
-        fitted.set_params(n_estimators=6).fit(*large)
-    assert copy.n_iter_ == 6
-    assert copy.fingerprint() == started.fingerprint()
 
 
 def test_workers_of_joblib_give_the_same_model(large, expected):

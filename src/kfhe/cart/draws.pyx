@@ -17,7 +17,9 @@ import numpy as np
 cdef enum:
     BLOCK = 8192  # rows whose cumulated weights fit a core's cache
     CHUNK = 65536  # draws that choose their blocks together
+    PARALLEL_ROWS = 131072
 
+cdef uint64_t HALF = <uint64_t> 1 << 59
 cdef uint64_t CHOOSE_BLOCK = <uint64_t> 1 << 63  # sets this stage's counters apart from the blocks'
 
 
@@ -97,30 +99,39 @@ def bootstrap(
     cdef vector[uint16_t] guide
     if n <= BLOCK:
         guide.resize(2 * n)
-        cumulate(&weights[0], n, cumulated.data())
+        check_total(cumulate(&weights[0], n, cumulated.data()))
         draw_in_block(cumulated.data(), n, n, guide.data(), seed, iteration, attempt, 0, &counts[0])
     else:
-        with nogil:
-            draw_blocks(&weights[0], n, seed, iteration, attempt, n_threads, cumulated.data(), &counts[0])
+        draw_blocks(&weights[0], n, seed, iteration, attempt, n_threads, cumulated.data(), &counts[0])
     return result
 
 
-cdef void draw_blocks(
+cdef int check_total(uint64_t total) except -1:
+    """Refuse weights that would lead the search for a draw's row out of the arrays."""
+    if not HALF < total < 4 * HALF:
+        raise ValueError("weights to draw by must be at least 0 and sum to 1")
+    return 0
+
+
+cdef draw_blocks(
     const double *weights, int64_t n, uint64_t seed, uint64_t iteration, uint64_t attempt, int n_threads,
     uint64_t *cumulated, int32_t *counts,
-) noexcept nogil:
+):
     """Draw from several blocks: first how many in each, then which rows."""
     cdef int64_t n_blocks = (n + BLOCK - 1) // BLOCK, n_chunks = (n + CHUNK - 1) // CHUNK
     cdef int64_t block, chunk, size
     cdef vector[uint64_t] block_totals = vector[uint64_t](n_blocks)
     cdef vector[int64_t] chosen = vector[int64_t](n_blocks * n_chunks)
     cdef vector[uint16_t] guides = vector[uint16_t](n_blocks * BLOCK)
-    for block in prange(n_blocks, num_threads=n_threads, schedule="static"):
+    if n < PARALLEL_ROWS:
+        n_threads = 1
+    for block in prange(n_blocks, nogil=True, num_threads=n_threads, schedule="static"):
         size = min(<int64_t> BLOCK, n - block * BLOCK)
         block_totals[block] = cumulate(&weights[block * BLOCK], size, &cumulated[block * BLOCK])
     for block in range(1, n_blocks):
         block_totals[block] += block_totals[block - 1]
-    for chunk in prange(n_chunks, num_threads=n_threads, schedule="static"):
+    check_total(block_totals[n_blocks - 1])
+    for chunk in prange(n_chunks, nogil=True, num_threads=n_threads, schedule="static"):
         choose_blocks(
             block_totals.data(), n_blocks, chunk * CHUNK, min(n, (chunk + 1) * CHUNK),
             seed, iteration, attempt, &chosen[chunk * n_blocks],
@@ -128,7 +139,7 @@ cdef void draw_blocks(
     for chunk in range(1, n_chunks):
         for block in range(n_blocks):
             chosen[block] += chosen[chunk * n_blocks + block]
-    for block in prange(n_blocks, num_threads=n_threads, schedule="static"):
+    for block in prange(n_blocks, nogil=True, num_threads=n_threads, schedule="static"):
         size = min(<int64_t> BLOCK, n - block * BLOCK)
         draw_in_block(
             &cumulated[block * BLOCK], size, chosen[block], &guides[block * BLOCK],

@@ -13,7 +13,7 @@ import numpy as np
 
 cdef enum:
     CHUNK = 8192
-    PARALLEL_CELLS = 65536
+    PARALLEL_CELLS = 262144
 
 
 cdef inline int64_t chunks(int64_t n, int64_t cells, int n_threads) noexcept nogil:
@@ -115,6 +115,7 @@ cdef class Measurer:
     """
 
     cdef readonly object measurement, missed
+    cdef object arguments  # of the constructor, for pickling
     cdef const int32_t[::1] labels
     cdef int64_t[::1] units
     cdef double[:, ::1] z
@@ -125,6 +126,7 @@ cdef class Measurer:
 
     def __init__(self, labels, base, int64_t n_classes, int n_threads=1):
         self.labels = labels
+        self.arguments = (labels, base, n_classes, n_threads)
         units = (np.asarray(base) * 2.0**60 + 0.5).astype(np.int64)
         self.units = units
         self.total = units.sum()
@@ -133,6 +135,9 @@ cdef class Measurer:
         self.measurement = np.empty((self.n, n_classes))
         self.missed = np.empty(self.n, dtype=bool)
         self.z, self.misses = self.measurement, self.missed.view(np.uint8)
+
+    def __reduce__(self):
+        return Measurer, self.arguments
 
     def measure(self, const double[:, ::1] scores, votes):
         """Take the measurement z = (scores + votes) / 2.
@@ -180,10 +185,10 @@ cdef class Measurer:
         return missed / self.total
 
 
-cdef int64_t sum_range(const double *values, double scale, int64_t n) noexcept nogil:
+cdef int64_t sum_range(const double *values, double half_scale, double other_half, int64_t n) noexcept nogil:
     cdef int64_t i, total = 0
     for i in range(n):
-        total += <int64_t> (values[i] * scale + 0.5)
+        total += <int64_t> (values[i] * half_scale * other_half + 0.5)
     return total
 
 
@@ -191,21 +196,26 @@ def exact_sum(const double[::1] values, int n_threads=1):
     """Sum non-negative values over fixed-point integers; NaN if one is negative or not finite."""
     cdef int64_t i, c, total = 0, bad = 0, n = values.shape[0]
     cdef int64_t n_chunks = chunks(n, n, n_threads)
-    cdef int exponent
-    cdef double top = 0, scale
+    cdef int exponent, length_exponent, shift
+    cdef double top = 0, half_scale, other_half
     for i in range(n):
         if values[i] > top:
             top = values[i]
         bad += not 0 <= values[i] <= 1.7976931348623157e308
-    if bad or top > 1e300:
+    if bad:
         return float("nan")
-    frexp(top * n, &exponent)
-    scale = ldexp(1.0, min(61 - exponent, 1000))
+    frexp(top, &exponent)
+    frexp(<double> n, &length_exponent)
+    shift = 61 - exponent - length_exponent
+    # In two halves: the scale of very small values is no double.
+    half_scale = ldexp(1.0, shift // 2)
+    other_half = ldexp(1.0, shift - shift // 2)
     if n_chunks == 1:
-        return sum_range(&values[0], scale, n) / scale
-    for c in prange(n_chunks, nogil=True, num_threads=n_threads, schedule="static"):
-        total += sum_range(&values[c * CHUNK], scale, min(<int64_t> CHUNK, n - c * CHUNK))
-    return total / scale
+        total = sum_range(&values[0], half_scale, other_half, n)
+    else:
+        for c in prange(n_chunks, nogil=True, num_threads=n_threads, schedule="static"):
+            total += sum_range(&values[c * CHUNK], half_scale, other_half, min(<int64_t> CHUNK, n - c * CHUNK))
+    return ldexp(<double> total, -shift)
 
 
 def normalise(double[::1] weights, int n_threads=1):

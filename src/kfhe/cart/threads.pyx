@@ -15,6 +15,8 @@ cdef extern from *:
     """
     int kfhe_max_threads() noexcept nogil
 
+MOST_THREADS = 256  # OpenMP ends the process when the system has no more threads to give
+
 _forked = False
 
 
@@ -32,12 +34,13 @@ def thread_count(n_jobs=None):
 
     OpenMP's threads don't survive a fork, so a forked child works alone.
     """
+    if n_jobs == 0:
+        raise ValueError("n_jobs must be a number of threads, negative (-1: all cores) or None, got 0")
     if _forked:
         return 1
     allowed = kfhe_max_threads()
     if n_jobs is None:
         return min(allowed, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else allowed)
-    n_cpus = os.cpu_count() or 1
     if n_jobs < 0:
-        return max(1, n_cpus + 1 + n_jobs)
-    return min(n_jobs, 4 * n_cpus)  # thousands of threads would only keep the system busy
+        return max(1, (os.cpu_count() or 1) + 1 + n_jobs)
+    return min(n_jobs, MOST_THREADS)

@@ -14,18 +14,29 @@ NOISE_LEVELS = (0.0, 0.2)
 
 
 def demo(
-    output: Annotated[Path | None, typer.Option(help="Also write the table as an HTML page.")] = None,
+    output: Annotated[
+        Path | None, typer.Option(dir_okay=False, help="Also write the table as an HTML page.")
+    ] = None,
     repeats: Annotated[int, typer.Option(min=1, help="Repeats of the 4-fold cross-validation.")] = 2,
 ) -> None:
     """Compare KFHE with AdaBoost, bagging and a single tree on scikit-learn's own datasets."""
     from rich.console import Console
 
+    if output is not None:
+        _make_folder(output.parent)
     console = Console(record=True)
     console.print(_table(_results(repeats)))
     if output is not None:
-        output.parent.mkdir(parents=True, exist_ok=True)
         console.save_html(str(output))
         typer.echo(f"The report is in {output}")
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        reason = f"no folder can be made for it: {error.strerror}"
+        raise typer.BadParameter(reason, param_hint="--output") from error
 
 
 def _algorithms() -> dict[str, Any]:

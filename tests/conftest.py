@@ -1,0 +1,21 @@
+"""Data that many tests share."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris
+
+from kfhe.noise import flip_labels
+
+
+@pytest.fixture(scope="session")
+def iris():
+    """Return iris with a tenth of the labels changed, so that training doesn't stop early."""
+    X, y = load_iris(return_X_y=True)
+    y = flip_labels(y, 0.1, random_state=0)
+    X.flags.writeable = y.flags.writeable = False
+    return X, y
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)

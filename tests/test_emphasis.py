@@ -1,0 +1,183 @@
+"""Emphasis: how misses become measured weights."""
+
+import numpy as np
+import pytest
+from components import Log, Scripted, assert_equal_models, numbered
+
+from kfhe import KFHEClassifier
+from kfhe.emphasis import exponential, linear, resolve
+
+
+@pytest.fixture
+def weights(rng):
+    weights = rng.exponential(size=20)
+    return weights / weights.sum()
+
+
+@pytest.fixture
+def missed(rng):
+    return rng.uniform(size=20) < 0.3
+
+
+def test_exponential_multiplies_a_missed_rows_weight_by_e(weights, missed):
+    np.testing.assert_allclose(exponential(weights, missed), weights * np.exp(missed + 1 / 20), rtol=1e-14)
+
+
+def test_linear_adds_a_missed_rows_weight_to_its_base_weight(weights, missed, rng):
+    base = rng.dirichlet(np.ones(20))
+    raised = base + weights * missed
+    np.testing.assert_allclose(linear(weights, missed, base=base), raised / raised.sum(), rtol=1e-14)
+
+
+def test_linear_leaves_no_row_without_weight(weights):
+    measured = linear(weights, np.zeros(20, dtype=bool), base=np.full(20, 1 / 20))
+    np.testing.assert_allclose(measured, 1 / 20)
+
+
+def test_names_and_functions_are_the_same_thing(iris):
+    X, y = iris
+    n = len(y)
+
+    def fitted(emphasis):
+        return KFHEClassifier(emphasis=emphasis, n_estimators=10, random_state=0).fit(X, y)
+
+    by_name = {name: fitted(name) for name in ("exponential", "linear")}
+    assert_equal_models(by_name["exponential"], fitted(exponential), X)
+    assert_equal_models(
+        by_name["linear"], fitted(lambda weights, missed: linear(weights, missed, base=np.full(n, 1 / n))), X
+    )
+    assert not np.array_equal(by_name["linear"].gains_, by_name["exponential"].gains_)
+
+
+def test_the_weight_filter_moves_towards_the_measured_weights(rng):
+    """Each iteration's weights follow from the one before by the filter's equations."""
+    n = 25
+    y = rng.integers(2, size=n)
+    votes = np.where(rng.uniform(size=(40, n)) < 0.25, 1 - y, y)
+    votes[:, :3] = 1 - y[:3]  # never right, so that training goes on
+    seen = []
+
+    def doubled(weights, missed):
+        seen.append((weights, missed))
+        return weights * (1 + missed)
+
+    estimator = Scripted(lambda t, rows: votes[t, rows], None, Log())
+    model = KFHEClassifier(estimator, emphasis=doubled, n_estimators=20, random_state=0).fit(numbered(n), y)
+    assert len(seen) == 20
+    assert model.trace_["resets"].sum() == 0
+    weights, variance = np.full(n, 1 / n), 1.0
+    for (found, missed), error in zip(seen, model.measurement_errors_, strict=True):
+        np.testing.assert_allclose(found, weights, rtol=0, atol=1e-12)
+        assert missed.mean() == pytest.approx(error)
+        gain = variance / (variance + error)
+        weights = weights + gain * (weights * (1 + missed) - weights)
+        weights /= weights.sum()
+        variance -= gain * variance
+
+
+def test_a_function_gets_copies(iris):
+    """What a function does to its arguments has no influence."""
+    X, y = iris
+
+    def spoiling(weights, missed):
+        measured = exponential(weights, missed)
+        weights[:] = np.nan
+        missed[:] = True
+        return measured
+
+    models = [
+        KFHEClassifier(emphasis=emphasis, n_estimators=5, random_state=0).fit(X, y)
+        for emphasis in (spoiling, exponential)
+    ]
+    assert_equal_models(*models, X)
+
+
+def test_a_function_may_return_a_list_or_a_view(iris):
+    X, y = iris
+
+    def fitted(emphasis):
+        return KFHEClassifier(emphasis=emphasis, n_estimators=3, random_state=0).fit(X, y)
+
+    expected = fitted(exponential)
+    assert_equal_models(fitted(lambda weights, missed: exponential(weights, missed).tolist()), expected, X)
+    assert_equal_models(
+        fitted(lambda weights, missed: np.repeat(exponential(weights, missed), 2)[::2]), expected, X
+    )
+
+
+def test_the_linear_rule_of_the_papers_text_works_until_nothing_is_missed():
+    """f(x) = x gives weight 0 to every row that is right; it has no answer once all of them are."""
+    n = 30
+    y = np.repeat([0, 1, 2], 10)
+
+    def votes(t, rows):  # one miss less in each iteration, none in the eighth
+        return np.where(rows < 8 - t, (y[rows] + 1) % 3, y[rows])
+
+    calls = []
+
+    def text(weights, missed):
+        calls.append(missed.sum())
+        return weights * missed
+
+    estimator = Scripted(votes, lambda t, rows: np.full((len(rows), 3), 1 / 3), Log())
+    model = KFHEClassifier(estimator, emphasis=text, n_estimators=100, random_state=0).fit(numbered(n), y)
+    assert model.n_iter_ == 8
+    assert model.measurement_errors_[-1] == 0
+    assert model.variances_[-1] == 0
+    assert min(calls) > 0
+    assert len(calls) == 7
+    assert model.score(numbered(n), y) == 1
+
+
+def test_the_linear_rule_of_the_papers_text_trains_on_real_data(iris):
+    X, y = iris
+    model = KFHEClassifier(emphasis=lambda w, missed: w * missed, n_estimators=60, random_state=0).fit(X, y)
+    assert np.isfinite(model.predict_proba(X)).all()
+    assert (model.trace_["effective_sample_size"] > 0).all()
+
+
+def test_all_measured_weights_may_be_zero_as_long_as_some_weight_is_left(iris):
+    X, y = iris
+    model = KFHEClassifier(emphasis=lambda w, missed: 0 * w, n_estimators=3, random_state=0).fit(X, y)
+    np.testing.assert_allclose(model.trace_["effective_sample_size"], len(y))
+
+
+@pytest.mark.parametrize(
+    ("returned", "message"),
+    [
+        (lambda w: w * np.nan, "emphasis returned NaN, infinite or negative weights, expected at least 0"),
+        (
+            lambda w: np.where(np.arange(len(w)) == 3, np.inf, w),
+            "emphasis returned NaN, infinite or negative",
+        ),
+        (lambda w: -w, "emphasis returned NaN, infinite or negative weights, expected at least 0"),
+        (lambda w: np.full(len(w), 1e308), "and a finite sum"),
+        (lambda w: w[:-1], r"emphasis returned shape \(149,\), expected \(150,\): one weight per row"),
+        (lambda w: w.reshape(-1, 1), r"emphasis returned shape \(150, 1\), expected \(150,\)"),
+        (lambda w: 1.0, r"emphasis returned shape \(\), expected \(150,\)"),
+        (lambda w: None, r"emphasis returned shape \(\), expected \(150,\)"),
+        (lambda w: "heavy", "emphasis returned a str, expected an array with one weight per row"),
+        (lambda w: [{}] * len(w), "emphasis returned a list, expected an array with one weight per row"),
+    ],
+)
+def test_weights_that_make_no_sense_are_refused(iris, returned, message):
+    model = KFHEClassifier(emphasis=lambda weights, missed: returned(weights))
+    with pytest.raises(ValueError, match=message):
+        model.fit(*iris)
+    assert not hasattr(model, "classes_")
+
+
+def test_a_function_that_fails_raises_its_own_error(iris):
+    def failing(weights, missed):
+        raise ZeroDivisionError("mine")
+
+    with pytest.raises(ZeroDivisionError, match="mine"):
+        KFHEClassifier(emphasis=failing).fit(*iris)
+
+
+def test_resolve_knows_the_names(weights, missed):
+    base = np.full(20, 1 / 20)
+    np.testing.assert_array_equal(resolve("exponential", base)(weights, missed), exponential(weights, missed))
+    np.testing.assert_array_equal(
+        resolve("linear", base)(weights, missed), linear(weights, missed, base=base)
+    )
