@@ -201,7 +201,7 @@ def test_importances_sum_to_one_and_find_what_matters():
 def test_importances_sum_to_one_even_if_some_trees_have_no_split():
     # One row has most of the weight: some samples hold hardly anything else.
     X, y = table(30, 3)
-    model = KFHEClassifier(n_estimators=10, random_state=0).fit(X, y, [100] + [1] * 29)
+    model = KFHEClassifier(n_estimators=10, random_state=0).fit(X, y, [1000] + [1] * 29)
     n_splits = [len(tree.nodes) // 2 for tree in model.estimators_]
     assert 0 in n_splits
     assert max(n_splits) > 0
