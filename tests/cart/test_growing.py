@@ -349,10 +349,12 @@ def test_drawn_features_that_do_not_vary_are_passed_over():
 # ---------------------------------------------------------------- depth
 
 
-@pytest.mark.parametrize("threads", [{}, {"n_threads": 2, "force_parallel": True}])
-def test_a_tree_may_be_a_chain_of_hundreds_of_splits(threads):
+@pytest.mark.parametrize(
+    ("n_columns", "threads", "depth"), [(12, {}, 1000), (1, {"n_threads": 2, "force_parallel": True}, 100)]
+)
+def test_a_tree_may_be_a_long_chain_of_splits(n_columns, threads, depth):
     # In each column one value per row of a block, 0 elsewhere; what a split can do is to take off one end.
-    n_columns, block = 4, 250
+    block = 250
     n = n_columns * block
     X = np.zeros((n, n_columns))
     X[np.arange(n), np.arange(n) // block] = np.arange(n) % block + 1
@@ -363,4 +365,4 @@ def test_a_tree_may_be_a_chain_of_hundreds_of_splits(threads):
     depths = np.zeros(len(tree["nodes"]), dtype=int)
     for i in np.flatnonzero(tree["nodes"]["kind"] != LEAF):
         depths[tree["nodes"]["left"][i] : tree["nodes"]["left"][i] + 2] = depths[i] + 1
-    assert depths.max() > 300
+    assert depths.max() > depth
