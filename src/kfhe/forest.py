@@ -62,9 +62,11 @@ class Forest(Sequence["Tree"]):
     tree_sets: NDArray[np.int64]
 
     @classmethod
-    def grown_by(cls, grower: Grower, schema: Schema, classes: NDArray[Any], *, soft: bool) -> Forest:
-        """Take over what a grower has grown."""
-        arrays = grower.arrays()
+    def grown_by(
+        cls, grower: Grower, schema: Schema, classes: NDArray[Any], *, soft: bool, copy: bool = False
+    ) -> Forest:
+        """Take over what a grower has grown; it can go on growing only if the arrays are a copy."""
+        arrays = grower.arrays(copy=copy)
         nodes = arrays.pop("nodes").view(NODE_DTYPE)
         return cls(schema, classes, soft, nodes, **arrays)
 
