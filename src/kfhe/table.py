@@ -98,9 +98,9 @@ class PandasColumns:
         """Return column j as positions in a list of distinct values."""
         import pandas as pd
 
-        if self.n_rows <= FEW_ROWS:
-            return _factorize_objects(self.X.iloc[:, j].tolist())
         try:
+            if self.n_rows <= FEW_ROWS:
+                return _factorize_objects(self.X.iloc[:, j].tolist())
             codes, values = pd.factorize(self.X.iloc[:, j])
         except TypeError as error:
             raise ValueError(
