@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -273,21 +273,29 @@ class BinnedTable:
         for j in np.flatnonzero(categorical).tolist():
             bins, codes[j] = _bin_categories(columns.factorize(j), max_bins)
             categories[j], n_bins[j] = bins, max(bins.values(), default=-1) + 2
-        numeric = np.flatnonzero(~categorical)
-        for group in np.split(numeric, np.flatnonzero(np.diff(numeric) > 1) + 1):
-            for first in range(0, len(group), COLUMNS_AT_ONCE):
-                some = group[first : first + COLUMNS_AT_ONCE]
-                numbers = _read_together(columns, some)
-                found = bin_columns(numbers, some[0], max_bins, codes, low, high, n_threads)
-                if (found < 0).any():
-                    raise _infinite(columns.names[some[found.argmin()]])
-                n_bins[some] = found + 1
+        for some in _neighbours(categorical):
+            numbers = _read_together(columns, some)
+            found = bin_columns(numbers, some.start, max_bins, codes, low, high, n_threads)
+            if (found < 0).any():
+                raise _infinite(columns.names[some[int(found.argmin())]])
+            n_bins[some.start : some.stop] = found + 1
         return cls(Schema(columns.names, categories), codes, n_bins, categorical.astype(np.uint8), low, high)
 
 
-def _read_together(columns: Columns, some: NDArray[Any]) -> Floats:
+def _neighbours(categorical: NDArray[np.bool_]) -> Iterator[range]:
+    """Yield runs of numeric columns, to be read together."""
+    first = 0
+    for j, skipped in enumerate([*categorical.tolist(), True]):
+        if (skipped or j - first == COLUMNS_AT_ONCE) and j > first:
+            yield range(first, j)
+            first = j
+        if skipped:
+            first = j + 1
+
+
+def _read_together(columns: Columns, some: range) -> Floats:
     if isinstance(columns, ArrayColumns) and columns.X.dtype.kind in "bfiu":
-        return np.ascontiguousarray(columns.X[:, some[0] : some[-1] + 1].T, dtype=np.float64)
+        return np.ascontiguousarray(columns.X[:, some.start : some.stop].T, dtype=np.float64)
     return np.stack([columns.numbers(j) for j in some])
 
 
