@@ -4,14 +4,15 @@ VENV := .venv
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 INSTALLED := $(VENV)/.installed
 
-.PHONY: help run test lint test-lowest sanitize dist clean
+.PHONY: help run test lint test-lowest sanitize bench dist clean
 .DELETE_ON_ERROR:
 
 help:
-	@echo "make run          train and compare on embedded data; writes report/index.html"
+	@echo "make run          compare KFHE with other ensembles on embedded data; writes report/index.html"
 	@echo "make test         the whole test suite, with linters and type checks"
 	@echo "make test-lowest  the test suite with the lowest supported versions of the dependencies"
 	@echo "make sanitize     tests of the engine under the address and undefined-behaviour sanitizers"
+	@echo "make bench        ours and other libraries, timed on the same data; BENCH=--quick for small data only"
 	@echo "make dist         sdist and wheel in dist/, the wheel tried in an empty environment"
 	@echo "make clean        remove all that was built"
 
@@ -21,11 +22,13 @@ $(INSTALLED): pyproject.toml meson.build meson.options
 	$(PYTHON) -m venv $(VENV)
 	$(VENV)/bin/pip install --quiet --upgrade "pip>=25.1"
 	$(VENV)/bin/pip install --quiet --group dev
-	$(VENV)/bin/pip install --quiet --no-build-isolation --editable ".[frames]"
+	$(VENV)/bin/pip install --quiet --no-build-isolation --editable ".[frames,study]"
 	touch $(INSTALLED)
 
 run: $(INSTALLED)
-	$(VENV)/bin/kfhe demo --output report/index.html
+	rm -f report/quick.sqlite*
+	$(VENV)/bin/kfhe study run --preset quick --results report/quick.sqlite
+	$(VENV)/bin/kfhe study report report/quick.sqlite --output report
 
 lint: $(INSTALLED)
 	$(VENV)/bin/ruff check .
@@ -39,7 +42,7 @@ test-lowest: $(INSTALLED)
 	rm -rf $(VENV)-lowest
 	$(PYTHON) -m venv $(VENV)-lowest
 	$(VENV)/bin/uv pip install --quiet --python $(VENV)-lowest/bin/python --resolution lowest-direct \
-	  --only-binary :all: --no-binary kfhe ".[frames]" --group test
+	  --only-binary :all: --no-binary kfhe ".[frames,study]" --group test
 	$(VENV)-lowest/bin/python -m pytest tests
 
 # The engine with the address and undefined-behaviour sanitizers and with every array index checked.
@@ -57,12 +60,21 @@ sanitize: $(INSTALLED)
 	  ../$(VENV)-sanitize/bin/python -m pytest -c ../pyproject.toml --rootdir=. -q cart test_golden.py test_classifier.py \
 	  test_tree.py test_table.py test_forest.py
 
+$(VENV)/.bench: $(INSTALLED)
+	$(VENV)/bin/pip install --quiet --no-build-isolation --editable ".[frames,bench]"
+	touch $(VENV)/.bench
+
+bench: $(VENV)/.bench
+	$(VENV)/bin/kfhe bench $(BENCH)
+
 dist: $(INSTALLED)
 	rm -rf dist $(VENV)-wheel
 	$(VENV)/bin/python -m build --quiet
 	$(PYTHON) -m venv $(VENV)-wheel
-	$(VENV)-wheel/bin/pip install --quiet dist/*.whl
-	cd dist && ../$(VENV)-wheel/bin/kfhe demo --repeats 1
+	$(VENV)-wheel/bin/pip install --quiet "$$(echo dist/*.whl)[study]"
+	cd dist && ../$(VENV)-wheel/bin/kfhe study run --preset quick --results quick.sqlite
+	cd dist && ../$(VENV)-wheel/bin/kfhe study report quick.sqlite --output ../report
+	rm -f dist/quick.sqlite*
 	rm -rf $(VENV)-wheel
 
 clean:

@@ -284,7 +284,7 @@ categorical_features
         self.measurement_errors_ = run.trace["measurement_error"]
         self.variances_ = np.append(1.0, run.trace["posterior_variance"])
         self.component_weights_ = component_weights(self.gains_)
-        self.estimators_ = run.sensor.components
+        self.estimators_ = run.sensor.harvest(resumes=self.warm_start)
         if self.warm_start:
             self._run, self._run_settings = run, self._component_settings()
         elif hasattr(self, "_run"):

@@ -62,9 +62,11 @@ class Forest(Sequence["Tree"]):
     tree_sets: NDArray[np.int64]
 
     @classmethod
-    def grown_by(cls, grower: Grower, schema: Schema, classes: NDArray[Any], *, soft: bool) -> Forest:
-        """Take over what a grower has grown."""
-        arrays = grower.arrays()
+    def grown_by(
+        cls, grower: Grower, schema: Schema, classes: NDArray[Any], *, soft: bool, copy: bool = False
+    ) -> Forest:
+        """Take over what a grower has grown; it can go on growing only if the arrays are a copy."""
+        arrays = grower.arrays(copy=copy)
         nodes = arrays.pop("nodes").view(NODE_DTYPE)
         return cls(schema, classes, soft, nodes, **arrays)
 
@@ -101,6 +103,7 @@ class Forest(Sequence["Tree"]):
     def _add(
         self, matrix: Floats, weights: Floats, first: int, last: int, total: Floats, n_threads: int
     ) -> None:
+        plain = not len(self.category_sets) and not np.isnan(matrix.max(initial=0.0))
         add_trees(
             self.nodes,
             self.category_sets,
@@ -113,6 +116,7 @@ class Forest(Sequence["Tree"]):
             first,
             last,
             self.soft,
+            plain,
             matrix,
             total,
             n_threads,

@@ -66,9 +66,8 @@ class TrainingRows:
 class Sensor(Protocol):
     """What the training loop needs of a sensor."""
 
-    @property
-    def components(self) -> Any:
-        """The components so far, h_0 first."""
+    def harvest(self, *, resumes: bool) -> Any:
+        """Return the ensemble of the components, h_0 first; `resumes`: more are to be added later."""
 
     def initial(self) -> Floats:
         """Train h_0 on all rows and return its class probabilities for them."""
@@ -100,10 +99,11 @@ class TreeSensor:
         self._grower = make_grower(settings, table, rows.labels, len(rows.classes), rows.seed, rows.n_threads)
         self._draws = rows.draws()
 
-    @property
-    def components(self) -> Forest:
-        """The forest so far."""
-        return Forest.grown_by(self._grower, self._table.schema, self._rows.classes, soft=not self._hard)
+    def harvest(self, *, resumes: bool) -> Forest:
+        """Return the forest; it takes over the grower's memory unless that is still needed."""
+        return Forest.grown_by(
+            self._grower, self._table.schema, self._rows.classes, soft=not self._hard, copy=resumes
+        )
 
     def initial(self) -> Floats:
         """Grow h_0 on all rows, by weight."""
@@ -153,6 +153,10 @@ class EstimatorSensor:
         self._estimator = estimator
         self._rows = rows
         self._draws = rows.draws()
+
+    def harvest(self, *, resumes: bool) -> EstimatorEnsemble:
+        """Return the ensemble of the components."""
+        return self.components
 
     def initial(self) -> Floats:
         """Train h_0 on all rows, by weight where it can be weighted."""

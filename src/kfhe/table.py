@@ -14,6 +14,7 @@ from kfhe.cart.bins import bin_columns
 Floats = NDArray[np.float64]
 
 COLUMNS_AT_ONCE = 8  # neighbours in an array are read together
+FEW_ROWS = 64  # for which pandas takes longer to start than to work
 
 
 class Columns(Protocol):
@@ -60,14 +61,7 @@ class ArrayColumns:
         """Return column j as positions in a list of distinct values."""
         if not self.is_text(j):
             return _factorize_numbers(self.numbers(j))
-        positions: dict[Hashable, int] = {}
-        codes = np.array(
-            [
-                -1 if _is_missing(value) else positions.setdefault(value, len(positions))
-                for value in self.X[:, j].tolist()
-            ]
-        )
-        return codes, list(positions)
+        return _factorize_objects(self.X[:, j].tolist())
 
 
 class PandasColumns:
@@ -105,6 +99,8 @@ class PandasColumns:
         import pandas as pd
 
         try:
+            if self.n_rows <= FEW_ROWS:
+                return _factorize_objects(self.X.iloc[:, j].tolist())
             codes, values = pd.factorize(self.X.iloc[:, j])
         except TypeError as error:
             raise ValueError(
@@ -183,6 +179,12 @@ def _to_numbers(values: Any, name: str) -> Floats:
         raise type(error)(f"column {name!r} has values that are not numbers: {error}") from None
 
 
+def _factorize_objects(values: list[Any]) -> tuple[NDArray[Any], list[Hashable]]:
+    positions: dict[Hashable, int] = {}
+    codes = [-1 if _is_missing(value) else positions.setdefault(value, len(positions)) for value in values]
+    return np.array(codes), list(positions)
+
+
 def _factorize_numbers(numbers: Floats) -> tuple[NDArray[Any], list[Hashable]]:
     present = ~np.isnan(numbers)
     codes = np.full(len(numbers), -1)
@@ -216,9 +218,7 @@ class Schema:
                 matrix[:, j] = (
                     columns.numbers(j) if categories is None else _encode(columns.factorize(j), categories)
                 )
-        with np.errstate(all="ignore"):
-            total = matrix.sum()
-        if not np.isfinite(total):
+        if not np.isfinite([matrix.min(initial=0.0), matrix.max(initial=0.0)]).all():
             infinite = np.isinf(matrix).any(axis=0)
             if infinite.any():
                 raise _infinite(self.names[infinite.argmax()])

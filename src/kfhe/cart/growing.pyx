@@ -11,6 +11,7 @@ from libc.string cimport memcpy, memset
 from libcpp.algorithm cimport sort
 from libcpp.vector cimport vector
 
+from kfhe.cart.blocks cimport Block
 from kfhe.cart.histogram_nodes cimport grow_by_histogram, scratch_size
 from kfhe.cart.nodes cimport Buffer, Frame, Pending, Problem, RawNode, Workspace, add_node
 from kfhe.cart.pruning cimport FlatNode, flatten, keep_best_leaves, prune
@@ -140,15 +141,17 @@ cdef class Grower:
     cdef vector[uint16_t] classes
     cdef vector[int32_t] weights
     cdef vector[FlatNode] flat
-    cdef vector[int32_t] flat_stack, flat_places
+    cdef vector[int32_t] flat_stack, flat_places, leaf_classes
     cdef double seconds_per_row[2]  # of the last tree grown alone, and of the last one grown by threads
     cdef int n_timed
-    # The forest so far
+    # The last tree
     cdef vector[Node] nodes
     cdef vector[double] gains
     cdef vector[int32_t] leaf_weights
     cdef vector[uint64_t] category_sets
-    cdef vector[int64_t] tree_nodes, tree_leaves, tree_sets  # where each tree starts, and the end
+    # The forest so far, and where each tree starts in it, and the end
+    cdef Block forest_nodes, forest_gains, forest_leaf_weights, forest_category_sets
+    cdef vector[int64_t] tree_nodes, tree_leaves, tree_sets
 
     def __cinit__(
         self, codes, n_bins, categorical, low, high, labels, n_classes, *, max_depth, min_samples_split,
@@ -196,6 +199,8 @@ cdef class Grower:
             self.workspaces[f].scratch.resize(n_threads * scratch_size(problem))
             self.workspaces[f].category_histogram.resize(256 * (n_classes + 1))
         self.buffers.push_back(new Buffer())
+        self.forest_nodes, self.forest_gains = Block(), Block()
+        self.forest_leaf_weights, self.forest_category_sets = Block(), Block()
         self.tree_nodes.push_back(0)
         self.tree_leaves.push_back(0)
         self.tree_sets.push_back(0)
@@ -217,10 +222,23 @@ cdef class Grower:
         self.tree_nodes.resize(n_trees + 1)
         self.tree_leaves.resize(n_trees + 1)
         self.tree_sets.resize(n_trees + 1)
-        self.nodes.resize(self.tree_nodes.back())
-        self.gains.resize(self.tree_nodes.back())
-        self.leaf_weights.resize(self.tree_leaves.back() * self.problem.n_classes)
-        self.category_sets.resize(self.tree_sets.back() * 4)
+        self.forest_nodes.truncate(self.tree_nodes.back() * sizeof(Node))
+        self.forest_gains.truncate(self.tree_nodes.back() * sizeof(double))
+        self.forest_leaf_weights.truncate(self.tree_leaves.back() * self.problem.n_classes * sizeof(int32_t))
+        self.forest_category_sets.truncate(self.tree_sets.back() * 4 * sizeof(uint64_t))
+
+    cdef int store(self) except -1:
+        """Add the last tree to the forest."""
+        self.forest_nodes.append(self.nodes.data(), self.nodes.size() * sizeof(Node))
+        self.forest_gains.append(self.gains.data(), self.gains.size() * sizeof(double))
+        self.forest_leaf_weights.append(self.leaf_weights.data(), self.leaf_weights.size() * sizeof(int32_t))
+        self.forest_category_sets.append(self.category_sets.data(), self.category_sets.size() * sizeof(uint64_t))
+        self.tree_nodes.push_back(self.tree_nodes.back() + <int64_t> self.nodes.size())
+        self.tree_leaves.push_back(
+            self.tree_leaves.back() + <int64_t> self.leaf_weights.size() // self.problem.n_classes
+        )
+        self.tree_sets.push_back(self.tree_sets.back() + <int64_t> self.category_sets.size() // 4)
+        return 0
 
     def grow(self, const int32_t[::1] weights, bint counts, uint64_t tree, bint hard):
         """Grow a tree on the rows of positive weight, add it to the forest, and return its votes for all rows.
@@ -237,7 +255,8 @@ cdef class Grower:
         with nogil:
             self.load(weights)
             self.grow_nodes(&classes[0])
-            self.append_tree()
+            self.lay_out()
+        self.store()
         if hard:
             self.vote_hard(weights, classes, grown_votes)
             return hard_votes
@@ -335,10 +354,9 @@ cdef class Grower:
                 parallel_wins = not parallel_wins
         return self.n_threads if parallel_wins else 1
 
-    cdef void append_tree(self) noexcept nogil:
-        """Prune the raw tree and add what is left to the forest."""
+    cdef void lay_out(self) noexcept nogil:
+        """Prune the raw tree and write what is left as the last tree."""
         cdef int64_t n_classes = self.problem.n_classes, k
-        cdef int64_t first = self.tree_nodes.back(), n_leaves = self.tree_leaves.back(), n_sets
         cdef int32_t i, place
         cdef FlatNode item
         cdef RawNode *raw
@@ -349,9 +367,10 @@ cdef class Grower:
             keep_best_leaves(self.buffers, self.flat, self.max_leaves)
         if self.cp > 0:
             prune(self.buffers, self.flat, n_classes, self.cp)
-        n_sets = self.tree_sets.back()
-        self.nodes.resize(first + 1)
-        self.gains.resize(first + 1)
+        self.nodes.resize(1)
+        self.gains.resize(1)
+        self.leaf_weights.clear()
+        self.category_sets.clear()
         self.flat_stack.push_back(0)
         self.flat_places.push_back(0)
         while self.flat_stack.size():
@@ -363,14 +382,13 @@ cdef class Grower:
             raw = &buffer.nodes[item.node]
             memset(&node, 0, sizeof(Node))
             if item.left < 0:
-                node.left = <int32_t> (n_leaves - self.tree_leaves.back())
-                n_leaves += 1
+                node.left = <int32_t> (<int64_t> self.leaf_weights.size() // n_classes)
                 for k in range(n_classes):
                     self.leaf_weights.push_back(<int32_t> buffer.totals[item.node * n_classes + k])
-                self.nodes[first + place] = node
-                self.gains[first + place] = 0
+                self.nodes[place] = node
+                self.gains[place] = 0
                 continue
-            node.left = <int32_t> (<int64_t> self.nodes.size() - first)
+            node.left = <int32_t> self.nodes.size()
             node.feature = raw.feature
             node.kind = CATEGORICAL if raw.category_set >= 0 else NUMERIC
             if raw.missing_left:
@@ -378,57 +396,42 @@ cdef class Grower:
             node.cut = raw.cut
             node.threshold = raw.threshold
             if raw.category_set >= 0:
-                node.threshold = n_sets - self.tree_sets.back()
-                n_sets += 1
+                node.threshold = self.category_sets.size() // 4
                 for k in range(4):
                     self.category_sets.push_back(buffer.category_sets[4 * raw.category_set + k])
-            self.nodes[first + place] = node
-            self.gains[first + place] = raw.gain
+            self.nodes[place] = node
+            self.gains[place] = raw.gain
             self.nodes.resize(self.nodes.size() + 2)
             self.gains.resize(self.gains.size() + 2)
             self.flat_stack.push_back(item.left + 1)
             self.flat_places.push_back(node.left + 1)
             self.flat_stack.push_back(item.left)
             self.flat_places.push_back(node.left)
-        self.tree_nodes.push_back(<int64_t> self.nodes.size())
-        self.tree_leaves.push_back(n_leaves)
-        self.tree_sets.push_back(n_sets)
-
-    cdef int64_t leaf_of(self, int64_t row) noexcept nogil:
-        """Number of the leaf of a training row in the last tree."""
-        cdef size_t last = self.tree_nodes.size() - 2
-        return walk(
-            &self.nodes[self.tree_nodes[last]], self.category_sets.data() + 4 * self.tree_sets[last],
-            &self.problem, row,
-        )
 
     cdef void vote_hard(self, const int32_t[::1] weights, int32_t[::1] votes, bint grown_votes):
         """Let the rows that growing has not seen vote; all rows if the tree was pruned since."""
-        cdef int64_t i, k, n_classes = self.problem.n_classes, best
-        cdef size_t last = self.tree_nodes.size() - 2
-        cdef int64_t first_leaf = self.tree_leaves[last], leaf, n_leaves = self.tree_leaves[last + 1] - first_leaf
-        cdef vector[int32_t] leaf_classes
+        cdef int64_t i, k, n_classes = self.problem.n_classes, best, leaf
+        cdef int64_t n_leaves = <int64_t> self.leaf_weights.size() // n_classes
+        cdef const int32_t *cells
+        cdef const Node *nodes = self.nodes.data()
+        cdef const uint64_t *sets = self.category_sets.data()
         cdef int n_threads = self.n_threads if self.problem.n_rows >= VOTE_ROWS else 1
-        leaf_classes.resize(n_leaves)
+        self.leaf_classes.resize(n_leaves)
         for leaf in range(n_leaves):
+            cells = &self.leaf_weights[leaf * n_classes]
             best = 0
             for k in range(1, n_classes):
-                if (
-                    self.leaf_weights[(first_leaf + leaf) * n_classes + k]
-                    > self.leaf_weights[(first_leaf + leaf) * n_classes + best]
-                ):
+                if cells[k] > cells[best]:
                     best = k
-            leaf_classes[leaf] = best
-        cdef const Node *nodes = &self.nodes[self.tree_nodes[last]]
-        cdef const uint64_t *category_sets = self.category_sets.data() + 4 * self.tree_sets[last]
+            self.leaf_classes[leaf] = best
         if n_threads == 1:
             for i in range(self.problem.n_rows):
                 if not grown_votes or weights[i] == 0:
-                    votes[i] = leaf_classes[walk(nodes, category_sets, &self.problem, i)]
+                    votes[i] = self.leaf_classes[walk(nodes, sets, &self.problem, i)]
             return
         for i in prange(self.problem.n_rows, nogil=True, num_threads=n_threads, schedule="static"):
             if not grown_votes or weights[i] == 0:
-                votes[i] = leaf_classes[walk(nodes, category_sets, &self.problem, i)]
+                votes[i] = self.leaf_classes[walk(nodes, sets, &self.problem, i)]
 
     cdef void vote_soft(self, double[:, ::1] votes):
         """Write each row's class shares in its leaf."""
@@ -443,28 +446,32 @@ cdef class Grower:
 
     cdef void write_shares(self, int64_t row, double *shares) noexcept nogil:
         cdef int64_t k, n_classes = self.problem.n_classes, total = 0
-        cdef int64_t leaf = self.tree_leaves[self.tree_leaves.size() - 2] + self.leaf_of(row)
+        cdef int32_t leaf = walk(self.nodes.data(), self.category_sets.data(), &self.problem, row)
         cdef const int32_t *weights = &self.leaf_weights[leaf * n_classes]
         for k in range(n_classes):
             total += weights[k]
         for k in range(n_classes):
             shares[k] = <double> weights[k] / <double> total
 
-    def arrays(self):
-        """Return the forest as arrays: nodes (bytes), gains, leaf weights, category sets, and where trees start."""
-        n_classes = self.problem.n_classes
-        return {
-            "nodes": copy_bytes(self.nodes.data(), self.nodes.size() * sizeof(Node)),
-            "gains": copy_bytes(self.gains.data(), self.gains.size() * sizeof(double)).view(np.float64),
-            "leaf_weights": copy_bytes(self.leaf_weights.data(), self.leaf_weights.size() * sizeof(int32_t))
-            .view(np.int32).reshape(-1, n_classes),
-            "category_sets": copy_bytes(self.category_sets.data(), self.category_sets.size() * sizeof(uint64_t))
-            .view(np.uint64).reshape(-1, 4),
-            "tree_nodes": np.asarray(self.tree_nodes, dtype=np.int64),
-            "tree_leaves": np.asarray(self.tree_leaves, dtype=np.int64),
-            "tree_sets": np.asarray(self.tree_sets, dtype=np.int64),
-        }
+    def arrays(self, *, copy=True):
+        """Return the forest as arrays: nodes (bytes), gains, leaf weights, category sets, and where trees start.
 
+        Without a copy, the arrays are the grower's own memory, and it can't grow any more.
+        """
+        arrays = {
+            "nodes": np.frombuffer(self.forest_nodes, dtype=np.uint8),
+            "gains": np.frombuffer(self.forest_gains, dtype=np.float64),
+            "leaf_weights": np.frombuffer(self.forest_leaf_weights, dtype=np.int32).reshape(
+                -1, self.problem.n_classes
+            ),
+            "category_sets": np.frombuffer(self.forest_category_sets, dtype=np.uint64).reshape(-1, 4),
+        }
+        if copy:
+            arrays = {name: array.copy() for name, array in arrays.items()}
+        arrays["tree_nodes"] = np.asarray(self.tree_nodes, dtype=np.int64)
+        arrays["tree_leaves"] = np.asarray(self.tree_leaves, dtype=np.int64)
+        arrays["tree_sets"] = np.asarray(self.tree_sets, dtype=np.int64)
+        return arrays
 
     def __reduce__(self):
         return restored, (*self.arguments, self.arrays())
@@ -472,18 +479,15 @@ cdef class Grower:
     def take_over(self, arrays):
         """Go on with a forest that was grown before, as `arrays` gave it."""
         cdef const uint8_t[::1] data
-        self.nodes.resize(arrays["gains"].size)
-        self.gains.resize(arrays["gains"].size)
-        self.leaf_weights.resize(arrays["leaf_weights"].size)
-        self.category_sets.resize(arrays["category_sets"].size)
-        for name, target in (
-            ("nodes", <size_t> self.nodes.data()), ("gains", <size_t> self.gains.data()),
-            ("leaf_weights", <size_t> self.leaf_weights.data()),
-            ("category_sets", <size_t> self.category_sets.data()),
+        cdef Block block
+        for name, block in (
+            ("nodes", self.forest_nodes), ("gains", self.forest_gains),
+            ("leaf_weights", self.forest_leaf_weights), ("category_sets", self.forest_category_sets),
         ):
             data = arrays[name].reshape(-1).view(np.uint8)
+            block.truncate(0)
             if data.shape[0]:
-                memcpy(<void *> <size_t> target, &data[0], data.shape[0])
+                block.append(&data[0], data.shape[0])
         self.tree_nodes, self.tree_leaves = arrays["tree_nodes"], arrays["tree_leaves"]
         self.tree_sets = arrays["tree_sets"]
 
@@ -493,13 +497,3 @@ def restored(args, settings, arrays):
     grower = Grower(*args, **settings)
     grower.take_over(arrays)
     return grower
-
-
-cdef copy_bytes(const void *data, size_t size):
-    """Copy memory into an array of bytes."""
-    result = np.empty(size, dtype=np.uint8)
-    cdef uint8_t[::1] view
-    if size:
-        view = result
-        memcpy(&view[0], data, size)
-    return result

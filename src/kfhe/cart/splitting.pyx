@@ -20,7 +20,8 @@ cdef extern from *:
         const double *key
 
 cdef enum:
-    POWER_ITERATIONS = 30
+    POWER_ROUNDS = 3
+    STEPS_PER_ROUND = 8
 
 # A candidate is worth a division only if it may beat the best; the margin covers rounding.
 cdef double MARGIN = 1 - 1e-12
@@ -199,19 +200,34 @@ cdef void principal_component(
                 )
     for i in range(n_classes):
         direction[i] = 1.0 + i  # any start that is not the same for all classes
-        for j in range(i):
+        for j in range(i + 1):
+            covariance[i * n_classes + j] /= total
             covariance[j * n_classes + i] = covariance[i * n_classes + j]
-    for iteration in range(POWER_ITERATIONS):
+    for iteration in range(POWER_ROUNDS):
+        # Several steps between two normalisations, which cost more than a step.
+        for i in range(STEPS_PER_ROUND // 2):
+            multiply_vector(covariance, direction, next_direction, n_classes)
+            multiply_vector(covariance, next_direction, direction, n_classes)
         length = 0
         for i in range(n_classes):
-            next_direction[i] = 0
-            for j in range(n_classes):
-                next_direction[i] += covariance[i * n_classes + j] * direction[j]
-            length += next_direction[i] * next_direction[i]
-        if length <= 0:
+            length += direction[i] * direction[i]
+        if not 1e-200 < length < 1e200:
             return
+        length = sqrt(length)
         for i in range(n_classes):
-            direction[i] = next_direction[i] / sqrt(length)
+            direction[i] /= length
+
+
+cdef inline void multiply_vector(
+    const double *matrix, const double *vector, double *result, int64_t n
+) noexcept nogil:
+    cdef int64_t i, j
+    cdef double total
+    for i in range(n):
+        total = 0
+        for j in range(n):
+            total += matrix[i * n + j] * vector[j]
+        result[i] = total
 
 
 cdef void sweep_categories(
@@ -250,14 +266,14 @@ cdef void split_categories(
 ) noexcept nogil:
     """Cut a categorical feature along orders of its categories; missing is a category like any other.
 
-    Two classes: by the share of the second one, which finds the best split there is. More: by the share
-    of each class, and along the principal component of the shares. ``scratch`` has room for
+    Two classes in the node: by the share of the first, which finds the best split there is. More: by the
+    share of each class, and along the principal component of the shares. ``scratch`` has room for
     n_bins * (n_classes + 2) + n_classes * (n_classes + 3) numbers.
     """
     cdef int64_t n_classes = node.n_classes, b, k
     cdef int present[256]
     cdef int order[256]
-    cdef int n_present = 0, p
+    cdef int n_present = 0, n_classes_present = 0, p
     cdef ByKey by_key
     cdef double *shares = scratch
     cdef double *bin_weights = &scratch[n_bins * n_classes]
@@ -281,7 +297,11 @@ cdef void split_categories(
         return
     cdef double before = best.score
     by_key.key = keys
-    for k in range(1 if n_classes == 2 else 0, n_classes + (n_classes > 2)):
+    for k in range(n_classes):
+        n_classes_present += node.classes[k] > 0
+    for k in range(n_classes + (n_classes_present > 2)):
+        if k < n_classes and node.classes[k] == 0:
+            continue
         if k == n_classes:
             principal_component(
                 shares, bin_weights, present, n_present, n_classes, mean, covariance, direction,
@@ -295,6 +315,8 @@ cdef void split_categories(
             )
         sort(&order[0], &order[n_present], by_key)
         sweep_categories(order, n_present, histogram, counts, node, left, best)
+        if n_present == 2 or n_classes_present == 2:  # one way only to part them, or the best one was found
+            break
     if best.score > before:
         complete(best, present, n_present, n_bins, missing_present, node.weight)
 
