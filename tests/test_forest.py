@@ -2,6 +2,7 @@
 
 import pickle
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -237,13 +238,31 @@ def test_a_forest_survives_pickling(fitted):
     np.testing.assert_array_equal(restored.predict_proba(X), model.predict_proba(X))
 
 
-def test_the_fingerprint_tells_voting_weights_and_classes_apart(fitted):
-    model, X, y = fitted
-    other_names = np.char.add(y.astype(str), "!")
-    fingerprints = {
-        model.fingerprint(),
-        KFHEClassifier(n_estimators=30, random_state=0).fit(X, other_names).fingerprint(),
-        KFHEClassifier(n_estimators=30, random_state=0, voting="soft").fit(X, y).fingerprint(),
-        KFHEClassifier(n_estimators=29, random_state=0).fit(X, y).fingerprint(),
-    }
-    assert len(fingerprints) == 4
+def test_the_digest_covers_all_that_predictions_depend_on_and_nothing_else(fitted):
+    forest = fitted[0].estimators_
+    nodes, leaf_weights, category_sets = (
+        array.copy() for array in (forest.nodes, forest.leaf_weights, forest.category_sets)
+    )
+    nodes["threshold"][0] += 1e-9
+    leaf_weights[0, 0] += 1
+    category_sets[0, 0] ^= np.uint64(1)
+    cities = dict(zip(CITIES, reversed(range(5)), strict=True))
+    changes = [
+        {"soft": not forest.soft},
+        {"classes": forest.classes[::-1]},
+        {"nodes": nodes},
+        {"leaf_weights": leaf_weights},
+        {"category_sets": category_sets},
+        {"tree_nodes": forest.tree_nodes[:-1]},
+        {"schema": replace(forest.schema, categories=[None, None, cities])},
+    ]
+    digests = [replace(forest, **change).digest() for change in changes]
+    assert len({forest.digest(), *digests}) == len(changes) + 1
+    same = replace(forest, gains=forest.gains + 1, schema=replace(forest.schema, names=["x", "y", "z"]))
+    assert same.digest() == forest.digest()
+
+
+def test_the_fingerprint_depends_on_the_weights_of_the_components(fitted):
+    model = pickle.loads(pickle.dumps(fitted[0]))
+    model.component_weights_ = model.component_weights_[::-1].copy()
+    assert model.fingerprint() != fitted[0].fingerprint()

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -165,9 +166,9 @@ def test_rows_of_no_weight_are_absent():
     np.testing.assert_array_equal(found.tree_.nodes, expected.tree_.nodes)
 
 
-@pytest.mark.parametrize("container", [pd.DataFrame, np.asarray])
+@pytest.mark.parametrize("container", [pd.DataFrame, pl.DataFrame, pd.DataFrame.to_numpy])
 def test_absent_rows_may_leave_a_class_without_any(container):
-    X = container([[0.0], [1.0], [2.0], [3.0]])
+    X = container(pd.DataFrame({"a": [0.0, 1.0, 2.0, 3.0]}))
     model = free_tree().fit(X, ["a", "b", "b", "c"], [1, 1, 1, 0])
     assert model.classes_.tolist() == ["a", "b", "c"]
     np.testing.assert_array_equal(model.predict_proba(X), [[1, 0, 0], [0, 1, 0], [0, 1, 0], [0, 1, 0]])

@@ -145,7 +145,7 @@ class PolarsColumns:
             return _factorize_numbers(self.numbers(j))
         column = self.X.to_series(j).cast(pl.String)
         values = column.drop_nulls().unique().to_list()
-        codes = column.replace_strict(values, range(len(values)), default=-1, return_dtype=pl.Int64)
+        codes = column.replace_strict(values, list(range(len(values))), default=-1, return_dtype=pl.Int64)
         return codes.to_numpy(), values
 
 
