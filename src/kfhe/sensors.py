@@ -17,7 +17,7 @@ from sklearn.dummy import DummyClassifier
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples, has_fit_parameter
 
-from kfhe.cart.draws import bootstrap, covers, random_numbers
+from kfhe.cart.draws import Draws, random_numbers
 from kfhe.forest import Forest
 from kfhe.table import BinnedTable
 from kfhe.tree import make_grower
@@ -25,8 +25,6 @@ from kfhe.validation import integer_weights, same_table
 
 Floats = NDArray[np.float64]
 Votes = NDArray[np.int32] | Floats
-
-MAX_REDRAWS = 100
 
 
 @dataclass(frozen=True)
@@ -44,6 +42,10 @@ class TrainingRows:
     def n_present(self) -> int:
         """How many of the classes have a row."""
         return len(np.unique(self.labels))
+
+    def draws(self) -> Draws:
+        """Return where bootstrap samples of the rows come from."""
+        return Draws(self.labels, len(self.classes), self.n_present, self.seed, self.n_threads)
 
     def differences(self, other: TrainingRows) -> str:
         """Name what is not the same in other rows: "" if all of it is."""
@@ -78,24 +80,6 @@ class Sensor(Protocol):
         """Drop all components but the first ones."""
 
 
-class Draws:
-    """Weighted bootstrap samples in which every class is present, if luck allows."""
-
-    def __init__(self, rows: TrainingRows) -> None:
-        self._rows = rows
-        self._n_present = rows.n_present
-
-    def draw(self, weights: Floats, iteration: int, attempt: int) -> NDArray[np.int32]:
-        """Return how often each row is in the sample."""
-        rows = self._rows
-        first = attempt * (MAX_REDRAWS + 1)
-        for redraw in range(first, first + MAX_REDRAWS + 1):
-            counts = bootstrap(weights, rows.seed, iteration, redraw, rows.n_threads)
-            if covers(counts, rows.labels, len(rows.classes), self._n_present):
-                break
-        return counts
-
-
 class TreeSensor:
     """Grows native CART trees on bootstrap counts.
 
@@ -114,7 +98,7 @@ class TreeSensor:
         self._table = table
         self._hard = settings.voting == "hard"
         self._grower = make_grower(settings, table, rows.labels, len(rows.classes), rows.seed, rows.n_threads)
-        self._draws = Draws(rows)
+        self._draws = rows.draws()
 
     @property
     def components(self) -> Forest:
@@ -168,7 +152,7 @@ class EstimatorSensor:
         self.components = EstimatorEnsemble([], rows.classes, voting)
         self._estimator = estimator
         self._rows = rows
-        self._draws = Draws(rows)
+        self._draws = rows.draws()
 
     def initial(self) -> Floats:
         """Train h_0 on all rows, by weight where it can be weighted."""

@@ -127,7 +127,9 @@ def row_weights(
     sample_weight: Any, class_weight: Any, classes: NDArray[Any], labels: NDArray[np.int32]
 ) -> Floats:
     """Return each row's weight: its sample weight times its class's weight."""
-    weights = _up_to_one(_sample_weights(sample_weight, labels))
+    weights = (
+        np.ones(len(labels)) if sample_weight is None else _up_to_one(_sample_weights(sample_weight, labels))
+    )
     if class_weight is not None:
         weights *= _class_weights(class_weight, classes, labels, weights)[labels]
     if not weights.any():
@@ -174,13 +176,17 @@ def _class_weights(
 def integer_weights(weights: Floats) -> tuple[NDArray[np.int32], bool]:
     """Return weights as whole numbers, and whether they are all 0 or 1: then they are counts of rows.
 
-    Whole numbers stay as they are. Others are scaled to about 2^30 in total; a positive one stays positive.
+    Multiples of the smallest weight become those multiples. Others are scaled to about 2^30 in total; a
+    positive one stays positive.
     """
-    present = (weights > 0).astype(np.int32)
+    present = weights > 0
     if np.array_equal(weights, present):
-        return present, True
-    if weights.sum() < MAX_WEIGHT and np.array_equal(weights, np.floor(weights)):
-        return weights.astype(np.int32), False
+        return present.astype(np.int32), True
+    with np.errstate(over="ignore"):  # an infinite multiple is too large like any other
+        multiples = weights / weights[present].min()
+    whole = np.rint(multiples)
+    if whole.sum() < MAX_WEIGHT and np.allclose(multiples, whole, rtol=1e-12, atol=0):
+        return whole.astype(np.int32), bool((whole <= 1).all())
     scaled = np.rint(weights * (MAX_WEIGHT / weights.sum()))
     return np.maximum(scaled, present).astype(np.int32), False
 

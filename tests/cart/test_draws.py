@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-from kfhe.cart.draws import bootstrap, covers, random_numbers
+from kfhe.cart.draws import Draws, bootstrap, random_numbers
 
 uint64 = st.integers(0, 2**64 - 1)
 
@@ -88,10 +88,28 @@ def test_seeds_iterations_and_attempts_give_different_draws():
     assert len(draws) == 4
 
 
-def test_covers_tells_whether_each_present_class_was_drawn():
-    labels = np.array([0, 2, 2, 0], dtype=np.int32)  # class 1 has no rows
-    assert covers(np.array([1, 0, 3, 0], dtype=np.int32), labels, 3, 2)
-    assert not covers(np.array([0, 1, 3, 0], dtype=np.int32), labels, 3, 2)
+def test_samples_are_redrawn_until_each_present_class_is_in_them():
+    labels = np.array([0, 2, 2, 2, 2, 2, 2, 2], dtype=np.int32)  # class 1 has no rows
+    weights = np.full(8, 1 / 8)
+    draws = Draws(labels, 3, 2, seed=5)
+    plain = [bootstrap(weights, 5, iteration, 0) for iteration in range(200)]
+    assert not all(counts[0] for counts in plain)
+    assert all(draws.draw(weights, iteration, 0)[0] for iteration in range(200))
+    for iteration in range(200):  # a sample that has every class is kept
+        if plain[iteration][0] and plain[iteration][1:].any():
+            np.testing.assert_array_equal(draws.draw(weights, iteration, 0), plain[iteration])
+
+
+def test_a_class_that_cannot_be_drawn_is_given_up_after_a_hundred_redraws():
+    labels, weights = np.array([0, 1, 1], dtype=np.int32), np.array([0.0, 0.5, 0.5])
+    expected = bootstrap(weights, 5, 1, 100)
+    np.testing.assert_array_equal(Draws(labels, 2, 2, seed=5).draw(weights, 1, 0), expected)
+
+
+def test_a_second_attempt_draws_other_rows():
+    labels, weights = np.array([0, 1] * 50, dtype=np.int32), np.full(100, 0.01)
+    draws = Draws(labels, 2, 2, seed=5)
+    assert not np.array_equal(draws.draw(weights, 1, 0), draws.draw(weights, 1, 1))
 
 
 @pytest.mark.parametrize("total", [0.0, 0.4, 2.5, np.inf])

@@ -187,7 +187,7 @@ class Twin:
         return best
 
     def category_orders(self, bins):
-        """Two classes: by the share of the second; more: by each class's share, then by the main component."""
+        """Two classes: by the share of the second; more: by each class's share, then by the component."""
         totals = {bin: self.totals(rows) for bin, rows in bins.items()}
         shares = {bin: [total / float(sum(t)) for total in t] for bin, t in totals.items()}
         for k in [1] if self.n_classes == 2 else range(self.n_classes):
@@ -200,7 +200,7 @@ class Twin:
     # ------------------------------------------------------------ what the engine writes
 
     def arrays(self):
-        """The tree as the engine's arrays: siblings are neighbours, a left subtree comes before a right one."""
+        """The tree as the engine's arrays: siblings are neighbours, left subtrees come first."""
         nodes, gains, leaf_weights, category_sets = [None], [0.0], [], []
         stack = [(self.root, 0)]
         while stack:

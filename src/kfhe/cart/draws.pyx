@@ -8,6 +8,7 @@ don't depend on how many threads share the work or in which order the blocks are
 
 from cython.parallel cimport prange
 from libc.stdint cimport int32_t, int64_t, uint16_t, uint64_t
+from libc.string cimport memset
 from libcpp.vector cimport vector
 
 from kfhe.cart.philox cimport philox, scaled
@@ -18,6 +19,7 @@ cdef enum:
     BLOCK = 8192  # rows whose cumulated weights fit a core's cache
     CHUNK = 65536  # draws that choose their blocks together
     PARALLEL_ROWS = 131072
+    MAX_REDRAWS = 100
 
 cdef uint64_t HALF = <uint64_t> 1 << 59
 cdef uint64_t CHOOSE_BLOCK = <uint64_t> 1 << 63  # sets this stage's counters apart from the blocks'
@@ -154,14 +156,59 @@ def random_numbers(uint64_t seed, uint64_t stream, uint64_t c0, uint64_t c1, uin
     return [numbers[0], numbers[1], numbers[2], numbers[3]]
 
 
-def covers(const int32_t[::1] counts, const int32_t[::1] labels, int64_t n_classes, int64_t n_present):
-    """Whether each of the ``n_present`` classes that occur in ``labels`` was drawn at least once."""
-    cdef vector[char] seen = vector[char](n_classes)
+cdef bint covers(
+    const int32_t *counts, const int32_t *labels, int64_t n, int64_t n_present, vector[char] &seen
+) noexcept nogil:
+    """Whether ``n_present`` classes were drawn."""
     cdef int64_t i, n_seen = 0
-    for i in range(counts.shape[0]):
+    memset(seen.data(), 0, seen.size())
+    for i in range(n):
         if counts[i] > 0 and not seen[labels[i]]:
             seen[labels[i]] = 1
             n_seen += 1
             if n_seen == n_present:
                 return True
     return False
+
+
+cdef class Draws:
+    """Weighted bootstrap samples in which every class is present, if luck allows.
+
+    Parameters
+    ----------
+    labels : int32 array of shape (n_rows,)
+        The rows' classes.
+    n_classes, n_present : int
+        Number of classes, and of those that have a row.
+    seed : int
+        What the draws depend on, with the iteration and the attempt.
+    n_threads : int
+        Threads that share a large table.
+    """
+
+    cdef const int32_t[::1] labels
+    cdef int64_t n_present
+    cdef uint64_t seed
+    cdef int n_threads
+    cdef vector[char] seen
+    cdef object arguments  # of the constructor, for pickling
+
+    def __init__(self, labels, int64_t n_classes, int64_t n_present, uint64_t seed, int n_threads=1):
+        self.labels = labels
+        self.n_present, self.seed, self.n_threads = n_present, seed, n_threads
+        self.seen.resize(n_classes)
+        self.arguments = (labels, n_classes, n_present, seed, n_threads)
+
+    def __reduce__(self):
+        return Draws, self.arguments
+
+    def draw(self, weights, uint64_t iteration, uint64_t attempt):
+        """Return how often each row is in the sample; redrawn while a class is missing, but not for ever."""
+        cdef uint64_t first = attempt * (MAX_REDRAWS + 1), redraw
+        cdef int32_t[::1] counts
+        for redraw in range(first, first + MAX_REDRAWS + 1):
+            result = bootstrap(weights, self.seed, iteration, redraw, self.n_threads)
+            counts = result
+            if covers(&counts[0], &self.labels[0], counts.shape[0], self.n_present, self.seen):
+                break
+        return result

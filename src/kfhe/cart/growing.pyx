@@ -75,6 +75,27 @@ cdef void run_task(
     grow_by_histogram(problem, &local, buffer, work, &root, 0, NULL, 1, votes)
 
 
+cdef inline int32_t walk(
+    const Node *nodes, const uint64_t *category_sets, const Problem *problem, int64_t row
+) noexcept nogil:
+    """Number of the leaf that a training row falls into."""
+    cdef const Node *node = nodes
+    cdef const uint64_t *bits
+    cdef uint8_t code
+    cdef bint left
+    while node.kind != LEAF:
+        code = problem.codes[node.feature * problem.n_rows + row]
+        if node.kind & CATEGORICAL:
+            bits = &category_sets[4 * <int64_t> node.threshold]
+            left = (bits[code // 64] >> (code % 64)) & 1
+        elif code == problem.n_bins[node.feature] - 1:
+            left = (node.kind & MISSING_LEFT) != 0
+        else:
+            left = code <= node.cut
+        node = &nodes[node.left + (not left)]
+    return node.left
+
+
 cdef class Grower:
     """Grows trees on one binned table.
 
@@ -374,24 +395,12 @@ cdef class Grower:
         self.tree_sets.push_back(n_sets)
 
     cdef int64_t leaf_of(self, int64_t row) noexcept nogil:
-        """Leaf of a training row in the last tree, among all leaves."""
+        """Number of the leaf of a training row in the last tree."""
         cdef size_t last = self.tree_nodes.size() - 2
-        cdef const Node *nodes = &self.nodes[self.tree_nodes[last]]
-        cdef const Node *node = nodes
-        cdef const uint64_t *bits
-        cdef uint8_t code
-        cdef bint left
-        while node.kind != LEAF:
-            code = self.problem.codes[node.feature * self.problem.n_rows + row]
-            if node.kind & CATEGORICAL:
-                bits = &self.category_sets[4 * (self.tree_sets[last] + <int64_t> node.threshold)]
-                left = (bits[code // 64] >> (code % 64)) & 1
-            elif code == self.problem.n_bins[node.feature] - 1:
-                left = node.kind & MISSING_LEFT
-            else:
-                left = code <= node.cut
-            node = &nodes[node.left + (not left)]
-        return self.tree_leaves[last] + node.left
+        return walk(
+            &self.nodes[self.tree_nodes[last]], self.category_sets.data() + 4 * self.tree_sets[last],
+            &self.problem, row,
+        )
 
     cdef void vote_hard(self, const int32_t[::1] weights, int32_t[::1] votes, bint grown_votes):
         """Let the rows that growing has not seen vote; all rows if the tree was pruned since."""
@@ -410,14 +419,16 @@ cdef class Grower:
                 ):
                     best = k
             leaf_classes[leaf] = best
+        cdef const Node *nodes = &self.nodes[self.tree_nodes[last]]
+        cdef const uint64_t *category_sets = self.category_sets.data() + 4 * self.tree_sets[last]
         if n_threads == 1:
             for i in range(self.problem.n_rows):
                 if not grown_votes or weights[i] == 0:
-                    votes[i] = leaf_classes[self.leaf_of(i) - first_leaf]
+                    votes[i] = leaf_classes[walk(nodes, category_sets, &self.problem, i)]
             return
         for i in prange(self.problem.n_rows, nogil=True, num_threads=n_threads, schedule="static"):
             if not grown_votes or weights[i] == 0:
-                votes[i] = leaf_classes[self.leaf_of(i) - first_leaf]
+                votes[i] = leaf_classes[walk(nodes, category_sets, &self.problem, i)]
 
     cdef void vote_soft(self, double[:, ::1] votes):
         """Write each row's class shares in its leaf."""
@@ -432,7 +443,8 @@ cdef class Grower:
 
     cdef void write_shares(self, int64_t row, double *shares) noexcept nogil:
         cdef int64_t k, n_classes = self.problem.n_classes, total = 0
-        cdef const int32_t *weights = &self.leaf_weights[self.leaf_of(row) * n_classes]
+        cdef int64_t leaf = self.tree_leaves[self.tree_leaves.size() - 2] + self.leaf_of(row)
+        cdef const int32_t *weights = &self.leaf_weights[leaf * n_classes]
         for k in range(n_classes):
             total += weights[k]
         for k in range(n_classes):

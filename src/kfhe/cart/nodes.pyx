@@ -80,11 +80,11 @@ cdef void mark_sides(const Problem *problem, const Split *split, uint8_t *goes_l
     cdef int b, missing = problem.n_bins[split.feature] - 1
     cdef int cut = 0
     if split.categorical:
-        for b in range(256):
+        for b in range(missing + 1):
             goes_left[b] = (split.left_bins[b // 64] >> (b % 64)) & 1
     else:
         cut = cut_of(problem, split, NULL)
-        for b in range(256):
+        for b in range(missing):
             goes_left[b] = b <= cut
         goes_left[missing] = split.missing_left
 
