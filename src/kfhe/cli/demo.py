@@ -41,11 +41,10 @@ def _make_folder(folder: Path) -> None:
 
 def _algorithms() -> dict[str, Any]:
     from sklearn.ensemble import AdaBoostClassifier, BaggingClassifier
-    from sklearn.tree import DecisionTreeClassifier
 
-    from kfhe import KFHEClassifier
+    from kfhe import CARTClassifier, KFHEClassifier
 
-    tree = DecisionTreeClassifier(max_depth=30, min_samples_split=20, min_samples_leaf=7, random_state=0)
+    tree = CARTClassifier()  # what KFHE trains, too
     return {
         "KFHE-e": KFHEClassifier(emphasis="exponential", random_state=0),
         "KFHE-l": KFHEClassifier(emphasis="linear", random_state=0),
