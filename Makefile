@@ -4,7 +4,7 @@ VENV := .venv
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 INSTALLED := $(VENV)/.installed
 
-.PHONY: help run test lint test-lowest sanitize dist clean
+.PHONY: help run test lint test-lowest sanitize bench dist clean
 .DELETE_ON_ERROR:
 
 help:
@@ -12,6 +12,7 @@ help:
 	@echo "make test         the whole test suite, with linters and type checks"
 	@echo "make test-lowest  the test suite with the lowest supported versions of the dependencies"
 	@echo "make sanitize     tests of the engine under the address and undefined-behaviour sanitizers"
+	@echo "make bench        ours and other libraries, timed on the same data; BENCH=--quick for small data only"
 	@echo "make dist         sdist and wheel in dist/, the wheel tried in an empty environment"
 	@echo "make clean        remove all that was built"
 
@@ -56,6 +57,13 @@ sanitize: $(INSTALLED)
 	  ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
 	  ../$(VENV)-sanitize/bin/python -m pytest -c ../pyproject.toml --rootdir=. -q cart test_golden.py test_classifier.py \
 	  test_tree.py test_table.py test_forest.py
+
+$(VENV)/.bench: $(INSTALLED)
+	$(VENV)/bin/pip install --quiet --no-build-isolation --editable ".[frames,bench]"
+	touch $(VENV)/.bench
+
+bench: $(VENV)/.bench
+	$(VENV)/bin/kfhe bench $(BENCH)
 
 dist: $(INSTALLED)
 	rm -rf dist $(VENV)-wheel

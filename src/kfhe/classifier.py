@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import deepcopy
+from dataclasses import replace
 from numbers import Integral
 from time import perf_counter
 from typing import Any, ClassVar
@@ -177,7 +178,11 @@ categorical_features
         """
         with unchanged_on_error(self):
             rows = self._validate(X, y, sample_weight)
-            run = self._run if self._resumes(rows) else TrainingRun(self._sensor(rows), rows)
+            resumes = self._resumes(rows)
+            if resumes and rows.n_threads < self._run.rows.n_threads:
+                # Its threads may be gone, as after a fork; the same seed gets to the same point without them.
+                rows, resumes = replace(rows, seed=self._run.rows.seed), False
+            run = self._run if resumes else TrainingRun(self._sensor(rows), rows)
             with run.undone_on_error():
                 run.train(emphases.resolve(self.emphasis, rows.base), self.n_estimators, bool(self.verbose))
             self._store(run, rows)

@@ -101,6 +101,7 @@ class Forest(Sequence["Tree"]):
     def _add(
         self, matrix: Floats, weights: Floats, first: int, last: int, total: Floats, n_threads: int
     ) -> None:
+        plain = not len(self.category_sets) and not np.isnan(matrix.max(initial=0.0))
         add_trees(
             self.nodes,
             self.category_sets,
@@ -113,6 +114,7 @@ class Forest(Sequence["Tree"]):
             first,
             last,
             self.soft,
+            plain,
             matrix,
             total,
             n_threads,
@@ -123,7 +125,7 @@ class Forest(Sequence["Tree"]):
         total = np.zeros(len(self.schema.names))
         for tree, weight in zip(self, weights, strict=True):
             total += weight * tree.feature_importances_
-        return total
+        return total / (total.sum() or 1.0)  # trees without a split have none
 
     def digest(self) -> str:
         """Return a hex digest of all that determines predictions."""
@@ -270,6 +272,8 @@ class Tree:
             for category, bin in categories.items():
                 sides[1 - int(bits[bin // 64] >> np.uint64(bin % 64) & np.uint64(1))].append(str(category))
             left, right = (f"{name} in {{{', '.join(side)}}}" for side in sides)
+        elif np.isinf(node["threshold"]):
+            return f"{name} not missing", f"{name} missing"
         else:
             left, right = (f"{name} {sign} {node['threshold']:.{decimals}f}" for sign in ("<=", ">"))
         if node["kind"] & MISSING_LEFT:

@@ -49,7 +49,12 @@ class ArrayColumns:
 
     def numbers(self, j: int) -> Floats:
         """Return column j as numbers."""
-        return _to_numbers(self.X[:, j], self.names[j])
+        column: Any = self.X[:, j]
+        if column.dtype.kind == "O":
+            column = [np.nan if _is_missing(value) else value for value in column]
+        elif column.dtype.kind in "mMV":
+            raise _unreadable(self.names[j], column.dtype)
+        return _to_numbers(column, self.names[j])
 
     def factorize(self, j: int) -> tuple[NDArray[Any], list[Hashable]]:
         """Return column j as positions in a list of distinct values."""
@@ -57,7 +62,10 @@ class ArrayColumns:
             return _factorize_numbers(self.numbers(j))
         positions: dict[Hashable, int] = {}
         codes = np.array(
-            [-1 if v is None or v != v else positions.setdefault(v, len(positions)) for v in self.X[:, j]]
+            [
+                -1 if _is_missing(value) else positions.setdefault(value, len(positions))
+                for value in self.X[:, j].tolist()
+            ]
         )
         return codes, list(positions)
 
@@ -76,7 +84,7 @@ class PandasColumns:
 
         column = self.X.iloc[:, j]
         if column.dtype == object:
-            return pd.api.types.infer_dtype(column, skipna=True) not in _NUMBERS_AS_OBJECTS
+            return pd.api.types.infer_dtype(column, skipna=True) not in _OTHER_OBJECTS
         return isinstance(column.dtype, pd.CategoricalDtype) or pd.api.types.is_string_dtype(column.dtype)
 
     def numbers(self, j: int) -> Floats:
@@ -84,8 +92,12 @@ class PandasColumns:
         import pandas as pd
 
         column = self.X.iloc[:, j]
-        if not (pd.api.types.is_numeric_dtype(column.dtype) or column.dtype == object):
+        types = pd.api.types
+        readable = types.is_numeric_dtype(column.dtype) or types.is_bool_dtype(column.dtype)
+        if types.is_complex_dtype(column.dtype) or not (readable or column.dtype == object):
             raise _unreadable(self.names[j], column.dtype)
+        if column.dtype == object:
+            return _to_numbers(column.where(column.notna(), np.nan), self.names[j])
         return _to_numbers(column.to_numpy(dtype=np.float64, na_value=np.nan), self.names[j])
 
     def factorize(self, j: int) -> tuple[NDArray[Any], list[Hashable]]:
@@ -101,7 +113,9 @@ class PandasColumns:
         return codes, values.tolist()
 
 
-_NUMBERS_AS_OBJECTS = {"integer", "floating", "mixed-integer-float", "decimal", "boolean", "empty"}
+# What pandas calls columns of objects that are numbers, and of others that are no categories either.
+_OTHER_OBJECTS = {"integer", "floating", "mixed-integer-float", "decimal", "boolean", "empty", "complex"}
+_OTHER_OBJECTS |= {"datetime64", "datetime", "date", "timedelta64", "timedelta", "time", "period"}
 
 
 class PolarsColumns:
@@ -155,11 +169,18 @@ def _unreadable(name: str, dtype: Any) -> ValueError:
     )
 
 
+def _is_missing(value: Any) -> bool:
+    try:
+        return value is None or bool(value != value)
+    except TypeError:  # pandas.NA doesn't even differ from itself
+        return True
+
+
 def _to_numbers(values: Any, name: str) -> Floats:
     try:
         return np.ascontiguousarray(values, dtype=np.float64)
-    except ValueError as error:
-        raise ValueError(f"column {name!r} has values that are not numbers: {error}") from None
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"column {name!r} has values that are not numbers: {error}") from None
 
 
 def _factorize_numbers(numbers: Floats) -> tuple[NDArray[Any], list[Hashable]]:
@@ -195,7 +216,7 @@ class Schema:
                 matrix[:, j] = (
                     columns.numbers(j) if categories is None else _encode(columns.factorize(j), categories)
                 )
-        if not np.isfinite(matrix.sum()):
+        if not np.isfinite([matrix.min(initial=0.0), matrix.max(initial=0.0)]).all():
             infinite = np.isinf(matrix).any(axis=0)
             if infinite.any():
                 raise _infinite(self.names[infinite.argmax()])
@@ -272,7 +293,7 @@ def _bin_categories(
     factorized: tuple[NDArray[Any], list[Hashable]], max_bins: int
 ) -> tuple[dict[Hashable, int], NDArray[Any]]:
     """Give each category a bin, in the order of their values; the rarest share one if need be."""
-    codes, values = factorized
+    codes, values = factorized[0], [_plain(value) for value in factorized[1]]
     counts = np.bincount(codes[codes >= 0], minlength=len(values))
     present = [position for position in range(len(values)) if counts[position]]
     order = sorted(present, key=lambda position: (type(values[position]).__name__, values[position]))
@@ -288,6 +309,15 @@ def _bin_categories(
     return bins, np.where(np.isnan(encoded), missing, encoded)
 
 
+def _plain(value: Any) -> Any:
+    """Write equal categories alike, whichever container they come from: 1 for 1.0 and for True."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    return (
+        int(value) if isinstance(value, bool) or (isinstance(value, float) and value.is_integer()) else value
+    )
+
+
 def categorical_columns(columns: Columns, categorical_features: Any) -> NDArray[np.bool_]:
     """Resolve the parameter ``categorical_features`` to a mask."""
     n = columns.n_columns
@@ -299,6 +329,8 @@ def categorical_columns(columns: Columns, categorical_features: Any) -> NDArray[
     mask = np.zeros(n, dtype=bool)
     if given.size == 0:
         return mask
+    if given.ndim != 1:
+        raise ValueError(f"categorical_features has shape {given.shape}; accepted is a list or a mask")
     if given.dtype.kind == "b":
         if given.shape != (n,):
             raise ValueError(f"categorical_features is a mask of shape {given.shape}; X has {n} columns")

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
+from sklearn.utils import _safe_indexing
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
@@ -180,12 +181,16 @@ class CARTClassifier(ClassifierMixin, BaseEstimator):
             X = check_table(self, X, reset=True)
             classes, labels = encode_labels(y, self)
             check_same_length(X, labels)
-            weights, counts = integer_weights(row_weights(sample_weight, self.class_weight, classes, labels))
+            weights = row_weights(sample_weight, self.class_weight, classes, labels)
+            present = np.flatnonzero(weights)
+            if len(present) < len(weights):  # the others are absent: they have no say in the bins either
+                X, labels, weights = _safe_indexing(X, present), labels[present], weights[present]
+            units, counts = integer_weights(weights)
             n_threads = thread_count(self.n_jobs)
             table = BinnedTable.from_table(X, self.categorical_features, self.max_bins, n_threads)
             seed = 0 if self.max_features is None else seed_from(self.random_state)
             grower = make_grower(self, table, labels, len(classes), seed, n_threads)
-            grower.grow(weights, counts, 0, hard=True)
+            grower.grow(units, counts, 0, hard=True)
             self.classes_ = classes
             self._forest = Forest.grown_by(grower, table.schema, classes, soft=True)
         return self

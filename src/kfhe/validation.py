@@ -53,6 +53,8 @@ def refuse_sparse(X: Any, estimator: Any) -> None:
 def check_table(estimator: Any, X: Any, *, reset: bool) -> Any:
     """Check an array or data frame for native trees, which read the columns themselves."""
     refuse_sparse(X, estimator)
+    if type(X).__name__ == "LazyFrame":
+        raise TypeError(f"{type(estimator).__name__} does not take a LazyFrame; use X.collect()")
     if type(X).__module__.split(".")[0] in ("pandas", "polars") and len(X.shape) == 2:
         for size, kind in zip(X.shape, ("sample", "feature"), strict=True):
             if size == 0:

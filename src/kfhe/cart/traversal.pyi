@@ -15,6 +15,7 @@ def add_trees(
     first: int,
     last: int,
     soft: bool,
+    plain: bool,
     rows: NDArray[np.float64],
     scores: NDArray[np.float64],
     n_threads: int = 1,

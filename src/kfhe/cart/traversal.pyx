@@ -13,46 +13,65 @@ cdef enum:
     PARALLEL_STEPS = 20000  # rows times trees
 
 
-cdef inline int32_t step(const Node *nodes, int32_t at, const uint64_t *sets, const double *row) noexcept nogil:
-    """Child of a node that a row goes to; a leaf is its own child."""
+cdef inline int32_t step(
+    const Node *nodes, int32_t at, const uint64_t *sets, const double *row, bint plain
+) noexcept nogil:
+    """Child of a node that a row goes to; a leaf is its own child.
+
+    ``plain``: no value is missing and no feature is categorical.
+    """
     cdef const Node *node = &nodes[at]
-    cdef double value
+    cdef double value = row[node.feature]
     cdef const uint64_t *bits
     cdef uint8_t code
-    cdef bint left
-    if node.kind == LEAF:
-        return at
-    value = row[node.feature]
-    if node.kind & CATEGORICAL and value == value:
-        code = <uint8_t> value
-        bits = &sets[4 * <int64_t> node.threshold]
-        left = (bits[code // 64] >> (code % 64)) & 1
-    else:
-        left = (value <= node.threshold) | ((value != value) & (node.kind // MISSING_LEFT))
-    return node.left + (not left)
+    cdef int32_t left = value <= node.threshold
+    if not plain:
+        if value != value:
+            left = (node.kind & MISSING_LEFT) != 0
+        elif node.kind & CATEGORICAL:
+            code = <uint8_t> value
+            bits = &sets[4 * <int64_t> node.threshold]
+            left = (bits[code // 64] >> (code % 64)) & 1
+    # A leaf's step is worked out, too, and masked: a branch there could not be foretold.
+    return at ^ ((at ^ (node.left + 1 - left)) & -<int32_t> (node.kind != LEAF))
 
 
-cdef void find_leaves(
-    const Node *nodes, const uint64_t *sets, const double *rows, int64_t n_features, int64_t n_rows, int32_t *leaves
+cdef inline void descend(
+    const Node *nodes, const uint64_t *sets, const double *rows, int64_t n_features, int64_t n_rows, bint plain,
+    int32_t *leaves,
 ) noexcept nogil:
-    """Number, within the tree, of the leaf that each row falls into."""
-    cdef int64_t group, first, i, n
+    cdef int64_t group, first, i
     cdef int32_t at[LANES]
     cdef int32_t moved, child
-    for group in range((n_rows + LANES - 1) // LANES):
+    for group in range(n_rows // LANES):
         first = group * LANES
-        n = min(<int64_t> LANES, n_rows - first)
-        for i in range(n):
+        for i in range(LANES):
             at[i] = 0
         moved = 1
         while moved:
             moved = 0
-            for i in range(n):
-                child = step(nodes, at[i], sets, &rows[(first + i) * n_features])
+            for i in range(LANES):
+                child = step(nodes, at[i], sets, &rows[(first + i) * n_features], plain)
                 moved |= child ^ at[i]
                 at[i] = child
-        for i in range(n):
+        for i in range(LANES):
             leaves[first + i] = nodes[at[i]].left
+    for i in range(n_rows // LANES * LANES, n_rows):
+        child = 0
+        while nodes[child].kind != LEAF:
+            child = step(nodes, child, sets, &rows[i * n_features], plain)
+        leaves[i] = nodes[child].left
+
+
+cdef void find_leaves(
+    const Node *nodes, const uint64_t *sets, const double *rows, int64_t n_features, int64_t n_rows, bint plain,
+    int32_t *leaves,
+) noexcept nogil:
+    """Number, within the tree, of the leaf that each row falls into."""
+    if plain:
+        descend(nodes, sets, rows, n_features, n_rows, True, leaves)
+    else:
+        descend(nodes, sets, rows, n_features, n_rows, False, leaves)
 
 
 cdef void add_tree(
@@ -88,11 +107,15 @@ def add_trees(
     int64_t first,
     int64_t last,
     bint soft,
+    bint plain,
     const double[:, ::1] rows,
     double[:, ::1] scores,
     int n_threads=1,
 ):
-    """Add the votes of the trees ``first .. last - 1`` to the scores; h_0 always votes softly."""
+    """Add the votes of the trees ``first .. last - 1`` to the scores; h_0 always votes softly.
+
+    ``plain`` promises that no value is missing and no feature is categorical.
+    """
     cdef int64_t n_rows = rows.shape[0], n_features = rows.shape[1], n_classes = scores.shape[1]
     cdef int64_t block, start, n, t
     cdef const uint64_t *sets = &category_sets[0, 0] if category_sets.shape[0] else NULL
@@ -105,7 +128,7 @@ def add_trees(
         n = min(<int64_t> BLOCK, n_rows - start)
         for t in range(first, last):
             add_block(
-                &nodes[tree_nodes[t]], sets + 4 * tree_sets[t], &rows[start, 0], n_features, n,
+                &nodes[tree_nodes[t]], sets + 4 * tree_sets[t], &rows[start, 0], n_features, n, plain,
                 &leaf_weights[tree_leaves[t], 0], &leaf_classes[tree_leaves[t]], soft or t == 0, weights[t],
                 n_classes, &scores[start, 0],
             )
@@ -113,11 +136,11 @@ def add_trees(
 
 cdef void add_block(
     const Node *nodes, const uint64_t *sets, const double *rows, int64_t n_features, int64_t n_rows,
-    const int32_t *leaf_weights, const int32_t *leaf_classes, bint soft, double weight, int64_t n_classes,
-    double *scores,
+    bint plain, const int32_t *leaf_weights, const int32_t *leaf_classes, bint soft, double weight,
+    int64_t n_classes, double *scores,
 ) noexcept nogil:
     cdef int32_t leaves[BLOCK]
-    find_leaves(nodes, sets, rows, n_features, n_rows, leaves)
+    find_leaves(nodes, sets, rows, n_features, n_rows, plain, leaves)
     add_tree(leaves, n_rows, leaf_weights, leaf_classes, soft, weight, n_classes, scores)
 
 
@@ -133,6 +156,7 @@ def apply(
         for block in range((n_rows + BLOCK - 1) // BLOCK):
             start = block * BLOCK
             find_leaves(
-                &nodes[0], sets, &rows[start, 0], rows.shape[1], min(<int64_t> BLOCK, n_rows - start), &leaves[start]
+                &nodes[0], sets, &rows[start, 0], rows.shape[1], min(<int64_t> BLOCK, n_rows - start), False,
+                &leaves[start],
             )
     return result

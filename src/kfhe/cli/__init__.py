@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import typer
 
+from kfhe.cli.bench import bench
 from kfhe.cli.demo import demo
 
 app = typer.Typer(
@@ -11,6 +12,7 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
+app.command()(bench)
 app.command()(demo)
 
 

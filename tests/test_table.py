@@ -1,0 +1,348 @@
+"""Tables: whatever holds the same content gives the same model; what can't be read is refused by name."""
+
+import datetime
+import itertools
+import tracemalloc
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+from kfhe import CARTClassifier, KFHEClassifier
+from kfhe.table import BinnedTable
+
+N = 120
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)
+
+
+def fingerprint(X, y, **settings):
+    return KFHEClassifier(n_estimators=3, random_state=0, **settings).fit(X, y).fingerprint()
+
+
+# ---------------------------------------------------------------- the same content
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i1", "i4", "i8", "u1", "u8", "f2", "O"])
+def test_numbers_of_any_type_read_alike(rng, dtype):
+    X = rng.integers(0, 40, size=(N, 11))
+    y = (X[:, 0] + X[:, 1] > 40).astype(int)
+    assert fingerprint(X.astype(dtype), y) == fingerprint(X, y)
+
+
+@pytest.mark.parametrize("dtype", ["bool", "O", "f4"])
+def test_booleans_read_as_numbers(rng, dtype):
+    X = rng.random((N, 3)) < 0.5
+    assert fingerprint(X.astype(dtype), X[:, 0] ^ X[:, 1]) == fingerprint(X.astype(int), X[:, 0] ^ X[:, 1])
+
+
+@pytest.mark.parametrize("n_columns", [3, 20])
+def test_the_layout_of_an_array_does_not_matter(rng, n_columns):
+    X = rng.normal(size=(N, n_columns)).astype(np.float32)
+    y = (X[:, 0] > X[:, 1]).astype(int)
+    wide = np.zeros((2 * N, 3 * n_columns), dtype=np.float32)
+    wide[::2, ::3] = X
+    read_only = X.copy()
+    read_only.flags.writeable = False
+    swapped = X.astype(X.dtype.newbyteorder())
+    expected = fingerprint(X, y)
+    layouts = (np.asfortranarray(X), wide[::2, ::3], X[::-1, ::-1][::-1, ::-1], read_only, swapped)
+    for other in (*layouts, X.tolist()):
+        assert fingerprint(other, y) == expected
+    model = KFHEClassifier(n_estimators=3, random_state=0).fit(X, y)
+    for other in layouts:
+        np.testing.assert_array_equal(model.predict_proba(other), model.predict_proba(X))
+
+
+def content(rng):
+    numbers = rng.integers(0, 9, size=N).tolist()
+    flags = (rng.random(N) < 0.5).tolist()
+    words = rng.choice(["red", "green", "blue", "zinc", "Äther"], size=N).tolist()
+    for column in (numbers, flags, words):
+        for i in rng.choice(N, size=15, replace=False):
+            column[i] = None
+    y = [(number or 0) > 4 or word in ("red", "zinc") for number, word in zip(numbers, words, strict=True)]
+    return {"number": numbers, "flag": flags, "word": words}, np.array(y)
+
+
+def containers(columns):
+    """One table in many containers."""
+    words = columns["word"]
+    numbers = [np.nan if x is None else float(x) for x in columns["number"]]
+    flags = [np.nan if x is None else float(x) for x in columns["flag"]]
+    present = sorted({word for word in words if word is not None})
+    plain = pd.DataFrame({"number": numbers, "flag": flags})
+    yield "object array", np.array([numbers, flags, words], dtype=object).T
+    yield "object array with None", np.array(list(columns.values()), dtype=object).T
+    gaps = [[pd.NA if x is None else x for x in column] for column in columns.values()]
+    yield "object array with NA", np.array(gaps, dtype=object).T
+    for number, flag, word in itertools.product(
+        ["Int64", "float32", "int64[pyarrow]", "object"],
+        ["boolean", "bool[pyarrow]", "object"],
+        ["object", "string", "string[pyarrow]", "category"],
+    ):
+        frame = pd.DataFrame(
+            {
+                "number": pd.Series(columns["number"], dtype=number),
+                "flag": pd.Series(columns["flag"], dtype=flag),
+                "word": pd.Series(words, dtype=word),
+            }
+        )
+        yield f"pandas {number} {flag} {word}", frame
+    category = pd.Categorical(words, categories=["unused", *present[::-1]], ordered=True)
+    yield "pandas ordered, unused", plain.assign(word=category)
+    dictionary = pd.Series(words, dtype="string[pyarrow]").astype("category")
+    yield "pandas category of arrow", plain.assign(word=dictionary)
+    yield "pandas other index", plain.assign(word=words).set_index(np.arange(N)[::-1] * 7)
+    for number, word in itertools.product(
+        [pl.Int64, pl.UInt8, pl.Float32, pl.Decimal(10, 2)],
+        [pl.String, pl.Categorical, pl.Enum(["unused", *present[::-1]])],
+    ):
+        schema = {"number": number, "flag": pl.Boolean, "word": word}
+        yield f"polars {number} {word}", pl.DataFrame(columns, schema=schema, strict=False)
+
+
+def test_frames_and_arrays_of_the_same_content_give_the_same_model(rng):
+    columns, y = content(rng)
+    tables = dict(containers(columns))
+    assert len(tables) > 50
+    fingerprints = {name: fingerprint(X, y) for name, X in tables.items()}
+    expected = fingerprints["object array"]
+    assert {name for name, found in fingerprints.items() if found != expected} == set()
+
+
+def test_a_model_predicts_alike_from_any_container(rng):
+    columns, y = content(rng)
+    frames = {name: X for name, X in containers(columns) if "array" not in name}
+    model = CARTClassifier().fit(frames["polars Int64 String"], y)
+    expected = model.predict_proba(frames["polars Int64 String"])
+    for X in frames.values():
+        np.testing.assert_array_equal(model.predict_proba(X), expected)
+
+
+def test_strings_of_an_array_are_categories(rng):
+    words = rng.choice(["x", "y", "z"], size=(N, 2))
+    y = words[:, 0] == "y"
+    expected = fingerprint(pd.DataFrame(words.tolist()), y)
+    for X in (words, words.astype(object), words.tolist()):
+        assert fingerprint(X, y) == expected
+    assert CARTClassifier().fit(words, y).score(words, y) == 1
+    bytes_ = words.astype("S")
+    assert CARTClassifier().fit(bytes_, y).score(bytes_, y) == 1
+
+
+def test_numbers_as_categories_read_alike(rng):
+    column = rng.integers(5, size=N)
+    y = np.isin(column, [0, 3])
+    tables = [
+        column[:, None],
+        column[:, None].astype(float),
+        pd.DataFrame({"a": column}),
+        pd.DataFrame({"a": column.astype(float)}),
+        pd.DataFrame({"a": pd.Series(column, dtype="Int64")}),
+        pl.DataFrame({"a": column}),
+        pl.DataFrame({"a": column.astype(np.float32)}),
+        column[:, None].astype(object),
+    ]
+    assert len({fingerprint(X, y, categorical_features=[0]) for X in tables}) == 1
+    category = pd.DataFrame({"a": pd.Categorical(column)})
+    assert fingerprint(category, y) == fingerprint(tables[0], y, categorical_features=[0])
+    model = CARTClassifier(categorical_features=[0]).fit(tables[2], y)
+    assert all(model.score(X, y) == 1 for X in tables if not isinstance(X, np.ndarray))
+    assert len(model.tree_.nodes) == 3  # one set of categories, which no threshold can do
+
+
+def test_booleans_as_categories_read_alike(rng):
+    flags = rng.random(N) < 0.5
+    tables = [
+        flags[:, None],
+        pd.DataFrame({"a": flags}),
+        pd.DataFrame({"a": pd.Series(flags, dtype="boolean")}),
+        pl.DataFrame({"a": flags}),
+    ]
+    assert len({fingerprint(X, flags, categorical_features=[0]) for X in tables}) == 1
+
+
+# ---------------------------------------------------------------- which columns are categories
+
+
+def digits_frame(rng):
+    X = pd.DataFrame(rng.integers(6, size=(N, 3)), columns=["a", "b", "c"])
+    return X, np.isin(X["b"], [1, 4])
+
+
+@pytest.mark.parametrize(
+    "categorical_features",
+    [[1], ["b"], [False, True, False], np.array([1]), np.array(["b"]), pd.Index(["b"]), (1,), ["b", "b"]],
+)
+def test_categories_are_given_by_number_name_or_mask(rng, categorical_features):
+    X, y = digits_frame(rng)
+    for table in (X, pl.from_pandas(X)):
+        model = CARTClassifier(categorical_features=categorical_features).fit(table, y)
+        assert [bool(c) for c in model._forest.schema.categories] == [False, True, False]
+        assert model.score(table, y) == 1
+
+
+@pytest.mark.parametrize("categorical_features", [None, [], "from_dtype", [False] * 3])
+def test_numbers_are_not_categories_unless_they_are_said_to_be(rng, categorical_features):
+    X, y = digits_frame(rng)
+    model = CARTClassifier(categorical_features=categorical_features).fit(X, y)
+    assert model._forest.schema.categories == [None] * 3
+
+
+@pytest.mark.parametrize(
+    ("categorical_features", "message"),
+    [
+        ([3], r"categorical_features has \[3\]; accepted are column numbers from 0 to 2"),
+        ([0, -1], r"has \[-1\]"),
+        (["b", "d"], r"names \['d'\], which X does not have; X has \['a', 'b', 'c'\]"),
+        ([True, False], r"mask of shape \(2,\); X has 3 columns"),
+        ([[0], [1]], r"categorical_features has shape \(2, 1\)"),
+        ([0.5], r"names \[0.5\], which X does not have"),
+        ("all", "'categorical_features' parameter"),
+        (7, "'categorical_features' parameter"),
+    ],
+)
+def test_bad_categorical_features_are_refused(rng, categorical_features, message):
+    X, y = digits_frame(rng)
+    with pytest.raises(ValueError, match=message):
+        CARTClassifier(categorical_features=categorical_features).fit(X, y)
+
+
+def test_strings_are_refused_where_there_are_to_be_no_categories():
+    X = pd.DataFrame({"a": [1.0, 2.0], "b": ["x", "y"]})
+    for table in (X, pl.from_pandas(X), X.to_numpy(dtype=object)):
+        name = "1" if isinstance(table, np.ndarray) else "b"
+        with pytest.raises(ValueError, match=f"column '{name}'"):
+            CARTClassifier(categorical_features=None).fit(table, [0, 1])
+
+
+# ---------------------------------------------------------------- many categories, new categories
+
+
+@pytest.mark.parametrize("n_categories", [255, 256, 400])
+def test_the_rarest_of_too_many_categories_share_a_bin(n_categories):
+    rare = max(0, n_categories - 254) if n_categories > 255 else 0
+    names = [f"c{i:03d}" for i in range(n_categories)]
+    counts = [1 if i < rare else 3 for i in range(n_categories)]
+    X = pd.DataFrame({"a": np.repeat(names, counts)})
+    table = BinnedTable.from_table(X, "from_dtype", 255, 1)
+    bins = table.schema.categories[0]
+    assert table.n_bins[0] == 256  # and one for missing values
+    assert {bins[name] for name in names[:rare]} == ({254} if rare else set())
+    frequent = [bins[name] for name in names[rare:]]
+    assert frequent == list(range(len(frequent)))
+    np.testing.assert_array_equal(table.codes[0], [bins[name] for name in X["a"]])
+
+
+def test_categories_that_share_a_bin_are_treated_alike(rng):
+    names = np.array([f"c{i}" for i in range(20)])
+    X = names[np.minimum(rng.geometric(0.15, size=600) - 1, 19)][:, None]
+    model = CARTClassifier(max_bins=5, min_samples_leaf=1).fit(X, np.char.endswith(X[:, 0], "1"))
+    bins = model._forest.schema.categories[0]
+    shared = [name for name, bin in bins.items() if bin == 4]
+    assert len(shared) == 16
+    assert len(np.unique(model.predict_proba([[name] for name in shared]), axis=0)) == 1
+
+
+@pytest.mark.parametrize("gaps", [True, False])
+def test_categories_never_seen_go_where_missing_values_go(rng, gaps):
+    X = pd.DataFrame({"a": rng.choice(list("pqrst"), size=N), "b": rng.normal(size=N)})
+    y = X["a"].isin(["q", "r"]) ^ (X["b"] > 1)
+    if gaps:
+        X.loc[::4, "a"] = None
+    model = KFHEClassifier(n_estimators=10, min_samples_leaf=2, random_state=0).fit(X, y)
+    new, missing = X.assign(a="never seen"), X.assign(a=pd.Series([None] * N, dtype=object))
+    np.testing.assert_array_equal(model.predict_proba(new), model.predict_proba(missing))
+    other_type = X.assign(a=7)
+    np.testing.assert_array_equal(model.predict_proba(other_type), model.predict_proba(missing))
+
+
+# ---------------------------------------------------------------- what can't be read
+
+DAY = datetime.datetime(2020, 1, 1)
+
+
+@pytest.mark.parametrize(
+    "X",
+    [
+        pd.DataFrame({"ok": [1, 2], "when": [DAY, DAY]}),
+        pd.DataFrame({"ok": [1, 2], "when": pd.Series([DAY, DAY]).dt.to_period("D")}),
+        pd.DataFrame({"ok": [1, 2], "when": [datetime.timedelta(1), datetime.timedelta(2)]}),
+        pd.DataFrame({"ok": [1, 2], "when": pd.Series([DAY, DAY]).astype("timestamp[s][pyarrow]")}),
+        pd.DataFrame({"ok": [1, 2], "when": [1j, 2j]}),
+        pd.DataFrame({"ok": [1, 2], "when": [[1], [2]]}),
+        pd.DataFrame({"ok": [1, 2], "when": pd.Series([DAY, DAY], dtype=object)}),
+        pd.DataFrame({"ok": [1, 2], "when": pd.Series([DAY.date(), DAY.date()], dtype=object)}),
+        pl.DataFrame({"ok": [1, 2], "when": [DAY, DAY]}),
+        pl.DataFrame({"ok": [1, 2], "when": [DAY.date(), DAY.date()]}),
+        pl.DataFrame({"ok": [1, 2], "when": [[1], [2]]}),
+        pl.DataFrame({"ok": [1, 2], "when": [{"a": 1}, {"a": 2}]}),
+    ],
+    ids=lambda X: f"{type(X).__module__.split('.')[0]} {list(X.dtypes)[1]}",
+)
+@pytest.mark.parametrize("model", [CARTClassifier(), KFHEClassifier(n_estimators=2)])
+def test_columns_that_are_no_numbers_nor_categories_are_refused_by_name(X, model):
+    with pytest.raises((TypeError, ValueError), match="column 'when' has"):
+        model.fit(X, [0, 1])
+
+
+@pytest.mark.parametrize(
+    "X",
+    [
+        np.array([[DAY], [DAY]], dtype="M8[s]"),
+        np.array([[1], [2]], dtype="m8[s]"),
+        np.array([[DAY], [DAY]], dtype=object),
+        np.array([[{}], [{}]], dtype=object),
+    ],
+    ids=["datetime64", "timedelta64", "datetime", "dict"],
+)
+def test_arrays_of_other_things_are_refused_by_column(X):
+    with pytest.raises((TypeError, ValueError), match="column '0' has"):
+        CARTClassifier().fit(X, [0, 1])
+
+
+def test_a_lazy_frame_is_refused_with_advice():
+    with pytest.raises(TypeError, match=r"collect\(\)"):
+        CARTClassifier().fit(pl.LazyFrame({"a": [1, 2]}), [0, 1])
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame])
+def test_empty_frames_are_refused(make):
+    with pytest.raises(ValueError, match="0 sample"):
+        CARTClassifier().fit(make({"a": []}), [])
+    with pytest.raises(ValueError, match="0 feature"):
+        CARTClassifier().fit(pd.DataFrame(index=range(3)), [0, 1, 0])
+
+
+def test_columns_without_any_value_are_of_no_use_and_do_no_harm(rng):
+    x = rng.normal(size=N)
+    y = x > 0
+    for nothing in (pl.lit(None), pl.lit(None, dtype=pl.String), pl.lit(None, dtype=pl.Float64)):
+        X = pl.DataFrame({"x": x}).with_columns(nothing.alias("nothing"))
+        assert CARTClassifier().fit(X, y).tree_.nodes["feature"].tolist() == [0, 0, 0]
+    for dtype in ("float64", "string", "Int64", "boolean", "category", "object"):
+        X = pd.DataFrame({"x": x, "nothing": pd.Series([None] * N, dtype=dtype)})
+        assert CARTClassifier().fit(X, y).tree_.nodes["feature"].tolist() == [0, 0, 0]
+
+
+# ---------------------------------------------------------------- memory
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_reading_a_float32_table_makes_no_float64_copy_of_it(rng, order):
+    X = np.asarray(rng.normal(size=(10_000, 64)), dtype=np.float32, order=order)
+    y = (X[:, 0] > 0).astype(int)
+    in_float64 = X.size * 8
+    model = CARTClassifier(max_depth=2, n_jobs=1)
+    tracemalloc.start()
+    try:
+        model.fit(X, y)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < in_float64 / 2
