@@ -20,9 +20,8 @@ from sklearn.datasets import load_iris
 from sklearn.ensemble import AdaBoostClassifier, BaggingClassifier
 from sklearn.metrics import f1_score
 from sklearn.model_selection import RepeatedStratifiedKFold
-from sklearn.tree import DecisionTreeClassifier
 
-from kfhe import KFHEClassifier
+from kfhe import CARTClassifier, KFHEClassifier
 from kfhe.noise import flip_labels
 
 X, y = load_iris(return_X_y=True)
@@ -30,7 +29,7 @@ n_estimators = 100
 n_repeats = 3
 noise_levels = (0.0, 0.05, 0.1, 0.15, 0.2)
 
-tree = DecisionTreeClassifier(max_depth=30, min_samples_split=20, min_samples_leaf=7, random_state=0)
+tree = CARTClassifier()  # the component that KFHE trains by default
 models = {
     "KFHE-l": KFHEClassifier(emphasis="linear", n_estimators=n_estimators, random_state=0),
     "KFHE-e": KFHEClassifier(emphasis="exponential", n_estimators=n_estimators, random_state=0),
