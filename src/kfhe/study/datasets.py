@@ -1,0 +1,205 @@
+"""Where datasets come from: a folder of files, a rule, scikit-learn, or the cache of downloads."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from kfhe.study.catalogue import Facts, catalogue
+from kfhe.study.errors import StudyError
+from kfhe.study.tables import SUFFIXES, Dataset, import_pandas, is_table, make_dataset, read_table
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a dataset is: of which kind, and which file or maker."""
+
+    kind: str
+    path: Path | None = None
+
+    def __str__(self) -> str:
+        return f"{self.kind} ({self.path})" if self.path else self.kind
+
+
+def load(name: str, data_dir: str | Path | None = None) -> Dataset:
+    """Load a dataset: one of the catalogue, a file of the data folder, or any csv or parquet file.
+
+    Parameters
+    ----------
+    name : str
+        A name, or the path of a file.
+    data_dir : path, optional
+        A folder of csv or parquet files that is looked into first; default: the environment variable
+        ``KFHE_DATA``, if it is set.
+
+    Returns
+    -------
+    Dataset
+        The checked data.
+
+    Raises
+    ------
+    StudyError
+        If there is no such dataset here, or it can't be used.
+
+    Examples
+    --------
+    >>> from kfhe.study.datasets import load
+    >>> monks = load("monks2")
+    >>> monks.X.shape, monks.classes
+    ((432, 6), ['0', '1'])
+    """
+    source = locate(name, data_dir)
+    if source is None:
+        raise StudyError(_not_here(name))
+    facts = catalogue().get(name)
+    if source.path is not None:
+        return read_table(
+            source.path,
+            name=None if is_table(name) else name,
+            categorical=facts.categorical if facts and source.kind == "folder" else (),
+        )
+    maker = {"rule": _RULES, "scikit-learn": _EMBEDDED}[source.kind][name]
+    return make_dataset(maker(), name, source=source.kind, categorical=catalogue()[name].categorical)
+
+
+def locate(name: str, data_dir: str | Path | None = None) -> Source | None:
+    """Return the first source that has a dataset: file, folder, rule, scikit-learn, cache; or None."""
+    if is_table(name):
+        path = Path(name)
+        return Source("file", path) if path.is_file() else None
+    path_in_folder = _in_folder(name, data_folder(data_dir))
+    if path_in_folder:
+        return Source("folder", path_in_folder)
+    if name in _RULES:
+        return Source("rule")
+    if name in _EMBEDDED:
+        return Source("scikit-learn")
+    cached = cache_folder() / f"{name}.parquet"
+    return Source("cache", cached) if cached.is_file() else None
+
+
+def data_folder(data_dir: str | Path | None) -> Path | None:
+    """Return the folder of the user's data files, checked; None if there is none."""
+    given = data_dir or os.environ.get("KFHE_DATA")
+    if not given:
+        return None
+    folder = Path(given)
+    if not folder.is_dir():
+        raise StudyError(f"data folder {folder}: there is no such folder")
+    if not any(path.name.endswith(SUFFIXES) for path in folder.iterdir()):
+        raise StudyError(f"data folder {folder}: there are no files in it that end in {', '.join(SUFFIXES)}")
+    return folder
+
+
+def cache_folder() -> Path:
+    """Return the folder that downloads are kept in; ``KFHE_CACHE`` names another one."""
+    given = os.environ.get("KFHE_CACHE")
+    if given:
+        return Path(given)
+    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(home) / "kfhe" / "data"
+
+
+def _in_folder(name: str, folder: Path | None) -> Path | None:
+    if folder is None:
+        return None
+    facts = catalogue().get(name)
+    names = [name + suffix for suffix in SUFFIXES] + ([facts.file] if facts and facts.file else [])
+    return next((folder / file for file in names if (folder / file).is_file()), None)
+
+
+def _not_here(name: str) -> str:
+    if is_table(name):
+        return f"{name}: there is no such file"
+    facts = catalogue().get(name)
+    if facts is None:
+        from difflib import get_close_matches
+
+        near = get_close_matches(name, catalogue(), n=3)
+        hint = f"did you mean {' or '.join(near)}?" if near else "'kfhe data list' shows what there is"
+        return f"dataset '{name}' is not known; {hint} (a file needs its ending, such as {name}.csv)"
+    if facts.rows is None:
+        return f"dataset '{name}' can't be had. {facts.note}"
+    ways = f"put {facts.file} into a folder and name it by --data-dir or KFHE_DATA"
+    if facts.openml is not None:
+        ways += f", or try 'kfhe data fetch {name}'"
+    return f"dataset '{name}' is not on this machine; {ways}"
+
+
+def _embedded(loader: str) -> Any:
+    """Return one of scikit-learn's datasets as a frame with its class names, class last."""
+    from sklearn import datasets
+
+    bunch = getattr(datasets, loader)(as_frame=True)
+    frame = bunch.data.copy()
+    frame["class"] = [str(bunch.target_names[code]) for code in bunch.target]
+    return frame
+
+
+def _monks(rule: Callable[[int, int, int, int, int, int], bool]) -> Any:
+    """Return all 432 robots of the MONK problems, with the class that a rule gives them."""
+    rows = list(product((1, 2, 3), (1, 2, 3), (1, 2), (1, 2, 3), (1, 2, 3, 4), (1, 2)))
+    frame = import_pandas().DataFrame(rows, columns=["a1", "a2", "a3", "a4", "a5", "a6"])
+    frame["class"] = [int(rule(*row)) for row in rows]
+    return frame
+
+
+def _balance_scale() -> Any:
+    """Return all 625 loads of a balance scale, and to which side it tips."""
+    rows = list(product(range(1, 6), repeat=4))
+    frame = import_pandas().DataFrame(
+        rows, columns=["left_weight", "left_distance", "right_weight", "right_distance"]
+    )
+    tips = [left * a - right * b for left, a, right, b in rows]
+    frame["class"] = ["L" if tip > 0 else "R" if tip < 0 else "B" for tip in tips]
+    return frame
+
+
+def _monks_1() -> Any:
+    return _monks(lambda a1, a2, a3, a4, a5, a6: a1 == a2 or a5 == 1)
+
+
+def _monks_2() -> Any:
+    return _monks(lambda *robot: robot.count(1) == 2)
+
+
+def _monks_3() -> Any:
+    return _monks(lambda a1, a2, a3, a4, a5, a6: (a5 == 3 and a4 == 1) or (a5 != 4 and a2 != 3))
+
+
+_RULES: dict[str, Callable[[], Any]] = {
+    "balance_scale": _balance_scale,
+    "monks": _monks_1,
+    "monks1": _monks_1,
+    "monks2": _monks_2,
+    "monks3": _monks_3,
+}
+_EMBEDDED: dict[str, Callable[[], Any]] = {
+    "iris": lambda: _embedded("load_iris"),
+    "wine": lambda: _embedded("load_wine"),
+    "breast_cancer": lambda: _embedded("load_breast_cancer"),
+    "digits": lambda: _embedded("load_digits"),
+}
+
+
+@cache
+def loaded(name: str, data_dir: str | None) -> Dataset:
+    """Load a dataset once per process: every cell of a study that needs it shares it."""
+    return load(name, data_dir)
+
+
+def differences(dataset: Dataset, facts: Facts) -> list[str]:
+    """Say in which way a dataset is not what the catalogue says; nothing if it is."""
+    found = sorted((dataset.y == code).sum() for code in range(len(dataset.classes)))
+    said = [
+        ("rows", len(dataset.y), facts.rows),
+        ("features", dataset.X.shape[1], facts.features),
+        ("rows per class", [int(count) for count in found], sorted(facts.classes.values())),
+    ]
+    return [f"{what}: {here}, the catalogue says {there}" for what, here, there in said if here != there]

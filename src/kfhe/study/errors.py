@@ -1,0 +1,5 @@
+"""What goes wrong in a study and is the user's to mend."""
+
+
+class StudyError(Exception):
+    """A study can't go on: the message says what was found, where, and what to do."""
