@@ -8,7 +8,7 @@ INSTALLED := $(VENV)/.installed
 .DELETE_ON_ERROR:
 
 help:
-	@echo "make run          train and compare on embedded data; writes report/index.html"
+	@echo "make run          compare KFHE with other ensembles on embedded data; writes report/index.html"
 	@echo "make test         the whole test suite, with linters and type checks"
 	@echo "make test-lowest  the test suite with the lowest supported versions of the dependencies"
 	@echo "make sanitize     tests of the engine under the address and undefined-behaviour sanitizers"
@@ -22,11 +22,13 @@ $(INSTALLED): pyproject.toml meson.build meson.options
 	$(PYTHON) -m venv $(VENV)
 	$(VENV)/bin/pip install --quiet --upgrade "pip>=25.1"
 	$(VENV)/bin/pip install --quiet --group dev
-	$(VENV)/bin/pip install --quiet --no-build-isolation --editable ".[frames]"
+	$(VENV)/bin/pip install --quiet --no-build-isolation --editable ".[frames,study]"
 	touch $(INSTALLED)
 
 run: $(INSTALLED)
-	$(VENV)/bin/kfhe demo --output report/index.html
+	rm -f report/quick.sqlite*
+	$(VENV)/bin/kfhe study run --preset quick --results report/quick.sqlite
+	$(VENV)/bin/kfhe study report report/quick.sqlite --output report
 
 lint: $(INSTALLED)
 	$(VENV)/bin/ruff check .
@@ -40,7 +42,7 @@ test-lowest: $(INSTALLED)
 	rm -rf $(VENV)-lowest
 	$(PYTHON) -m venv $(VENV)-lowest
 	$(VENV)/bin/uv pip install --quiet --python $(VENV)-lowest/bin/python --resolution lowest-direct \
-	  --only-binary :all: --no-binary kfhe ".[frames]" --group test
+	  --only-binary :all: --no-binary kfhe ".[frames,study]" --group test
 	$(VENV)-lowest/bin/python -m pytest tests
 
 # The engine with the address and undefined-behaviour sanitizers and with every array index checked.
@@ -69,8 +71,10 @@ dist: $(INSTALLED)
 	rm -rf dist $(VENV)-wheel
 	$(VENV)/bin/python -m build --quiet
 	$(PYTHON) -m venv $(VENV)-wheel
-	$(VENV)-wheel/bin/pip install --quiet dist/*.whl
-	cd dist && ../$(VENV)-wheel/bin/kfhe demo --repeats 1
+	$(VENV)-wheel/bin/pip install --quiet "$$(echo dist/*.whl)[study]"
+	cd dist && ../$(VENV)-wheel/bin/kfhe study run --preset quick --results quick.sqlite
+	cd dist && ../$(VENV)-wheel/bin/kfhe study report quick.sqlite --output ../report
+	rm -f dist/quick.sqlite*
 	rm -rf $(VENV)-wheel
 
 clean:

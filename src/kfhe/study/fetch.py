@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from pathlib import Path
 from typing import Any
 
 from kfhe.study.catalogue import catalogue
 from kfhe.study.datasets import cache_folder, differences
 from kfhe.study.errors import StudyError
+from kfhe.study.files import write_whole
 from kfhe.study.tables import make_dataset
 
 
@@ -49,7 +48,7 @@ def fetch(name: str) -> Path:
         raise StudyError(
             f"dataset '{name}': OpenML {facts.openml} is another one ({'; '.join(wrong)}); nothing was stored"
         )
-    _write(frame, target)
+    write_whole(target, _parquet(frame))
     return target
 
 
@@ -66,15 +65,9 @@ def _download(name: str, number: int) -> Any:
     return frame
 
 
-def _write(frame: Any, target: Path) -> None:
+def _parquet(frame: Any) -> bytes:
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=target.parent, suffix=".part")
-        os.close(handle)
-        try:
-            frame.to_parquet(temporary)
-            os.replace(temporary, target)
-        finally:
-            Path(temporary).unlink(missing_ok=True)
-    except (OSError, ImportError) as error:
-        raise StudyError(f"{target}: can't be written: {error}") from error
+        content: bytes = frame.to_parquet()
+    except ImportError as error:
+        raise StudyError("the cache of datasets needs pyarrow: pip install kfhe[study]") from error
+    return content

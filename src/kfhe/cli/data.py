@@ -1,0 +1,109 @@
+"""``kfhe data``: the catalogue of datasets, and where each of them is."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(help="The datasets of studies: list, show, fetch, check.", no_args_is_help=True)
+DataDir = Annotated[
+    Path | None, typer.Option(envvar="KFHE_DATA", help="Folder of csv or parquet files, class column last.")
+]
+
+
+@app.command("list")
+def list_datasets(data_dir: DataDir = None) -> None:
+    """List the datasets of the catalogue, and where they are."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from kfhe.study.catalogue import catalogue
+    from kfhe.study.datasets import locate
+
+    table = Table("dataset", "rows", "features", "categorical", "classes", "in the paper", "here")
+    for name, facts in catalogue().items():
+        source = locate(name, data_dir)
+        here = source.kind if source else "can't be had" if facts.rows is None else "no"
+        sizes = (facts.rows, facts.features, len(facts.categorical), len(facts.classes) or None)
+        paper = ("yes" if facts.comparable else "other data") if facts.paper else ""
+        table.add_row(name, *("" if size is None else str(size) for size in sizes), paper, here)
+    Console().print(table)
+
+
+@app.command()
+def show(
+    name: Annotated[str, typer.Argument(help="A dataset's name, or a csv or parquet file.")],
+    data_dir: DataDir = None,
+) -> None:
+    """Show what is known of a dataset."""
+    from kfhe.study.catalogue import catalogue
+    from kfhe.study.datasets import load, locate
+
+    facts = catalogue().get(name)
+    source = locate(name, data_dir)
+    lines = {"name": name, "here": str(source) if source else "no"}
+    if facts:
+        lines |= {"citation": facts.citation, "note": facts.note or "none"}
+        if facts.paper:
+            lines["paper"] = "{rows} rows, {columns} columns, {classes} classes".format(**facts.paper)
+        lines |= {"checksum": facts.sha256 or "none", "OpenML": str(facts.openml or "no")}
+    if source or not facts:
+        dataset = load(name, data_dir)
+        counts = {label: int((dataset.y == code).sum()) for code, label in enumerate(dataset.classes)}
+        lines["size"] = f"{len(dataset.y)} rows, {dataset.X.shape[1]} features"
+        lines["classes"] = ", ".join(f"{label} ({count})" for label, count in counts.items())
+        lines["categorical"] = ", ".join(dataset.categorical) or "none"
+        gaps = dataset.X.isna().sum()
+        lines["gaps"] = ", ".join(f"{column} ({gap})" for column, gap in gaps[gaps > 0].items()) or "none"
+    for key, value in lines.items():
+        typer.echo(f"{key + ':':13}{value}")
+
+
+@app.command()
+def fetch(
+    names: Annotated[list[str] | None, typer.Argument(help="Names; default: all that can be had.")] = None,
+) -> None:
+    """Download datasets from OpenML into the cache."""
+    from kfhe.study.catalogue import catalogue
+    from kfhe.study.errors import StudyError
+    from kfhe.study.fetch import fetch as fetch_one
+
+    wanted = names or [name for name, facts in catalogue().items() if facts.openml is not None]
+    failed = 0
+    for name in wanted:
+        try:
+            typer.echo(f"{name}: {fetch_one(name)}")
+        except StudyError as error:
+            failed += 1
+            typer.echo(str(error), err=True)
+    if failed:
+        raise typer.Exit(1)
+
+
+@app.command()
+def check(data_dir: DataDir = None) -> None:
+    """Compare the datasets that are here with the catalogue: sizes, classes and checksums."""
+    from kfhe.study.catalogue import catalogue
+    from kfhe.study.datasets import differences, load, locate
+    from kfhe.study.errors import StudyError
+
+    failed = 0
+    for name, facts in catalogue().items():
+        source = locate(name, data_dir)
+        if source is None:
+            continue
+        try:
+            wrong = differences(load(name, data_dir), facts)
+        except StudyError as error:
+            wrong = [str(error)]
+        verdict = "; ".join(wrong) or "as in the catalogue"
+        if not wrong and source.kind == "folder" and source.path and facts.sha256:
+            same = hashlib.sha256(source.path.read_bytes()).hexdigest() == facts.sha256
+            verdict += ", same checksum" if same else ", other checksum"
+        failed += bool(wrong)
+        typer.echo(f"{name}: {verdict} ({source.kind})")
+    if failed:
+        raise typer.Exit(1)

@@ -1,0 +1,200 @@
+"""``kfhe study``: run a comparison of classifiers, analyse it, and report on it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from kfhe.study.plan import Plan
+    from kfhe.study.report.tables import Table
+
+app = typer.Typer(
+    help="Compare classifiers on many datasets, with and without label noise.",
+    no_args_is_help=True,
+)
+_RUN_EXAMPLES = """
+Examples:
+
+  kfhe study run --preset quick
+
+  kfhe study run --preset paper --data-dir data --results paper.sqlite
+
+  kfhe study run --dataset mine.csv --algorithm KFHE-l --algorithm sklearn.svm.SVC --noise 0 --noise 0.2
+
+  kfhe study run my-plan.toml
+"""
+Results = Annotated[Path, typer.Argument(help="The result file of a study.", show_default=False)]
+
+
+@app.command(epilog=_RUN_EXAMPLES)
+def run(
+    plan: Annotated[Path | None, typer.Argument(help="The plan, a TOML file.", show_default=False)] = None,
+    preset: Annotated[str | None, typer.Option(help="A plan that comes along: quick or paper.")] = None,
+    results: Annotated[
+        Path | None, typer.Option(help="The result file; default: named like the plan.", show_default=False)
+    ] = None,
+    dataset: Annotated[
+        list[str] | None, typer.Option(help="Use this dataset or csv/parquet file instead; repeatable.")
+    ] = None,
+    algorithm: Annotated[
+        list[str] | None,
+        typer.Option(help="Use this short name or import path of a classifier instead; repeatable."),
+    ] = None,
+    noise: Annotated[
+        list[float] | None, typer.Option(help="Use this share of changed labels instead; repeatable.")
+    ] = None,
+    repeats: Annotated[int | None, typer.Option(help="Repeat cross-validation this often.")] = None,
+    folds: Annotated[int | None, typer.Option(help="Number of folds.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of folds, noise and classifiers.")] = None,
+    data_dir: Annotated[
+        Path | None,
+        typer.Option(envvar="KFHE_DATA", help="Folder of csv or parquet files, class column last."),
+    ] = None,
+    jobs: Annotated[int | None, typer.Option(min=1, help="Processes; default: one per processor.")] = None,
+    retry_failed: Annotated[
+        bool, typer.Option("--retry-failed", help="Run cells again that ended in an error.")
+    ] = False,
+    mix_versions: Annotated[
+        bool, typer.Option("--mix-versions", help="Go on although packages have other versions by now.")
+    ] = False,
+) -> None:
+    """Run a study; what is in the result file already is not run again.
+
+    Ctrl-C ends it, and so does a power cut: the same command goes on from there.
+    """
+    from rich.console import Console
+
+    from kfhe.study.run import describe
+    from kfhe.study.run import run as run_study
+
+    changes = {"repeats": repeats, "folds": folds, "seed": seed, "noise_levels": noise or None}
+    chosen = _changed(_plan(plan, preset, results, bool(dataset)), dataset, algorithm, changes)
+    target = results or Path(f"{plan.stem if plan else preset or 'study'}.sqlite")
+    console = Console(stderr=True)
+    outcome = run_study(
+        chosen,
+        target,
+        data_dir=data_dir,
+        n_jobs=jobs,
+        retry_failed=retry_failed,
+        mix_versions=mix_versions,
+        console=console,
+    )
+    for problem in outcome.left_out.values():
+        console.print(f"Left out: {problem}", style="yellow", highlight=False, soft_wrap=True)
+    console.print(describe(outcome, target), highlight=False, soft_wrap=True)
+    if outcome.interrupted:
+        raise typer.Exit(130)
+    _print_averages(target)
+    console.print(
+        f"For tables, tests and charts: kfhe study report {target}", highlight=False, soft_wrap=True
+    )
+
+
+@app.command()
+def analyse(
+    results: Results,
+    cells: Annotated[
+        Path | None, typer.Option(help="Also write all cells to this file: .csv, .csv.gz or .parquet.")
+    ] = None,
+) -> None:
+    """Print the tables of a study: scores with ranks, average ranks, and the tests."""
+    from kfhe.study.analyse import Analysis
+    from kfhe.study.report.tables import all_tables
+
+    analysis = Analysis(results)
+    for table in all_tables(analysis):
+        if table.section in ("claims", "ranks", "scores", "tests", "times"):
+            _print(table)
+    if cells is not None:
+        from kfhe.study.report import write_cells
+
+        typer.echo(f"{len(analysis.cells)} cells are in {write_cells(analysis, cells)}", err=True)
+
+
+@app.command()
+def report(
+    results: Results,
+    output: Annotated[Path, typer.Option("--output", "-o", help="The folder to write to.")] = Path("report"),
+    files: Annotated[
+        bool, typer.Option(help="Write tables (csv, LaTeX) and figures (SVG, PNG) as files, too.")
+    ] = True,
+    reproduction: Annotated[
+        Path | None, typer.Option(help="Also write the comparison with the paper to this Markdown file.")
+    ] = None,
+) -> None:
+    """Write a page with the charts, tables and tests of a study; it needs no network."""
+    from kfhe.study.analyse import Analysis
+    from kfhe.study.report import write_report, write_reproduction
+
+    analysis = Analysis(results)
+    page = write_report(analysis, output, files=files)
+    if reproduction is not None:
+        typer.echo(f"The comparison with the paper is in {write_reproduction(analysis, reproduction)}")
+    typer.echo(f"The report is in {page}")
+
+
+@app.command()
+def plan(preset: Annotated[str, typer.Argument(help="quick or paper")] = "quick") -> None:
+    """Print a preset, to be changed and run: kfhe study plan quick > mine.toml."""
+    from kfhe.study.plan import preset_text
+
+    typer.echo(preset_text(preset), nl=False)
+
+
+def _plan(path: Path | None, preset: str | None, results: Path | None, own_data: bool) -> Plan:
+    """Return the plan that is asked for: a file, a preset, or the one in the result file."""
+    from kfhe.study.plan import Plan
+    from kfhe.study.store import Store
+
+    if path is not None and preset is not None:
+        raise typer.BadParameter("a plan and a preset can't be run at once")
+    if path is not None:
+        return Plan.from_file(path)
+    if preset is not None or own_data:
+        return Plan.preset(preset or "quick")
+    if results is not None and results.is_file():
+        with Store.read(results) as store:
+            return store.plan
+    raise typer.BadParameter("give a plan, --preset quick, --preset paper, or --dataset with your own file")
+
+
+def _changed(
+    plan: Plan, datasets: list[str] | None, algorithms: list[str] | None, changes: dict[str, Any]
+) -> Plan:
+    from kfhe.study.plan import Algorithm
+
+    given = {key: value for key, value in changes.items() if value is not None}
+    if datasets:
+        given["datasets"] = tuple(datasets)
+    if algorithms:
+        known = {algorithm.name: algorithm for algorithm in plan.algorithms}
+        given["algorithms"] = tuple(known.get(name) or Algorithm(name, name) for name in algorithms)
+    return replace(plan, **given).checked()
+
+
+def _print_averages(results: Path) -> None:
+    from kfhe.study.analyse import Analysis
+    from kfhe.study.report.tables import average_ranks, mean_scores
+
+    analysis = Analysis(results)
+    _print(mean_scores(analysis))
+    _print(average_ranks(analysis))
+
+
+def _print(table: Table) -> None:
+    """Print a report's table on the terminal."""
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table as RichTable
+
+    shown = RichTable(title=table.title, caption=table.note or None, caption_justify="left")
+    for position, name in enumerate(table.head):
+        shown.add_column(name, justify="right" if position else "left")
+    for row in table.rows:
+        shown.add_row(*(f"[bold]{escape(v.text)}[/]" if v.strong else escape(v.text) for v in row))
+    Console().print(shown)

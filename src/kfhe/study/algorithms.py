@@ -1,0 +1,279 @@
+"""The algorithms of a study: by short name, or any scikit-learn classifier by its import path.
+
+What a classifier gets of a dataset's categories and gaps is the best that it takes:
+
+- KFHE, CART, GBM, S-GBM, HistGradientBoosting, LightGBM, XGBoost: categories and gaps as they are;
+- CatBoost: categories as text, a gap being a category; gaps of numbers as they are;
+- AdaBoost, Bagging: categories as codes that their CART knows to be categories, a gap being a category of its
+  own; gaps of numbers filled with the median (scikit-learn's AdaBoost refuses them);
+- random forest, extra trees, and classifiers by import path: categories one-hot, a gap being a category; gaps
+  of numbers as they are if the classifier takes them, else filled with the median.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from difflib import get_close_matches
+from importlib import import_module
+from inspect import signature
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kfhe.study.errors import StudyError
+
+if TYPE_CHECKING:
+    from kfhe.study.plan import Algorithm, Plan
+
+Parameters = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class ShortName:
+    """How an algorithm of a short name is made.
+
+    Attributes
+    ----------
+    make : callable
+        Gets the names of the categorical columns, their positions and the parameters.
+    encoding : str
+        "native", "text", "codes" or "one-hot": how it gets categories and gaps.
+    package, extra : str or None
+        What it needs beyond kfhe's own dependencies, and which extra brings it.
+    """
+
+    make: Callable[[list[str], list[int], Parameters], Any]
+    encoding: str = "native"
+    package: str | None = None
+    extra: str = "study"
+
+
+def check(plan: Plan) -> None:
+    """Make each algorithm of a plan once, so that a mistake is known before anything runs."""
+    for algorithm in plan.algorithms:
+        _classifier(algorithm, [], [])
+
+
+def build(algorithm: Algorithm, X: Any, seed: int) -> Any:
+    """Make an unfitted classifier for the columns of a data frame.
+
+    Parameters
+    ----------
+    algorithm : Algorithm
+        Which one, with its parameters.
+    X : DataFrame
+        Numbers and categories, with gaps or without.
+    seed : int
+        Its random state, if it takes one.
+
+    Returns
+    -------
+    classifier
+        A scikit-learn classifier, or a pipeline of an encoding and one.
+    """
+    from sklearn.pipeline import make_pipeline
+
+    categorical = [name for name, dtype in X.dtypes.items() if dtype == "category"]
+    positions = [X.columns.get_loc(name) for name in categorical]
+    classifier = _classifier(algorithm, categorical, positions)
+    takes = classifier.get_params()
+    # One thread: the study's parallelism is over cells
+    fixed = {"random_state": seed, "n_jobs": 1}
+    classifier.set_params(**{name: value for name, value in fixed.items() if name in takes})
+    encoding = SHORT_NAMES[algorithm.algorithm].encoding if algorithm.algorithm in SHORT_NAMES else "one-hot"
+    steps = _encoding(encoding, X, categorical, classifier)
+    return make_pipeline(*steps, classifier) if steps else classifier
+
+
+def packages(plan: Plan) -> list[str]:
+    """Return the packages whose versions a plan's results depend on, besides kfhe's own."""
+    names = set()
+    for algorithm in plan.algorithms:
+        known = SHORT_NAMES.get(algorithm.algorithm)
+        if known is None:
+            names.add(algorithm.algorithm.split(".")[0])
+        elif known.package:
+            names.add(known.package)
+    return sorted(names)
+
+
+def components_of(classifier: Any) -> int | None:
+    """Return how many components (or rounds) a fitted ensemble has; None for other classifiers."""
+    for attribute in ("estimators_", "n_estimators_", "n_iter_", "tree_count_"):
+        value = getattr(classifier, attribute, None)
+        if value is not None and attribute == "estimators_":
+            return len(value)
+        if isinstance(value, int | np.integer):
+            return int(value)
+    return None
+
+
+def _classifier(algorithm: Algorithm, categorical: list[str], positions: list[int]) -> Any:
+    key = f"algorithms.{algorithm.name}"
+    known = SHORT_NAMES.get(algorithm.algorithm)
+    try:
+        if known is not None:
+            return known.make(categorical, positions, dict(algorithm.parameters))
+        return _imported(algorithm.algorithm, key)(**algorithm.parameters)
+    except ImportError as error:
+        needed = known.package if known and known.package else algorithm.algorithm
+        hint = f"pip install kfhe[{known.extra}]" if known else str(error)
+        raise StudyError(f"'{key}' needs the package {needed}, which can't be imported: {hint}") from error
+    except (TypeError, ValueError) as error:
+        raise StudyError(f"'{key}': {error}") from error
+
+
+def _imported(path: str, key: str) -> Any:
+    module, _, name = path.rpartition(".")
+    if not module:
+        near = get_close_matches(path, SHORT_NAMES, n=3, cutoff=0.5) or list(SHORT_NAMES)
+        raise StudyError(
+            f"'{key}': there is no algorithm '{path}'; did you mean {' or '.join(near)}? "
+            "Any scikit-learn classifier can be named by its import path, "
+            "such as sklearn.linear_model.LogisticRegression"
+        )
+    found = getattr(import_module(module), name, None)
+    if not (isinstance(found, type) and hasattr(found, "fit") and hasattr(found, "predict")):
+        raise StudyError(f"'{key}': {path} is not a classifier: it must be a class with fit and predict")
+    return found
+
+
+def _encoding(encoding: str, X: Any, categorical: list[str], classifier: Any) -> list[Any]:
+    """Return the steps that make a data frame fit for a classifier; none if it takes it as it is."""
+    from sklearn.compose import make_column_transformer
+    from sklearn.impute import SimpleImputer
+    from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
+
+    if encoding == "native":
+        return []
+    if encoding == "text":
+        return [FunctionTransformer(_gaps_as_text, kw_args={"categorical": categorical})]
+    median = SimpleImputer(strategy="median", keep_empty_features=True)
+    if encoding == "codes":
+        return [FunctionTransformer(_codes), median]
+    one_hot = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
+    return [
+        make_column_transformer(
+            (one_hot, categorical), remainder="passthrough" if _takes_gaps(classifier) else median
+        )
+    ]
+
+
+def _takes_gaps(classifier: Any) -> bool:
+    from sklearn.utils import get_tags
+
+    try:
+        return bool(get_tags(classifier).input_tags.allow_nan)
+    except (AttributeError, TypeError):  # a classifier of somebody else's that knows no tags
+        return False
+
+
+def _codes(X: Any) -> Any:
+    """Return the columns as numbers, categories by their codes; a gap is a category of its own."""
+    columns = []
+    for name in X.columns:
+        column = X[name]
+        if column.dtype == "category":
+            codes = column.cat.codes.to_numpy(np.float64)
+            columns.append(np.where(codes < 0, len(column.cat.categories), codes))
+        else:
+            columns.append(column.to_numpy(np.float64))
+    return np.column_stack(columns)
+
+
+def _gaps_as_text(X: Any, categorical: list[str]) -> Any:
+    filled = X.copy()
+    for name in categorical:
+        filled[name] = X[name].astype(object).fillna("(missing)").astype(str)
+    return filled
+
+
+def _kfhe(emphasis: str) -> Callable[[list[str], list[int], Parameters], Any]:
+    def make(categorical: list[str], positions: list[int], parameters: Parameters) -> Any:
+        from kfhe import KFHEClassifier
+
+        return KFHEClassifier(**{"emphasis": emphasis, **parameters})
+
+    return make
+
+
+def _cart(categorical: list[str], positions: list[int], parameters: Parameters) -> Any:
+    import kfhe
+
+    return kfhe.CARTClassifier(**parameters)
+
+
+def _of_trees(name: str) -> Callable[[list[str], list[int], Parameters], Any]:
+    """Make an ensemble of our trees; parameters that are not its own are the trees'."""
+
+    def make(categorical: list[str], positions: list[int], parameters: Parameters) -> Any:
+        import kfhe
+
+        ensemble = getattr(import_module("sklearn.ensemble"), name)
+        own = {key for key in signature(ensemble).parameters if key != "estimator"}
+        of_tree = {key: value for key, value in parameters.items() if key not in own}
+        of_ensemble = {key: value for key, value in parameters.items() if key in own}
+        tree = kfhe.CARTClassifier(categorical_features=positions or None, **of_tree)
+        return ensemble(tree, **{"n_estimators": 100, **of_ensemble})
+
+    return make
+
+
+# LightGBM's defaults for categories are made for large data: a category of fewer than 100 rows would be
+# left out. These let categories split like in R's gbm: from min_child_samples rows on, without smoothing.
+_GBM = {
+    "n_estimators": 100,
+    "max_depth": 3,
+    "num_leaves": 8,
+    "learning_rate": 0.1,
+    "min_child_samples": 10,
+    "min_data_per_group": 10,
+    "cat_smooth": 0.0,
+    "cat_l2": 0.0,
+}
+_STOCHASTIC = {"subsample": 0.5, "subsample_freq": 1}
+
+
+def _lightgbm(defaults: Parameters) -> Callable[[list[str], list[int], Parameters], Any]:
+    def make(categorical: list[str], positions: list[int], parameters: Parameters) -> Any:
+        lightgbm = import_module("lightgbm")
+        fixed = {"verbosity": -1, "deterministic": True, "force_row_wise": True}
+        return lightgbm.LGBMClassifier(**{**fixed, **defaults, **parameters})
+
+    return make
+
+
+def _xgboost(categorical: list[str], positions: list[int], parameters: Parameters) -> Any:
+    return import_module("xgboost").XGBClassifier(**{"enable_categorical": True, **parameters})
+
+
+def _catboost(categorical: list[str], positions: list[int], parameters: Parameters) -> Any:
+    quiet = {"verbose": False, "allow_writing_files": False, "thread_count": 1, "random_state": 0}
+    return import_module("catboost").CatBoostClassifier(cat_features=categorical, **{**quiet, **parameters})
+
+
+def _sklearn(name: str, **defaults: Any) -> Callable[[list[str], list[int], Parameters], Any]:
+    def make(categorical: list[str], positions: list[int], parameters: Parameters) -> Any:
+        return getattr(import_module("sklearn.ensemble"), name)(**{**defaults, **parameters})
+
+    return make
+
+
+SHORT_NAMES: dict[str, ShortName] = {
+    "KFHE-e": ShortName(_kfhe("exponential")),
+    "KFHE-l": ShortName(_kfhe("linear")),
+    "AdaBoost": ShortName(_of_trees("AdaBoostClassifier"), "codes"),
+    "GBM": ShortName(_lightgbm(_GBM), package="lightgbm"),
+    "S-GBM": ShortName(_lightgbm({**_GBM, **_STOCHASTIC}), package="lightgbm"),
+    "Bagging": ShortName(_of_trees("BaggingClassifier"), "codes"),
+    "CART": ShortName(_cart),
+    "random forest": ShortName(_sklearn("RandomForestClassifier"), "one-hot"),
+    "extra trees": ShortName(_sklearn("ExtraTreesClassifier"), "one-hot"),
+    "HistGradientBoosting": ShortName(
+        _sklearn("HistGradientBoostingClassifier", categorical_features="from_dtype")
+    ),
+    "LightGBM": ShortName(_lightgbm({}), package="lightgbm"),
+    "XGBoost": ShortName(_xgboost, package="xgboost", extra="peers"),
+    "CatBoost": ShortName(_catboost, "text", package="catboost", extra="peers"),
+}

@@ -1,0 +1,145 @@
+"""Cells: one training run each, whose result depends on the plan, the data and its name alone."""
+
+from __future__ import annotations
+
+import hashlib
+import warnings
+from dataclasses import dataclass
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kfhe.study.algorithms import build, components_of
+from kfhe.study.datasets import loaded
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from numpy.typing import NDArray
+
+    from kfhe.study.plan import Cell, Plan
+    from kfhe.study.tables import Dataset
+
+TRACE_COLUMNS = ("measurement_error", "posterior_variance", "gain", "training_error")
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a cell gave: scores against the true labels, or the text of the error that stopped it."""
+
+    cell: Cell
+    f1_macro: float | None = None
+    accuracy: float | None = None
+    log_loss: float | None = None
+    fit_seconds: float | None = None
+    predict_seconds: float | None = None
+    components: int | None = None
+    error: str | None = None
+    trace: dict[str, list[float]] | None = None
+
+
+def seed_of(seed: int, *name: object) -> int:
+    """Return the seed that belongs to a name: another name, an unrelated seed."""
+    text = "\x1f".join(str(part) for part in (seed, *name))
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=4).digest()) >> 1
+
+
+def run_cells(plan: Plan, cells: Iterable[Cell], data_dir: str | None) -> list[Result]:
+    """Run some cells of a plan, one after the other.
+
+    Parameters
+    ----------
+    plan : Plan
+        The study.
+    cells : iterable of Cell
+        Which of its cells.
+    data_dir : str or None
+        The data folder.
+
+    Returns
+    -------
+    list of Result
+        One for each cell; an error is a result too.
+    """
+    return [_run_cell(plan, cell, loaded(plan.dataset_names[cell.dataset], data_dir)) for cell in cells]
+
+
+def _run_cell(plan: Plan, cell: Cell, dataset: Dataset) -> Result:
+    try:
+        with warnings.catch_warnings():
+            # Tiny classes and single features make classifiers warn on every fold
+            warnings.simplefilter("ignore")
+            return _scored(plan, cell, dataset)
+    except Exception as error:
+        return Result(cell, error=f"{type(error).__name__}: {error}")
+
+
+def _scored(plan: Plan, cell: Cell, dataset: Dataset) -> Result:
+    from sklearn.metrics import accuracy_score, f1_score
+
+    train, test = fold_rows(plan, cell, dataset.y)
+    # A class that noise has wiped out is unknown to the classifier: it sees the others as 0, 1, 2, ...
+    present, labels = np.unique(noisy_labels(plan, cell, dataset.y[train]), return_inverse=True)
+    # Names of columns are the user's, and some classifiers don't take all of them
+    X = dataset.X.set_axis([f"x{position}" for position in range(dataset.X.shape[1])], axis=1)
+    algorithm = next(item for item in plan.algorithms if item.name == cell.algorithm)
+    model = build(algorithm, X, seed_of(plan.seed, *vars(cell).values()))
+
+    started = perf_counter()
+    model.fit(X.iloc[train], labels)
+    fitted = perf_counter()
+    predicted = present[np.asarray(model.predict(X.iloc[test]), dtype=np.intp).ravel()]
+    done = perf_counter()
+
+    classes = np.arange(len(dataset.classes))
+    true = dataset.y[test]
+    classifier = model[-1] if hasattr(model, "steps") else model
+    return Result(
+        cell,
+        f1_macro=float(f1_score(true, predicted, labels=classes, average="macro", zero_division=0)),
+        accuracy=float(accuracy_score(true, predicted)),
+        log_loss=_log_loss(model, X.iloc[test], true, present, len(classes)),
+        fit_seconds=fitted - started,
+        predict_seconds=done - fitted,
+        components=components_of(classifier),
+        trace=_trace(classifier) if cell.repeat == cell.fold == 0 else None,
+    )
+
+
+def fold_rows(plan: Plan, cell: Cell, y: NDArray[np.intp]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the rows to train on and to test; they are the same for all algorithms and noise levels."""
+    from sklearn.model_selection import StratifiedKFold
+
+    seed = seed_of(plan.seed, cell.dataset, cell.repeat, "folds")
+    folds = StratifiedKFold(plan.folds, shuffle=True, random_state=seed)
+    train, test = list(folds.split(np.zeros(len(y)), y))[cell.fold]
+    return train, test
+
+
+def noisy_labels(plan: Plan, cell: Cell, y: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Return the training labels with the cell's share of them changed; the same for all algorithms."""
+    from kfhe.noise import flip_labels
+
+    seed = seed_of(plan.seed, cell.dataset, cell.noise, cell.repeat, cell.fold, "noise")
+    return flip_labels(y, cell.noise, random_state=seed, model=plan.noise_model)
+
+
+def _log_loss(
+    model: Any, X: Any, true: NDArray[np.intp], present: NDArray[np.intp], n_classes: int
+) -> float | None:
+    from sklearn.metrics import log_loss
+
+    if not hasattr(model, "predict_proba"):
+        return None
+    scores = np.zeros((len(true), n_classes))
+    scores[:, present] = model.predict_proba(X)
+    scores /= scores.sum(axis=1, keepdims=True)
+    return float(log_loss(true, scores, labels=np.arange(n_classes)))
+
+
+def _trace(classifier: Any) -> dict[str, list[float]] | None:
+    trace = getattr(classifier, "trace_", None)
+    if trace is None:
+        return None
+    return {column: [float(value) for value in trace[column]] for column in TRACE_COLUMNS}

@@ -1,0 +1,231 @@
+"""The plan: what a study runs, as a small TOML file, typed and checked."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tomllib
+from dataclasses import asdict, dataclass, field, fields, replace
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from kfhe.study.errors import StudyError
+from kfhe.study.tables import is_table, table_name
+
+METRICS = {"f1_macro": "macro F1", "accuracy": "accuracy", "log_loss": "log loss"}
+NOISE_MODELS = ("uniform",)
+PRESETS = ("quick", "paper")
+
+
+@dataclass(frozen=True)
+class Algorithm:
+    """A classifier of the study.
+
+    Attributes
+    ----------
+    name : str
+        What it is called in the results.
+    algorithm : str
+        A short name (see :mod:`kfhe.study.algorithms`) or the import path of a scikit-learn classifier.
+    parameters : dict
+        Its parameters, where they are not the defaults.
+    """
+
+    name: str
+    algorithm: str
+    parameters: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One training run of a study: its name, and so its place in the results and its seed."""
+
+    dataset: str
+    algorithm: str
+    noise: float
+    repeat: int
+    fold: int
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a study runs: each algorithm on each dataset, noise level, repeat and fold.
+
+    Attributes
+    ----------
+    datasets : tuple of str
+        Names of the catalogue or of the data folder, or paths of csv or parquet files.
+    algorithms : tuple of Algorithm
+        The classifiers.
+    noise_levels : tuple of float
+        Shares of training labels to change, 0 to 1.
+    noise_model : str
+        How labels are changed: see :func:`kfhe.noise.flip_labels`.
+    repeats, folds : int
+        How often cross-validation is repeated, and into how many folds.
+    metric : str
+        What ranks and tests are about: "f1_macro", "accuracy" or "log_loss".
+    seed : int
+        Another seed gives other folds, noise and models.
+
+    Examples
+    --------
+    >>> from kfhe.study.plan import Plan
+    >>> plan = Plan.preset("quick")
+    >>> [algorithm.name for algorithm in plan.algorithms][:2]
+    ['KFHE-e', 'KFHE-l']
+    """
+
+    datasets: tuple[str, ...]
+    algorithms: tuple[Algorithm, ...]
+    noise_levels: tuple[float, ...] = (0.0,)
+    noise_model: str = "uniform"
+    repeats: int = 1
+    folds: int = 4
+    metric: str = "f1_macro"
+    seed: int = 0
+
+    @classmethod
+    def preset(cls, name: str) -> Plan:
+        """Return a plan that comes with the package: "quick" or "paper"."""
+        if name not in PRESETS:
+            raise StudyError(f"there is no preset '{name}'; there are {', '.join(PRESETS)}")
+        return cls.from_toml(preset_text(name), f"preset {name}")
+
+    @classmethod
+    def from_file(cls, path: str | Path) -> Plan:
+        """Read a plan; paths of data files in it are relative to its own folder."""
+        path = Path(path)
+        try:
+            text = path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise StudyError(f"{path}: the plan can't be read: {error}") from error
+        plan = cls.from_toml(text, str(path))
+        return replace(
+            plan,
+            datasets=tuple(str(path.parent / name) if is_table(name) else name for name in plan.datasets),
+        )
+
+    @classmethod
+    def from_toml(cls, text: str, origin: str = "plan") -> Plan:
+        """Make a plan from the text of a TOML file; errors name `origin` and the key."""
+        try:
+            return cls.from_keys(tomllib.loads(text))
+        except tomllib.TOMLDecodeError as error:
+            raise StudyError(f"{origin}: this is not TOML: {error}") from error
+        except StudyError as error:
+            raise StudyError(f"{origin}: {error}") from error
+
+    @classmethod
+    def from_keys(cls, keys: dict[str, Any]) -> Plan:
+        """Make a plan of the keys of a TOML file, checked."""
+        known = [item.name for item in fields(cls)]
+        unknown = [key for key in keys if key not in known]
+        if unknown:
+            raise StudyError(f"'{unknown[0]}' is not a key of a plan; there are {', '.join(known)}")
+        for key in ("datasets", "algorithms"):
+            if key not in keys:
+                raise StudyError(f"'{key}' is missing")
+        algorithms = keys["algorithms"]
+        if not isinstance(algorithms, dict):
+            raise StudyError(f"'algorithms' must be a table of name = {{parameters}}, got {algorithms!r}")
+        made = tuple(_algorithm(name, given) for name, given in algorithms.items())
+        levels = keys.get("noise_levels", [0.0])
+        plan = cls(
+            **{**keys, "datasets": _texts(keys["datasets"]), "algorithms": made, "noise_levels": levels}
+        )
+        return plan.checked()
+
+    def checked(self) -> Plan:
+        """Return the plan, or say which key is wrong."""
+        levels = self.noise_levels
+        if not isinstance(levels, list | tuple) or not levels or not all(map(_is_share, levels)):
+            raise StudyError(f"'noise_levels' must be a list of shares from 0 to 1, got {_shown(levels)}")
+        plan = replace(self, noise_levels=tuple(sorted({float(level) for level in levels})))
+        for key, least in (("repeats", 1), ("folds", 2), ("seed", 0)):
+            value = getattr(plan, key)
+            if not isinstance(value, int) or isinstance(value, bool) or value < least:
+                raise StudyError(f"'{key}' must be a whole number of at least {least}, got {value!r}")
+        for key, allowed in (("metric", tuple(METRICS)), ("noise_model", NOISE_MODELS)):
+            if getattr(plan, key) not in allowed:
+                raise StudyError(f"'{key}' must be one of {', '.join(allowed)}, got {getattr(plan, key)!r}")
+        for key in ("datasets", "algorithms"):
+            if not getattr(plan, key):
+                raise StudyError(f"'{key}' is empty")
+        if len(plan.dataset_names) < len(plan.datasets):
+            raise StudyError(f"'datasets' names one twice: {', '.join(plan.datasets)}")
+        return plan
+
+    @property
+    def dataset_names(self) -> dict[str, str]:
+        """What each dataset is called in the results, and what it is loaded by."""
+        return {(table_name(entry) if is_table(entry) else entry): entry for entry in self.datasets}
+
+    def cells(self) -> list[Cell]:
+        """Return every cell, in an order in which each repeat is a whole study of its own."""
+        return [
+            Cell(dataset, algorithm.name, noise, repeat, fold)
+            for repeat in range(self.repeats)
+            for dataset in self.dataset_names
+            for noise in self.noise_levels
+            for fold in range(self.folds)
+            for algorithm in self.algorithms
+        ]
+
+    def to_json(self) -> str:
+        """Return the plan as JSON, in one way only: equal plans give equal texts."""
+        return json.dumps(asdict(self), sort_keys=True)
+
+    @classmethod
+    def from_json(cls, text: str) -> Plan:
+        """Return the plan that :meth:`to_json` wrote."""
+        keys = json.loads(text)
+        keys["algorithms"] = tuple(Algorithm(**item) for item in keys["algorithms"])
+        keys["datasets"] = tuple(keys["datasets"])
+        keys["noise_levels"] = tuple(keys["noise_levels"])
+        return cls(**keys)
+
+    def digest(self) -> str:
+        """Return a hash of what determines the results: not the folders that data files are in."""
+        return hashlib.sha256(self._without_folders().to_json().encode()).hexdigest()
+
+    def differences(self, other: Plan) -> list[str]:
+        """Name the keys in which two plans differ."""
+        mine, others = self._without_folders(), other._without_folders()
+        return [item.name for item in fields(self) if getattr(mine, item.name) != getattr(others, item.name)]
+
+    def _without_folders(self) -> Plan:
+        return replace(self, datasets=tuple(self.dataset_names))
+
+
+def preset_text(name: str) -> str:
+    """Return the TOML text of a preset."""
+    return files("kfhe.study").joinpath("presets", f"{name}.toml").read_text(encoding="utf-8")
+
+
+def _algorithm(name: str, given: Any) -> Algorithm:
+    if not isinstance(given, dict):
+        raise StudyError(f"'algorithms.{name}' must be a table of parameters, got {given!r}")
+    parameters = dict(given)
+    algorithm = parameters.pop("algorithm", name)
+    if not isinstance(algorithm, str):
+        raise StudyError(f"'algorithms.{name}.algorithm' must be a text, got {algorithm!r}")
+    return Algorithm(name, algorithm, parameters)
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list | tuple) or not all(isinstance(item, str) for item in value):
+        raise StudyError(f"'datasets' must be a list of names and paths, got {value!r}")
+    return tuple(value)
+
+
+def _is_share(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
+
+
+def _shown(levels: Any) -> str:
+    if isinstance(levels, list | tuple):
+        wrong = [level for level in levels if not _is_share(level)]
+        return repr(wrong[0]) if wrong else "none"
+    return repr(levels)
