@@ -298,7 +298,7 @@ def _explained(path: Path) -> Iterator[None]:
             raise StudyError(_damaged(path, str(error))) from error
         raise StudyError(f"{path}: {messages.get(kind, error)}") from error
     except OSError as error:
-        raise StudyError(f"{path}: {error.strerror or error}") from error
+        raise StudyError(f"{path}: its folder can't be made or read: {error.strerror or error}") from error
 
 
 def _damaged(path: Path, detail: str) -> str:

@@ -1,0 +1,119 @@
+"""Cells: all algorithms see the same rows and labels, and a result depends on the cell's name alone."""
+
+import numpy as np
+import pytest
+
+from kfhe.study.cells import fold_rows, noisy_labels, run_cells, seed_of
+from kfhe.study.plan import Algorithm, Cell, Plan
+from kfhe.study.tables import read_table
+
+TREE = Algorithm("tree", "sklearn.tree.DecisionTreeClassifier", {"max_depth": 3})
+BAYES = Algorithm("Bayes", "sklearn.naive_bayes.GaussianNB")
+KFHE = Algorithm("KFHE-e", "KFHE-e", {"n_estimators": 3})
+
+
+def test_folds_are_stratified_and_cut_up_the_rows(plan, csv):
+    y = read_table(csv).y
+    tests = []
+    for fold in range(3):
+        train, test = fold_rows(plan, Cell("small", "tree", 0.0, 0, fold), y)
+        assert sorted([*train, *test]) == list(range(90))
+        assert np.bincount(y[test]).tolist() == [10, 10, 10]
+        tests.extend(test)
+    assert sorted(tests) == list(range(90))
+
+
+def test_folds_and_noise_are_the_same_for_all_algorithms_and_differ_by_repeat(plan, csv):
+    y = read_table(csv).y
+
+    def drawn(algorithm, noise, repeat, fold=1):
+        cell = Cell("small", algorithm, noise, repeat, fold)
+        train, test = fold_rows(plan, cell, y)
+        return test.tolist(), noisy_labels(plan, cell, y[train]).tolist()
+
+    assert drawn("tree", 0.2, 0) == drawn("Bayes", 0.2, 0)
+    assert drawn("tree", 0.2, 0)[0] == drawn("tree", 0.0, 0)[0], "folds don't depend on the noise"
+    assert drawn("tree", 0.2, 0)[0] != drawn("tree", 0.2, 1)[0]
+    assert drawn("tree", 0.2, 0)[1] != drawn("tree", 0.2, 1)[1]
+
+
+def test_the_share_of_changed_labels_is_the_noise_level(plan, csv):
+    y = read_table(csv).y
+    train, _ = fold_rows(plan, Cell("small", "tree", 0.2, 0, 0), y)
+    changed = noisy_labels(plan, Cell("small", "tree", 0.2, 0, 0), y[train]) != y[train]
+    assert changed.mean() == 0.2
+    assert not (noisy_labels(plan, Cell("small", "tree", 0.0, 0, 0), y[train]) != y[train]).any()
+
+
+def test_scores_are_against_the_true_labels_over_all_classes(csv):
+    # A constant prediction is right on a third of each test fold: F1 is 0.5, 0 and 0
+    constant = Algorithm("constant", "sklearn.dummy.DummyClassifier", {"strategy": "most_frequent"})
+    plan = Plan((str(csv),), (constant,), noise_levels=(1.0,), folds=3)
+    (result,) = run_cells(plan, [Cell("small", "constant", 1.0, 0, 0)], None)
+    assert result.error is None
+    assert result.accuracy == pytest.approx(1 / 3)
+    assert result.f1_macro == pytest.approx(0.5 / 3)
+
+
+def test_a_result_holds_scores_times_components_and_the_first_folds_trace(csv):
+    plan = Plan((str(csv),), (KFHE, BAYES), folds=3)
+    first, other, bayes = run_cells(
+        plan,
+        [
+            Cell("small", "KFHE-e", 0.0, 0, 0),
+            Cell("small", "KFHE-e", 0.0, 0, 1),
+            Cell("small", "Bayes", 0.0, 0, 0),
+        ],
+        None,
+    )
+    assert 0.5 < first.f1_macro <= 1
+    assert first.log_loss > 0
+    assert min(first.fit_seconds, first.predict_seconds) > 0
+    assert first.components == 4
+    assert len(first.trace["gain"]) == 3
+    assert other.trace is None
+    assert bayes.components is bayes.trace is None
+
+
+def test_a_classifier_without_probabilities_has_no_log_loss(csv):
+    plan = Plan((str(csv),), (Algorithm("ridge", "sklearn.linear_model.RidgeClassifier"),), folds=3)
+    (result,) = run_cells(plan, plan.cells()[:1], None)
+    assert result.log_loss is None
+    assert result.f1_macro > 0.5
+
+
+def test_a_class_that_noise_has_wiped_out_is_no_trouble(tmp_path):
+    # Two rows of class c, one in each training half: at full noise neither keeps its label
+    lines = [f"{i % 7},{'a' if i % 2 else 'b'}" for i in range(40)] + ["9,c", "9,c"]
+    path = tmp_path / "rare.csv"
+    path.write_text("x,class\n" + "\n".join(lines) + "\n")
+    plan = Plan((str(path),), (Algorithm("XGBoost", "XGBoost", {"n_estimators": 2}), TREE), (1.0,), folds=2)
+    for result in run_cells(plan, plan.cells(), None):
+        assert result.error is None
+        assert result.log_loss > 0
+
+
+def test_an_error_of_a_classifier_is_a_result(csv):
+    plan = Plan(
+        (str(csv),), (Algorithm("bad", "sklearn.tree.DecisionTreeClassifier", {"max_depth": -1}),), folds=3
+    )
+    (result,) = run_cells(plan, plan.cells()[:1], None)
+    assert result.f1_macro is None
+    assert result.error.startswith("InvalidParameterError: The 'max_depth' parameter")
+
+
+def test_the_order_of_cells_makes_no_difference(plan):
+    def scores(cells):
+        return {result.cell: (result.f1_macro, result.log_loss) for result in run_cells(plan, cells, None)}
+
+    cells = plan.cells()
+    assert scores(cells) == scores(cells[::-1]) == scores(cells[5:] + cells[:5])
+
+
+def test_seeds_differ_by_name_and_fit_into_31_bits():
+    seeds = {seed_of(0, "iris", algorithm, fold) for algorithm in "abc" for fold in range(100)}
+    assert len(seeds) == 300
+    assert all(0 <= seed < 2**31 for seed in seeds)
+    # What was drawn in one version is drawn in the next
+    assert seed_of(2019, "iris", 0, "folds") == 1494572482
+    assert seed_of(1, 23) != seed_of(12, 3)

@@ -1,0 +1,210 @@
+"""Runs: the same results whatever happens on the way, and nothing run twice."""
+
+import multiprocessing
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+
+import pandas as pd
+import pytest
+
+from kfhe.study.errors import StudyError
+from kfhe.study.plan import Algorithm, Plan
+from kfhe.study.run import describe, run, versions
+from kfhe.study.store import Store
+
+KFHE = Algorithm("KFHE-e", "KFHE-e", {"n_estimators": 3})
+BAD = Algorithm("bad", "sklearn.tree.DecisionTreeClassifier", {"max_depth": -1})
+
+
+def cells_in(path):
+    """All results but the times, which differ from run to run."""
+    with Store.read(path) as store:
+        return store.cells().drop(columns=["fit_seconds", "predict_seconds"])
+
+
+def stored(path):
+    """How many cells are in the file of a run that may be going on."""
+    try:
+        with Store.read(path) as store:
+            return len(store.done())
+    except StudyError:
+        return 0
+
+
+@pytest.fixture
+def long_plan(plan):
+    """A study of 800 cells, a few milliseconds each."""
+    return replace(plan, datasets=(*plan.datasets, "iris"), repeats=25, folds=4)
+
+
+def test_a_run_fills_the_file_and_a_second_one_finds_nothing_to_do(plan, tmp_path):
+    path = tmp_path / "new folder" / "results.sqlite"
+    first = run(plan, path, n_jobs=1)
+    assert (first.cells, first.ran, first.failed) == (24, 24, 0)
+    before = cells_in(path)
+    second = run(plan, path, n_jobs=1)
+    assert (second.cells, second.ran) == (24, 0)
+    assert "already" in describe(second, path)
+    pd.testing.assert_frame_equal(cells_in(path), before)
+
+
+def test_one_and_two_processes_give_the_same(plan, tmp_path):
+    plan = replace(plan, algorithms=(*plan.algorithms, KFHE))
+    run(plan, tmp_path / "one.sqlite", n_jobs=1)
+    run(plan, tmp_path / "two.sqlite", n_jobs=2)
+    one, two = cells_in(tmp_path / "one.sqlite"), cells_in(tmp_path / "two.sqlite")
+    assert len(one) == 36
+    assert one["error"].isna().all()
+    pd.testing.assert_frame_equal(one, two)
+
+
+def test_a_failed_cell_stops_nothing_and_can_be_run_again(plan, tmp_path):
+    path = tmp_path / "results.sqlite"
+    plan = replace(plan, algorithms=(*plan.algorithms, BAD))
+    outcome = run(plan, path, n_jobs=1)
+    assert (outcome.ran, outcome.failed) == (36, 12)
+    assert "12 of them ended in an error" in describe(outcome, path)
+    failed = cells_in(path).query("algorithm == 'bad'")
+    assert failed["error"].str.startswith("InvalidParameterError").all()
+    assert run(plan, path, n_jobs=1).ran == 0
+    assert run(plan, path, n_jobs=1, retry_failed=True).ran == 12
+
+
+def test_datasets_that_cannot_be_used_are_left_out_by_name(plan, tmp_path):
+    (tmp_path / "alike.csv").write_text("x,class\n1,a\n2,a\n3,a\n")
+    names = (*plan.datasets, "physio", str(tmp_path / "alike.csv"))
+    outcome = run(replace(plan, datasets=names), tmp_path / "results.sqlite", n_jobs=1)
+    assert outcome.ran == 24
+    assert list(outcome.left_out) == ["physio", "alike"]
+    assert "has one class only" in outcome.left_out["alike"]
+    with Store.read(tmp_path / "results.sqlite") as store:
+        assert store.datasets()["problem"].notna().tolist() == [False, True, True]
+
+
+def test_a_study_without_any_data_does_not_begin(plan, tmp_path):
+    with pytest.raises(StudyError, match=r"none of the datasets can be used: .*physio"):
+        run(replace(plan, datasets=("physio",)), tmp_path / "results.sqlite")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(StudyError, match="there are no files in it"):
+        run(plan, tmp_path / "results.sqlite", data_dir=tmp_path / "empty")
+    assert not (tmp_path / "results.sqlite").exists()
+
+
+def test_more_repeats_of_the_same_study_begin_with_the_same_cells(plan, tmp_path):
+    run(plan, tmp_path / "short.sqlite", n_jobs=1)
+    run(replace(plan, repeats=3), tmp_path / "long.sqlite", n_jobs=1)
+    beginning = cells_in(tmp_path / "long.sqlite").query("repeat < 2").reset_index(drop=True)
+    pd.testing.assert_frame_equal(beginning, cells_in(tmp_path / "short.sqlite"))
+
+
+def test_versions_name_what_results_depend_on(plan):
+    found = versions(replace(plan, algorithms=(*plan.algorithms, Algorithm("GBM", "GBM"))))
+    assert {"kfhe", "lightgbm", "numpy", "pandas", "python", "scikit-learn", "scipy"} == set(found)
+
+
+def test_a_study_killed_again_and_again_ends_as_an_undisturbed_one(long_plan, tmp_path):
+    # A server that has imported everything forks the runs, so that each begins at once
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(
+        ["kfhe.study.run", "kfhe.study.cells", "sklearn.tree", "sklearn.naive_bayes"]
+    )
+    undisturbed, disturbed = tmp_path / "undisturbed.sqlite", tmp_path / "disturbed.sqlite"
+    moments = random.Random(4)
+    total, kills, progress = len(long_plan.cells()), 0, []
+    while kills < 25:
+        child = context.Process(target=run, args=(long_plan, disturbed), kwargs={"n_jobs": 1})
+        child.start()
+        if stored(disturbed) == 0:
+            # The first run is let get somewhere; the second kill may well hit the making of the file
+            time.sleep(0.1)
+        time.sleep(moments.uniform(0, 0.25))
+        child.kill()
+        child.join()
+        assert child.exitcode == -signal.SIGKILL, "the study was over before it could be killed"
+        kills += 1
+        progress.append(stored(disturbed))
+    assert progress == sorted(progress), "a kill loses nothing"
+    assert len(set(progress)) > 5
+    assert progress[-1] < total
+    assert run(long_plan, disturbed, n_jobs=1).ran == total - progress[-1]
+    run(long_plan, undisturbed, n_jobs=2)
+    assert len(cells_in(disturbed)) == total
+    pd.testing.assert_frame_equal(cells_in(disturbed), cells_in(undisturbed))
+
+
+def command(*arguments):
+    program = [
+        sys.executable,
+        "-c",
+        "from kfhe.cli import main; main()",
+        "study",
+        "run",
+        *map(str, arguments),
+    ]
+    return subprocess.Popen(program, stderr=subprocess.PIPE, text=True, start_new_session=True)
+
+
+def wait_for_cells(path, process, count):
+    deadline = time.monotonic() + 60
+    while stored(path) < count:
+        assert process.poll() is None, process.stderr.read()
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_the_command_with_two_processes_can_be_stopped_and_goes_on(number, csv, tmp_path):
+    path = tmp_path / "results.sqlite"
+    arguments = [
+        "--dataset",
+        csv,
+        "--dataset",
+        "wine",
+        "--algorithm",
+        "KFHE-e",
+        "--algorithm",
+        "sklearn.svm.SVC",
+    ]
+    arguments += ["--noise", 0, "--repeats", 6, "--seed", 3, "--results", path, "--jobs", 2]
+    with command(*arguments) as process:
+        wait_for_cells(path, process, 5)
+        os.killpg(process.pid, number)
+        _, errors = process.communicate(timeout=30)
+    reached = stored(path)
+    with Store.read(path) as store:
+        plan = store.plan
+    assert 5 <= reached < len(plan.cells())
+    if number == signal.SIGINT:
+        assert process.returncode == 130
+        assert "Stopped." in errors
+        assert "Traceback" not in errors
+    assert run(plan, path, n_jobs=2).ran == len(plan.cells()) - reached
+    run(plan, tmp_path / "undisturbed.sqlite", n_jobs=2)
+    pd.testing.assert_frame_equal(cells_in(path), cells_in(tmp_path / "undisturbed.sqlite"))
+
+
+def test_a_worker_that_is_killed_is_said(csv, tmp_path):
+    suicide = tmp_path / "suicide.py"
+    suicide.write_text(
+        "import os, signal\nfrom sklearn.dummy import DummyClassifier\n"
+        "class Suicide(DummyClassifier):\n"
+        "    def fit(self, X, y):\n        os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    plan = Plan((str(csv),), (Algorithm("suicide", "suicide.Suicide"),))
+    code = (
+        f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n"
+        "from kfhe.study.errors import StudyError\nfrom kfhe.study.plan import Plan\n"
+        "from kfhe.study.run import run\n"
+        f"try:\n    run(Plan.from_json({plan.to_json()!r}), {str(tmp_path / 'r.sqlite')!r}, n_jobs=2)\n"
+        "except StudyError as error:\n    print(error)\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True
+    )
+    assert "a process of the study was killed, maybe because memory ran out" in done.stdout
