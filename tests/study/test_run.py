@@ -166,7 +166,7 @@ def test_the_command_with_two_processes_can_be_stopped_and_goes_on(number, csv, 
         "--dataset",
         "wine",
         "--algorithm",
-        "KFHE-e",
+        "random forest",
         "--algorithm",
         "sklearn.svm.SVC",
     ]
