@@ -1,8 +1,5 @@
 """Small studies that take no time, and the paper's own scores as a study."""
 
-import shutil
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -79,14 +76,3 @@ def paper_study(tmp_path_factory):
         )
     assert set(catalogue()) >= set(paper_names())
     return path
-
-
-def without_times(cells):
-    return cells.drop(columns=["fit_seconds", "predict_seconds", "versions"])
-
-
-def browser_programs():
-    """Chromium and its driver, where they are installed."""
-    browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    driver = shutil.which("chromedriver")
-    return (Path(browser), Path(driver)) if browser and driver else None

@@ -214,7 +214,7 @@ def _of_trees(name: str) -> Callable[[list[str], list[int], Parameters], Any]:
         own = {key for key in signature(ensemble).parameters if key != "estimator"}
         of_tree = {key: value for key, value in parameters.items() if key not in own}
         of_ensemble = {key: value for key, value in parameters.items() if key in own}
-        tree = kfhe.CARTClassifier(categorical_features=positions or None, **of_tree)
+        tree = kfhe.CARTClassifier(categorical_features=positions or None, n_jobs=1, **of_tree)
         return ensemble(tree, **{"n_estimators": 100, **of_ensemble})
 
     return make

@@ -37,7 +37,13 @@ def verdicts(analysis: Analysis) -> list[Verdict]:
         _better(analysis, "KFHE-e", ("S-GBM", "Bagging", "CART"), levels[:1]),
         _better(analysis, "KFHE-l", ("S-GBM", "Bagging", "CART"), levels[:1]),
         _alike(analysis, "KFHE-e", ("AdaBoost", "GBM"), 0.0),
-        _better(analysis, "KFHE-l", ("S-GBM", "Bagging"), levels[:4]),
+        _better(
+            analysis,
+            "KFHE-l",
+            ("S-GBM", "Bagging"),
+            levels[:4],
+            "The paper's own table says otherwise at 15%: p = 0.056 and 0.077.",
+        ),
         _better(analysis, "KFHE-l", ("AdaBoost",), noisy),
         _degrades(analysis, "AdaBoost", "KFHE-e"),
         _pairwise(analysis, "KFHE-e", ("KFHE-l", "GBM", "S-GBM", "Bagging", "CART"), 0.0),
@@ -71,7 +77,9 @@ def _best(analysis: Analysis, name: str, levels: tuple[float, ...]) -> Verdict:
     )
 
 
-def _better(analysis: Analysis, name: str, rivals: tuple[str, ...], levels: tuple[float, ...]) -> Verdict:
+def _better(
+    analysis: Analysis, name: str, rivals: tuple[str, ...], levels: tuple[float, ...], remark: str = ""
+) -> Verdict:
     found, holds = [], True
     for noise in levels:
         pvalues, ranks = analysis.posthoc(noise).loc[name], analysis.average_ranks.loc[noise]
@@ -81,7 +89,7 @@ def _better(analysis: Analysis, name: str, rivals: tuple[str, ...], levels: tupl
         f"{name} is significantly better than {', '.join(rivals)} at {_percent(levels)} noise "
         f"(aligned-rank post-hoc test, {ALPHA}).",
         holds,
-        "; ".join(found) + ".",
+        f"{'; '.join(found)}. {remark}".strip(),
     )
 
 

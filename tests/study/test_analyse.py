@@ -1,0 +1,145 @@
+"""The analysis: fed with the paper's own scores, it finds what the paper prints."""
+
+import numpy as np
+import pytest
+
+from kfhe.study import published
+from kfhe.study.analyse import Analysis
+from kfhe.study.cells import Result
+from kfhe.study.claims import verdicts
+from kfhe.study.errors import StudyError
+from kfhe.study.plan import Algorithm, Plan
+from kfhe.study.run import run
+from kfhe.study.store import Store
+
+
+@pytest.fixture(scope="module")
+def paper(paper_study):
+    return Analysis(paper_study)
+
+
+def study_of(path, scores, metric="f1_macro"):
+    """Analyse a study whose mean scores are given: datasets by algorithms."""
+    names = list(next(iter(scores.values())))
+    plan = Plan(tuple(scores), tuple(Algorithm(name, "CART") for name in names), folds=2, metric=metric)
+    with Store.write(path, plan, {"kfhe": "0"}) as store:
+        store.note_datasets([], dict.fromkeys(scores, "made up"))
+        store.add(
+            Result(cell, **{metric: scores[cell.dataset][cell.algorithm] + (0.01 if cell.fold else -0.01)})
+            for cell in plan.cells()
+            if scores[cell.dataset][cell.algorithm] is not None
+        )
+    return Analysis(path)
+
+
+def test_average_ranks_of_the_papers_scores_are_those_it_prints(paper):
+    for noise in paper.noise_levels:
+        printed = published.average_ranks(noise)
+        np.testing.assert_allclose(paper.average_ranks.loc[noise, printed.index], printed, atol=0.005 + 1e-9)
+
+
+def test_tests_of_the_papers_scores_are_those_it_prints(paper):
+    for noise in paper.noise_levels:
+        found, printed = paper.posthoc(noise), published.posthoc(noise)
+        assert len(printed) == 21
+        for pair, pvalue in printed.items():
+            assert found.loc[*pair] == pytest.approx(pvalue, abs=0.02)
+        counts = {(r.first, r.second): (r.wins, r.losses, r.ties) for r in paper.wilcoxon(noise).itertuples()}
+        assert counts == {pair: values[:3] for pair, values in published.wilcoxon(noise).items()}
+
+
+def test_the_comparison_with_itself_shows_no_difference(paper):
+    comparison = paper.comparison
+    assert len(comparison) == 30 * 7 * 5
+    assert comparison["difference"].abs().max() < 1e-12
+    assert set(comparison.loc[~comparison["comparable"], "dataset"]) == {"physio", "flags", "newthyroid"}
+    clean = comparison.set_index(["dataset", "algorithm", "noise"])["authors_program"]
+    assert clean["iris", "KFHE-e", 0.0] == 0.9457
+    assert clean["monks", "KFHE-l", 0.0] == 1
+    assert np.isnan(clean["iris", "KFHE-e", 0.2])
+    assert np.isnan(clean["iris", "CART", 0.0])
+
+
+def test_the_papers_claims_hold_for_its_own_scores_but_for_one(paper):
+    found = verdicts(paper)
+    assert len(found) == 11
+    (wrong,) = [verdict for verdict in found if not verdict.holds]
+    assert "KFHE-l is significantly better than S-GBM, Bagging at 0%, 5%, 10%, 15%" in wrong.claim
+    # From the printed scores; its own table of p-values has 0.056 and 0.077 there
+    assert "15%: S-GBM p = 0.0518, Bagging p = 0.0744" in wrong.found
+
+
+def test_claims_fail_where_the_scores_say_so(tmp_path, paper_study):
+    # The names of KFHE-e and CART exchanged: the worst algorithm is said to be the best
+    other = {"KFHE-e": "CART", "CART": "KFHE-e"}
+    plan = Plan.preset("paper")
+    scores = {noise: published.scores(noise).rename(columns=other) for noise in plan.noise_levels}
+    with Store.write(tmp_path / "exchanged.sqlite", plan, {"kfhe": "0"}) as store:
+        store.note_datasets([], dict.fromkeys(plan.datasets, "made up"))
+        store.add(
+            Result(cell, f1_macro=float(scores[cell.noise].at[cell.dataset, cell.algorithm]))
+            for cell in plan.cells()
+            if cell.repeat == cell.fold == 0
+        )
+    found = {verdict.claim: verdict.holds for verdict in verdicts(Analysis(tmp_path / "exchanged.sqlite"))}
+    assert not found["KFHE-e has the best average rank at 0% noise."]
+    assert found[
+        "The Friedman aligned ranks test says at all noise levels that the algorithms differ (p < 0.001)."
+    ]
+
+
+def test_claims_need_the_papers_algorithms_and_levels(tmp_path):
+    assert verdicts(study_of(tmp_path / "r.sqlite", {"iris": {"A": 0.9, "B": 0.8}})) == []
+
+
+def test_means_deviations_and_ranks(tmp_path):
+    analysis = study_of(
+        tmp_path / "r.sqlite",
+        {"one": {"A": 0.9, "B": 0.8, "C": 0.8}, "two": {"A": 0.3, "B": 0.5, "C": 0.4}},
+    )
+    assert analysis.means(0.0).loc["one"].tolist() == pytest.approx([0.9, 0.8, 0.8])
+    assert analysis.deviations(0.0).at["one", "A"] == pytest.approx(0.02 / np.sqrt(2))
+    assert analysis.ranks(0.0).to_numpy().tolist() == [[1, 2.5, 2.5], [3, 1, 2]]
+    assert analysis.average_ranks.loc[0.0].tolist() == [2, 1.75, 2.25]
+
+
+def test_a_low_log_loss_is_a_good_one(tmp_path):
+    scores = {"one": {"A": 0.9, "B": 0.2}, "two": {"A": 0.7, "B": 0.1}}
+    analysis = study_of(tmp_path / "r.sqlite", scores, metric="log_loss")
+    assert analysis.average_ranks.loc[0.0].tolist() == [2, 1]
+    assert analysis.wilcoxon(0.0)["losses"].tolist() == [2]
+    assert analysis.comparison.empty, "the paper prints macro F1 only"
+
+
+def test_a_dataset_that_an_algorithm_failed_on_is_left_out_of_ranks_and_tests(tmp_path):
+    scores = {"one": {"A": 0.9, "B": 0.8}, "two": {"A": 0.3, "B": None}, "three": {"A": 0.5, "B": 0.6}}
+    analysis = study_of(tmp_path / "r.sqlite", scores)
+    assert list(analysis.complete(0.0).index) == ["one", "three"]
+    assert analysis.average_ranks.loc[0.0].tolist() == [1.5, 1.5]
+    assert analysis.friedman["datasets"].tolist() == [2]
+
+
+def test_groups_are_neighbours_that_do_not_differ(paper):
+    # As the paper's rank plots show: without noise, KFHE-e, AdaBoost, KFHE-l and GBM are alike
+    for noise in paper.noise_levels:
+        pvalues = paper.posthoc(noise)
+        order = list(paper.average_ranks.loc[noise].sort_values().index)
+        for group in paper.groups(noise):
+            positions = [order.index(name) for name in group]
+            assert positions == list(range(positions[0], positions[0] + len(group)))
+            assert all(pvalues.at[a, b] >= 0.05 for a in group for b in group)
+    assert paper.groups(0.0)[0] == ["KFHE-e", "AdaBoost", "KFHE-l", "GBM"]
+
+
+def test_one_dataset_is_enough_for_tables_but_not_for_tests(plan, tmp_path):
+    run(plan, tmp_path / "r.sqlite", n_jobs=1)
+    analysis = Analysis(tmp_path / "r.sqlite")
+    assert not analysis.can_test(0.0)
+    assert analysis.friedman.empty
+    assert analysis.times["cells"].tolist() == [12, 12]
+
+
+def test_a_study_without_results_is_said(plan, tmp_path):
+    Store.write(tmp_path / "r.sqlite", plan, {}).close()
+    with pytest.raises(StudyError, match="there are no results in it yet"):
+        Analysis(tmp_path / "r.sqlite")

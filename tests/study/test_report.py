@@ -1,0 +1,329 @@
+"""The report: every table and figure is there, and the page works in a browser without a network."""
+
+import csv as csv_files
+import gzip
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from html.parser import HTMLParser
+
+import pandas as pd
+import pytest
+
+from kfhe.study.analyse import Analysis
+from kfhe.study.errors import StudyError
+from kfhe.study.plan import Plan
+from kfhe.study.report import write_cells, write_report, write_reproduction
+from kfhe.study.report.latex import escaped, latex
+from kfhe.study.report.tables import Table, Value, all_tables
+from kfhe.study.run import run
+
+
+@pytest.fixture(scope="module")
+def paper(paper_study):
+    return Analysis(paper_study)
+
+
+@pytest.fixture(scope="module")
+def page(paper, tmp_path_factory):
+    return write_report(paper, tmp_path_factory.mktemp("page"), files=False)
+
+
+class Tags(HTMLParser):
+    """Collects tags, and checks that they are closed in order."""
+
+    VOID = ("meta", "link", "br", "hr", "img")
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.seen = [], []
+
+    def handle_starttag(self, tag, attributes):
+        self.seen.append((tag, dict(attributes)))
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def test_the_page_is_whole_and_needs_nothing_from_elsewhere(page):
+    tags = Tags()
+    text = page.read_text()
+    tags.feed(text)
+    assert tags.open == []
+    linked = [
+        value for _, attributes in tags.seen for key, value in attributes.items() if key in ("src", "href")
+    ]
+    assert linked
+    assert all(value.startswith(("#", "data:")) for value in linked)
+    assert "default-src 'none'" in text
+
+
+def test_what_users_name_cannot_break_the_page(csv, tmp_path):
+    name = "</script><b>&\"'"
+    plan = Plan.from_keys(
+        {
+            "datasets": [str(csv)],
+            "algorithms": {name: {"algorithm": "CART"}, "B": {"algorithm": "CART"}},
+            "folds": 2,
+        }
+    )
+    run(plan, tmp_path / "r.sqlite", n_jobs=1)
+    text = write_report(Analysis(tmp_path / "r.sqlite"), tmp_path / "report", files=False).read_text()
+    tags = Tags()
+    tags.feed(text)
+    assert tags.open == []
+    assert text.count("</script>") == 2
+    data = re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL).group(1)
+    assert json.loads(data)["algorithms"] == [name, "B"]
+
+
+def test_every_table_of_the_paper_has_its_counterpart(paper):
+    keys = {table.key for table in all_tables(paper)}
+    levels = ("0", "5", "10", "15", "20")
+    expected = {f"{name}_{level}" for name in ("scores", "posthoc", "wilcoxon") for level in levels}
+    expected |= {"average_ranks", "datasets", "comparison", "friedman_aligned_ranks", "times", "claims"}
+    assert expected <= keys
+
+
+def test_published_figures_stand_beside_ours(paper):
+    tables = {table.key: table for table in all_tables(paper)}
+    iris = next(row for row in tables["scores_0"].rows if row[0].raw == "iris")
+    assert (iris[1].text, iris[1].beside) == ("0.9433 ± 0.00 (4)", "paper 0.9433 (+0.000)")
+    flags = next(row for row in tables["scores_0"].rows if row[0].raw == "flags")
+    assert flags[1].beside.endswith("other data")
+    ranks = tables["average_ranks"].rows[0][1]
+    assert (ranks.text, ranks.strong) == ("2.78", True)
+    assert "printed 2.78" in ranks.beside
+    wilcoxon = tables["wilcoxon_0"].rows
+    assert (wilcoxon[0][2].text, wilcoxon[0][2].beside) == ("19/11/0", "paper 19/11/0")
+    assert wilcoxon[1][1].beside == "paper, doubled 0.0190"
+    assert "one-tailed" in tables["wilcoxon_0"].note
+
+
+def test_tables_and_figures_are_files_too(plan, tmp_path):
+    plan = Plan((*plan.datasets, "iris"), plan.algorithms, (0.0, 0.2), folds=2)
+    run(plan, tmp_path / "r.sqlite", n_jobs=1)
+    analysis = Analysis(tmp_path / "r.sqlite")
+    page = write_report(analysis, tmp_path / "report")
+    figures = {path.name for path in (page.parent / "figures").iterdir()}
+    names = ("average_ranks", "rank_plot_0", "rank_plot_20", "scores_small", "scores_iris")
+    assert {f"{name}.{suffix}" for name in names for suffix in ("svg", "png")} == figures
+    assert (page.parent / "figures" / "average_ranks.png").read_bytes().startswith(b"\x89PNG")
+    assert "<svg" in (page.parent / "figures" / "average_ranks.svg").read_text()
+    with open(page.parent / "tables" / "scores_20.csv", newline="") as file:
+        rows = list(csv_files.reader(file))
+    assert rows[0] == ["dataset", "tree", "Bayes"]
+    assert float(rows[1][1]) == pytest.approx(analysis.means(0.2).at["small", "tree"])
+    assert r"\begin{tabular}{lrr}" in (page.parent / "tables" / "scores_20.tex").read_text()
+
+
+def test_training_parameters_are_drawn_for_each_dataset(paper, tmp_path):
+    pytest.importorskip("matplotlib")
+    from kfhe.study.report import figures
+
+    trace = paper.traces["iris", "KFHE-e", 0.0]
+    axes = figures._trace_figure("iris", trace).axes[0]
+    assert [line.get_label() for line in axes.lines] == ["R", "P", "K", "training error"]
+    assert list(axes.lines[2].get_ydata()) == trace["gain"]
+
+
+def test_writing_again_gives_the_same_bytes(paper, tmp_path):
+    first = write_report(paper, tmp_path / "a", files=False).read_bytes()
+    assert write_report(paper, tmp_path / "b", files=False).read_bytes() == first
+
+
+def test_cells_are_written_as_csv_or_parquet(paper, tmp_path):
+    for name in ("cells.csv", "cells.csv.gz", "cells.parquet"):
+        path = write_cells(paper, tmp_path / name)
+        read = pd.read_parquet if name.endswith("parquet") else pd.read_csv
+        assert len(read(path)) == len(paper.cells) == 2100
+    assert gzip.decompress((tmp_path / "cells.csv.gz").read_bytes()) == (tmp_path / "cells.csv").read_bytes()
+    with pytest.raises(StudyError, match=r"cells\.xlsx: the file's name must end in \.csv"):
+        write_cells(paper, tmp_path / "cells.xlsx")
+
+
+def test_latex_keeps_special_characters():
+    assert escaped("50% & a_b ± {x}") == r"50\% \& a\_b $\pm$ \{x\}"
+    table = Table("t", "s", "Title", ["a", "b"], [[Value(1, "x"), Value(2, "y", strong=True)]])
+    assert r"x & \textbf{y} \\" in latex(table)
+
+
+def test_the_reproduction_says_what_holds(paper, tmp_path):
+    text = write_reproduction(paper, tmp_path / "reproduction.md").read_text()
+    assert "- KFHE-e: within 0.03 of the paper on 27 of 27, +0.0000 on average" in text
+    assert "| iris | 0.9433 | 0.9433 | 0.9457 |" in text
+    assert "- `physio`: Its origin is not known" in text
+    assert "one-tailed" in text
+    assert text.count("- Holds:") == 10
+    assert text.count("- **Does not hold**:") == 1
+
+
+def test_without_the_papers_data_there_is_no_reproduction(plan, tmp_path):
+    run(plan, tmp_path / "r.sqlite", n_jobs=1)
+    with pytest.raises(StudyError, match="nothing of this study is in the paper"):
+        write_reproduction(Analysis(tmp_path / "r.sqlite"), tmp_path / "reproduction.md")
+    assert not (tmp_path / "reproduction.md").exists()
+
+
+def test_a_report_that_cannot_be_written_leaves_the_old_one(paper, page, tmp_path, monkeypatch):
+    before = page.read_bytes()
+
+    def full(*arguments):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.replace", full)
+    with pytest.raises(StudyError, match=r"index\.html: can't be written: No space left on device"):
+        write_report(paper, page.parent, files=False)
+    assert page.read_bytes() == before
+    assert [path.name for path in page.parent.iterdir()] == ["index.html"]
+
+
+def test_figures_without_matplotlib_name_the_extra(paper_study, tmp_path):
+    code = (
+        "import sys; sys.modules['matplotlib'] = None\n"
+        "from kfhe.study.analyse import Analysis\nfrom kfhe.study.errors import StudyError\n"
+        "from kfhe.study.report import write_report\n"
+        f"try:\n    write_report(Analysis({str(paper_study)!r}), {str(tmp_path)!r})\n"
+        "except StudyError as error:\n    print(error)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "need matplotlib: pip install kfhe[study]" in done.stdout
+
+
+# In a browser
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    """A headless Chromium; without one these tests are skipped, unless KFHE_BROWSER says it must be there."""
+    program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    driver = shutil.which("chromedriver")
+    if not (program and driver):
+        if os.environ.get("KFHE_BROWSER"):
+            pytest.fail("chromium and chromedriver must be installed here")
+        pytest.skip("chromium and chromedriver are not installed")
+    from selenium.webdriver import Chrome, ChromeOptions
+    from selenium.webdriver.chrome.service import Service
+
+    options = ChromeOptions()
+    options.binary_location = program
+    for switch in (
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-quic",
+        "--no-first-run",
+        "--disable-background-networking",
+        "--disable-component-update",
+        "--disable-sync",
+        f"--user-data-dir={tmp_path_factory.mktemp('chromium')}",
+    ):
+        options.add_argument(switch)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    chrome = Chrome(options=options, service=Service(driver))
+    yield chrome
+    chrome.quit()
+
+
+def opened(browser, page, *, width=1280, scheme="light", media="screen"):
+    features = [{"name": "prefers-color-scheme", "value": scheme}]
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": media, "features": features})
+    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    browser.get(page.as_uri())
+    return browser.execute_script
+
+
+def test_charts_are_drawn_without_errors_and_without_a_network(browser, page):
+    ask = opened(browser, page)
+    counts = ask(
+        "return Object.fromEntries([...document.querySelectorAll('[data-chart]')].map((place) =>"
+        " [place.dataset.chart, [...place.querySelectorAll('svg')]"
+        ".filter((svg) => svg.querySelector('.line, .mark')).length]))"
+    )
+    assert counts == {"ranks": 1, "rank-plots": 5, "scores": 30, "comparison": 1, "traces": 30}
+    assert ask("return document.querySelectorAll('[data-chart=ranks] .mark').length") == 7 * 5
+    assert (
+        ask("return performance.getEntriesByType('resource').filter((e) => !e.name.startsWith('data:'))")
+        == []
+    )
+    assert browser.get_log("browser") == []
+
+
+def test_tables_can_be_sorted_both_ways(browser, page):
+    ask = opened(browser, page)
+    column = (
+        "return [...document.querySelectorAll('table[data-key=scores_0] tbody tr')]"
+        ".map((row) => Number(row.cells[1].dataset.v))"
+    )
+    heads = "document.querySelectorAll('table[data-key=scores_0] th button')"
+    before = ask(column)
+    assert before != sorted(before)
+    ask(f"{heads}[1].click()")
+    assert ask(column) == sorted(before)
+    ask(f"{heads}[1].click()")
+    assert ask(column) == sorted(before, reverse=True)
+    ask(f"{heads}[0].click()")
+    names = ask(
+        "return [...document.querySelectorAll('table[data-key=scores_0] tbody tr')]"
+        ".map((row) => row.cells[0].textContent)"
+    )
+    assert names == sorted(names, key=str.lower)
+    assert browser.get_log("browser") == []
+
+
+def test_an_algorithm_can_be_hidden_and_a_noise_level_chosen(browser, page):
+    ask = opened(browser, page)
+    lines = "return document.querySelectorAll('[data-chart=ranks] .line').length"
+    assert ask(lines) == 7
+    ask("document.querySelector('#legend button').click()")
+    assert ask(lines) == 6
+    ask("document.querySelector('#legend button').click()")
+    assert ask(lines) == 7
+    shown = (
+        "return [...document.querySelectorAll('#scores figure.table')]"
+        ".filter((table) => table.offsetHeight).map((table) => table.dataset.noise)"
+    )
+    assert ask(shown) == ["0.0"]
+    ask("document.querySelectorAll('#scores .choices button')[4].click()")
+    assert ask(shown) == ["0.2"]
+    points = "return document.querySelectorAll('[data-chart=comparison] .mark').length"
+    assert ask(points) == 30 * 7
+    assert browser.get_log("browser") == []
+
+
+def test_pointing_at_a_chart_shows_its_values(browser, page):
+    ask = opened(browser, page)
+    ask(
+        "const svg = document.querySelector('[data-chart=ranks] svg'), box = svg.getBoundingClientRect();"
+        "svg.dispatchEvent(new PointerEvent('pointermove', {clientX: box.left + 45, clientY: box.top + 50}))"
+    )
+    lines = ask("return [...document.querySelectorAll('#tip div')].map((line) => line.textContent)")
+    assert lines[0] == "KFHE-e2.78"
+    assert len(lines) == 7
+
+
+def test_the_page_fits_a_phone_and_the_dark(browser, page):
+    ask = opened(browser, page, width=390)
+    assert ask("return document.documentElement.scrollWidth") <= 390
+    light = ask("return getComputedStyle(document.body).backgroundColor")
+    ask = opened(browser, page, scheme="dark")
+    dark = ask("return getComputedStyle(document.body).backgroundColor")
+    brightness = [sum(map(int, re.findall(r"\d+", colour)[:3])) for colour in (light, dark)]
+    assert brightness[0] > 700
+    assert brightness[1] < 100
+
+
+def test_on_paper_all_noise_levels_are_there(browser, page):
+    ask = opened(browser, page, scheme="dark", media="print")
+    shown = ask(
+        "return [...document.querySelectorAll('#scores figure.table')].filter((t) => t.offsetHeight).length"
+    )
+    assert shown == 5
+    assert ask("return getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    assert browser.execute_cdp_cmd("Page.printToPDF", {})["data"].startswith("JVBERi")  # %PDF-
