@@ -22,24 +22,26 @@ app.add_typer(data.app, name="data")
 app.add_typer(study.app, name="study")
 
 
+_debug = False
+
+
 @app.callback()
 def _root(
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
 ) -> None:
-    if debug:
-        # Whatever goes wrong now reaches Python's own traceback
-        sys.excepthook = sys.__excepthook__
+    global _debug
+    _debug = debug
 
 
 def main() -> None:
     """Run the command line: 0 it worked, 1 it failed, 2 it was used wrongly."""
-    sys.excepthook = _explain
-    app()
-
-
-def _explain(kind: type[BaseException], error: BaseException, trace: object) -> None:
-    """Say in a line what went wrong; Python then ends with exit code 1."""
-    if issubclass(kind, StudyError):
-        print(f"kfhe: {error}", file=sys.stderr)
-    else:
-        print(f"kfhe: {kind.__name__}: {error} (kfhe --debug ... shows where)", file=sys.stderr)
+    try:
+        app()
+    except Exception as error:
+        if _debug:
+            raise
+        if isinstance(error, StudyError):
+            typer.echo(f"kfhe: {error}", err=True)
+        else:
+            typer.echo(f"kfhe: {type(error).__name__}: {error} (kfhe --debug ... shows where)", err=True)
+        sys.exit(1)

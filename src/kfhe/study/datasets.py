@@ -188,9 +188,15 @@ _EMBEDDED: dict[str, Callable[[], Any]] = {
 }
 
 
-@cache
 def loaded(name: str, data_dir: str | None) -> Dataset:
-    """Load a dataset once per process: every cell of a study that needs it shares it."""
+    """Load a dataset once per process, and again if its file has changed: cells share it."""
+    source = locate(name, data_dir)
+    path = source.path.resolve() if source and source.path else None
+    return _loaded(name, data_dir, path, path.stat().st_mtime_ns if path else 0)
+
+
+@cache
+def _loaded(name: str, data_dir: str | None, path: Path | None, changed: int) -> Dataset:
     return load(name, data_dir)
 
 

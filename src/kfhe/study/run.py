@@ -18,6 +18,7 @@ from kfhe.study.cells import Result, run_cells
 from kfhe.study.datasets import data_folder, load
 from kfhe.study.errors import StudyError
 from kfhe.study.store import Store
+from kfhe.study.tables import import_pandas
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -88,6 +89,7 @@ def run(
     StudyError
         If the study can't begin or go on; results that were stored stay stored.
     """
+    import_pandas()
     algorithms.check(plan)
     folder = data_folder(data_dir)
     datasets, problems = _datasets(plan, folder)

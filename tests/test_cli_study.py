@@ -1,0 +1,252 @@
+"""The commands of studies and data: what they print, where they write, and how they fail."""
+
+import re
+import subprocess
+import sys
+import time
+
+import pandas as pd
+import pytest
+
+from kfhe.cli import main
+from kfhe.study.analyse import Analysis
+from kfhe.study.errors import StudyError
+from kfhe.study.store import Store
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path, monkeypatch):
+    """Run in an empty folder, without the user's own data."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("KFHE_DATA", raising=False)
+    monkeypatch.setenv("KFHE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("COLUMNS", "200")
+
+
+@pytest.fixture
+def kfhe(monkeypatch, capsys):
+    """Run the command in this process; return what it said on standard output and error."""
+
+    def command(*arguments, code=0):
+        monkeypatch.setattr("sys.argv", ["kfhe", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        said = capsys.readouterr()
+        assert ended.value.code == code, said.out + said.err
+        return said.out, said.err
+
+    return command
+
+
+@pytest.fixture
+def csv(tmp_path):
+    lines = [f"{i % 10 + 3 * (i % 3)},{i % 7},{'abc'[i % 3]}" for i in range(90)]
+    path = tmp_path / "mine.csv"
+    path.write_text("x,z,class\n" + "\n".join(lines) + "\n")
+    return path
+
+
+@pytest.fixture
+def results(kfhe, csv, tmp_path):
+    """A small study of the user's own file and classifier."""
+    options = ["--dataset", csv, "--dataset", "iris", "--algorithm", "CART", "--algorithm"]
+    options += ["sklearn.naive_bayes.GaussianNB", "--noise", 0, "--noise", 0.2, "--folds", 2, "--jobs", 1]
+    out, errors = kfhe("study", "run", *options)
+    assert "16 cells were run; the results are in study.sqlite." in errors
+    assert "Mean macro F1 over the datasets" in out
+    return tmp_path / "study.sqlite"
+
+
+def test_own_data_and_classifiers_take_one_command(results):
+    analysis = Analysis(results)
+    assert analysis.algorithms == ["CART", "sklearn.naive_bayes.GaussianNB"]
+    assert list(analysis.means(0.2).index) == ["mine", "iris"]
+    assert len(analysis.failures) == 0
+
+
+def test_without_a_plan_the_study_in_the_file_goes_on(kfhe, results):
+    with Store.read(results) as store:
+        plan, versions = store.plan, store.versions()[0]
+    with Store.write(results, plan, versions) as store:
+        store._connection.execute("DELETE FROM cells WHERE fold = 1")
+        store._commit()
+    _, errors = kfhe("study", "run", "--results", results, "--jobs", 1)
+    assert "8 cells were run" in errors
+    _, errors = kfhe("study", "run", "--results", results)
+    assert "All 16 cells are in" in errors
+
+
+def test_analyse_prints_the_tables_and_writes_the_cells(kfhe, results, tmp_path):
+    out, _ = kfhe("study", "analyse", results, "--cells", "cells.parquet")
+    for title in (
+        "Average ranks",
+        "Friedman aligned ranks test",
+        "Wilcoxon signed-ranks test",
+        "Time per algorithm",
+    ):
+        assert title in out
+    assert re.search(r"iris +│ +0\.\d{4} ± 0\.\d\d \(\d", out)
+    assert len(pd.read_parquet(tmp_path / "cells.parquet")) == 16
+
+
+def test_report_says_where_the_page_is(kfhe, results, tmp_path):
+    out, _ = kfhe("study", "report", results, "-o", "out", "--reproduction", "docs/reproduction.md")
+    assert "The report is in out/index.html" in out
+    assert (tmp_path / "out" / "index.html").is_file()
+    assert (tmp_path / "out" / "figures" / "scores_mine.svg").is_file()
+    assert "CART: within 0.03 of the paper" in (tmp_path / "docs" / "reproduction.md").read_text()
+
+
+def test_a_preset_can_be_printed_changed_and_run(kfhe, tmp_path):
+    text, _ = kfhe("study", "plan", "quick")
+    kept = "".join(
+        line for line in text.splitlines(keepends=True) if not line.startswith(("Ada", "Bag", "GBM", "KFHE"))
+    )
+    (tmp_path / "mine.toml").write_text(
+        kept.replace('["iris", "wine", "breast_cancer", "monks2"]', '["iris"]')
+    )
+    _, errors = kfhe("study", "run", "mine.toml", "--jobs", 1)
+    assert "12 cells were run; the results are in mine.sqlite." in errors
+
+
+# How it fails: exit code, and a line that says why
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "message"),
+    [
+        ([], 2, "give a plan, --preset quick"),
+        (["--preset", "slow"], 1, "there is no preset 'slow'; there are quick, paper"),
+        (["absent.toml"], 1, "absent.toml: the plan can't be read"),
+        (["plan.toml", "--preset", "quick"], 2, "a plan and a preset can't be run at once"),
+        (
+            ["--preset", "quick", "--noise", "1.5"],
+            1,
+            "'noise_levels' must be a list of shares from 0 to 1, got 1.5",
+        ),
+        (["--preset", "quick", "--noise", "much"], 2, "Invalid value for '--noise'"),
+        (
+            ["--preset", "quick", "--algorithm", "KFHE"],
+            1,
+            "there is no algorithm 'KFHE'; did you mean KFHE-l or KFHE-e",
+        ),
+        (["--preset", "quick", "--dataset", "irsi"], 1, "dataset 'irsi' is not known; did you mean iris?"),
+        (["--preset", "quick", "--data-dir", "empty"], 1, "data folder empty: there are no files in it"),
+        (["--preset", "quick", "--jobs", "0"], 2, "Invalid value for '--jobs'"),
+        (["--dataset", "one.csv"], 1, "one.csv: class column 'class' has one class only ('a')"),
+        (["--dataset", "rare.csv"], 1, "rare.csv: class 'b' has one row only"),
+        (["--dataset", "number.csv"], 1, "number.csv: there is no class column"),
+        (
+            ["--preset", "quick", "--results", "notes.txt"],
+            1,
+            "notes.txt: this is not a result file of a study",
+        ),
+        (["--preset", "quick", "--results", "empty"], 1, "empty: this is a folder; a result file is needed"),
+    ],
+)
+def test_mistakes_get_a_line_and_no_traceback(kfhe, options, code, message, tmp_path):
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "plan.toml").write_text("datasets = []")
+    (tmp_path / "one.csv").write_text("x,class\n1,a\n2,a\n3,a\n")
+    (tmp_path / "rare.csv").write_text("x,class\n1,a\n2,a\n3,b\n4,a\n")
+    (tmp_path / "number.csv").write_text("x,y\n" + "".join(f"{i},{i / 7}\n" for i in range(20)))
+    (tmp_path / "notes.txt").write_text("my notes, " * 100)
+    _, errors = kfhe("study", "run", *options, code=code)
+    assert message in " ".join(errors.replace("│", " ").split())
+    assert "Traceback" not in errors
+    assert (tmp_path / "notes.txt").read_text() == "my notes, " * 100
+    assert not list(tmp_path.glob("*.sqlite"))
+
+
+def test_debug_lets_the_error_through(monkeypatch):
+    monkeypatch.setattr("sys.argv", ["kfhe", "--debug", "study", "report", "absent.sqlite"])
+    with pytest.raises(StudyError, match=r"absent\.sqlite: there is no such result file"):
+        main()
+
+
+def test_another_plan_leaves_the_results_alone(kfhe, results):
+    _, errors = kfhe("study", "run", "--preset", "quick", "--results", results, code=1)
+    assert "the results in it are of another plan" in errors
+    with Store.read(results) as store:
+        assert len(store.done()) == 16
+
+
+def test_a_full_disk_stops_the_study_and_keeps_what_was_stored(kfhe, csv, tmp_path):
+    # A limit on the size of files: the study's file grows until it is reached
+    code = (
+        "import resource, sys\nresource.setrlimit(resource.RLIMIT_FSIZE, (90_000, 90_000))\n"
+        "from kfhe.cli import main\nmain()\n"
+    )
+    options = ["--dataset", str(csv), "--algorithm", "sklearn.naive_bayes.GaussianNB", "--repeats", "30"]
+    options += ["--noise", "0", "--jobs", "1", "--results", "full.sqlite"]
+    program = [sys.executable, "-B", "-c", code, "study", "run", *options]
+    done = subprocess.run(program, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "full.sqlite: it can't be written or read" in done.stderr
+    assert "What was stored is kept" in done.stderr
+    with Store.read(tmp_path / "full.sqlite") as store:
+        reached, plan = len(store.done()), store.plan
+    assert 0 < reached < len(plan.cells())
+    _, errors = kfhe("study", "run", "--results", "full.sqlite", "--jobs", 1)
+    assert f"{len(plan.cells()) - reached} cells were run" in errors
+
+
+def test_a_missing_extra_is_named(kfhe, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    _, errors = kfhe("study", "run", "--preset", "quick", code=1)
+    assert "a study needs pandas: pip install kfhe[study]" in errors
+
+
+# Data
+
+
+def test_data_list_says_what_is_here(kfhe, tmp_path, csv):
+    out, _ = kfhe("data", "list")
+    lines = {line.split("│")[1].strip(): line for line in out.splitlines() if line.count("│") == 8}
+    assert len(lines) == 36
+    assert "scikit-learn" in lines["iris"]
+    assert "rule" in lines["balance_scale"]
+    assert "can't be had" in lines["physio"]
+    assert "other data" in lines["newthyroid"]
+    assert lines["glass"].split("│")[-2].strip() == "no"
+
+
+def test_data_show_tells_size_classes_and_citation(kfhe, csv):
+    out, _ = kfhe("data", "show", "monks")
+    assert "scores fit monks-1" in out
+    assert "432 rows, 6 features" in out
+    assert "0 (216), 1 (216)" in out
+    out, _ = kfhe("data", "show", "mine.csv")
+    assert "a (30), b (30), c (30)" in out
+    out, _ = kfhe("data", "show", "physio")
+    assert "Its origin is not known" in out
+    _, errors = kfhe("data", "show", "nothing", code=1)
+    assert "dataset 'nothing' is not known" in errors
+
+
+def test_data_check_compares_with_the_catalogue(kfhe, tmp_path):
+    folder = tmp_path / "data"
+    folder.mkdir()
+    (folder / "zoo.csv").write_text("x,class\n1,a\n2,a\n3,b\n4,b\n")
+    out, _ = kfhe("data", "check", "--data-dir", folder, code=1)
+    assert "iris: as in the catalogue (scikit-learn)" in out
+    assert "zoo: rows: 4, the catalogue says 101" in out
+    out, _ = kfhe("data", "check")
+    assert "balance_scale: as in the catalogue (rule)" in out
+
+
+def test_data_fetch_says_what_cannot_be_had(kfhe):
+    _, errors = kfhe("data", "fetch", "physio", code=1)
+    assert "dataset 'physio' can't be downloaded" in errors
+
+
+def test_help_comes_at_once():
+    # The start-up of Python itself stands for the speed of the machine
+    def seconds(*arguments):
+        started = time.perf_counter()
+        subprocess.run([sys.executable, *arguments], capture_output=True, check=True)
+        return time.perf_counter() - started
+
+    bare = min(seconds("-c", "import typer, rich") for _ in range(3))
+    ours = min(seconds("-c", "from kfhe.cli import main; main()", "study", "run", "--help") for _ in range(3))
+    assert ours < 4 * bare
