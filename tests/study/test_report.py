@@ -98,10 +98,10 @@ def test_published_figures_stand_beside_ours(paper):
     assert flags[1].beside.endswith("other data")
     ranks = tables["average_ranks"].rows[0][1]
     assert (ranks.text, ranks.strong) == ("2.78", True)
-    assert "printed 2.78" in ranks.beside
+    assert ranks.beside == "paper 2.74 / 2.78"
     wilcoxon = tables["wilcoxon_0"].rows
     assert (wilcoxon[0][2].text, wilcoxon[0][2].beside) == ("19/11/0", "paper 19/11/0")
-    assert wilcoxon[1][1].beside == "paper, doubled 0.0190"
+    assert wilcoxon[1][1].beside == "paper 0.0190"
     assert "one-tailed" in tables["wilcoxon_0"].note
 
 
@@ -120,6 +120,13 @@ def test_tables_and_figures_are_files_too(plan, tmp_path):
     assert rows[0] == ["dataset", "tree", "Bayes"]
     assert float(rows[1][1]) == pytest.approx(analysis.means(0.2).at["small", "tree"])
     assert r"\begin{tabular}{lrr}" in (page.parent / "tables" / "scores_20.tex").read_text()
+
+
+def test_datasets_that_were_left_out_are_named_on_the_page(plan, tmp_path):
+    run(Plan((*plan.datasets, "physio"), plan.algorithms, folds=2), tmp_path / "r.sqlite", n_jobs=1)
+    text = write_report(Analysis(tmp_path / "r.sqlite"), tmp_path / "report", files=False).read_text()
+    assert "<summary>Left out: physio</summary>" in text
+    assert text.count("Its origin is not known") == 2, "above, and in the table of datasets"
 
 
 def test_training_parameters_are_drawn_for_each_dataset(paper, tmp_path):

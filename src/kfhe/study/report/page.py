@@ -165,9 +165,8 @@ def _left_out(analysis: Analysis) -> str:
     if not analysis.left_out:
         return ""
     items = "".join(f"<li>{escape(problem)}</li>" for problem in analysis.left_out.values())
-    return (
-        f"<details><summary>{len(analysis.left_out)} datasets left out</summary><ul>{items}</ul></details>\n"
-    )
+    summary = f"Left out: {', '.join(analysis.left_out)}"
+    return f"<details><summary>{escape(summary)}</summary><ul>{items}</ul></details>\n"
 
 
 def _section(key: str, title: str, text: str, chart: str | None, tables: list[Table]) -> str:

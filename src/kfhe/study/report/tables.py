@@ -75,15 +75,15 @@ def average_ranks(analysis: Analysis) -> Table:
         for name in analysis.algorithms:
             beside = ""
             if same is not None and printed is not None and name in same:
-                beside = f"paper {same[name]:.2f}, printed {printed[name]:.2f}"
+                beside = f"paper {same[name]:.2f} / {printed[name]:.2f}"
             best = ranks.at[noise, name] == ranks.loc[noise].min()
             row.append(Value(ranks.at[noise, name], fixed(ranks.at[noise, name], 2), beside, best))
         rows.append(row)
     note = "1 is the best. Over the datasets for which every algorithm has a score."
     if any(value.beside for row in rows for value in row):
         note += (
-            " 'paper': the ranks among its seven algorithms that follow from its scores on those of the "
-            "datasets that are the paper's; 'printed': its table, over 30 datasets."
+            " Beside them the paper's: first those that follow from its scores on the same datasets (without "
+            "those whose data differ), then those that it prints, over 30 datasets."
         )
     head = ["noise", *analysis.algorithms]
     return Table("average_ranks", "ranks", "Average ranks by share of changed labels", head, rows, note)
@@ -193,7 +193,7 @@ def wilcoxon(analysis: Analysis, noise: float) -> Table:
         fields[pair.second, pair.first] = Value(
             pair.pvalue,
             pvalue_text(pair.pvalue) + stars(pair.pvalue),
-            f"paper, doubled {pvalue_text(2 * theirs[3])}" if theirs else "",
+            f"paper {pvalue_text(2 * theirs[3])}" if theirs else "",
             pair.pvalue < ALPHA,
         )
     rows = [[Value(name, name), *(fields[name, other] for other in order)] for name in order]
@@ -202,7 +202,10 @@ def wilcoxon(analysis: Analysis, noise: float) -> Table:
         "Below: two-sided p-values, each pair in isolation; * below 0.1, ** below 0.05, *** below 0.01."
     )
     if printed:
-        note += " The paper's p-values are one-tailed, though its text calls them two-tailed: doubled here."
+        note += (
+            " The paper's p-values are one-tailed, though its text calls them two-tailed: "
+            "they stand here doubled."
+        )
     return Table(
         f"wilcoxon_{percent(noise)}",
         "tests",
@@ -280,7 +283,7 @@ def datasets(analysis: Analysis) -> Table:
         paper = facts.paper if facts else None
         printed = f"{paper['rows']} × {paper['columns']} × {paper['classes']}" if paper else ""
         sizes = (row["rows"], row["features"], row["classes"], row["categorical"])
-        note = row["problem"] or (facts.note if facts else "") or ""
+        note = analysis.left_out.get(str(name)) or (facts.note if facts else "") or ""
         size_fields = [number(size, fixed(size, 0)) for size in sizes]
         rows.append([Value(name, str(name)), *size_fields, Value(printed, printed), Value(note, note)])
     head = ["dataset", "rows", "features", "classes", "categorical", "in the paper", "note"]
