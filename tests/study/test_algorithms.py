@@ -5,6 +5,7 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
+from threadpoolctl import threadpool_limits
 
 from kfhe.study.algorithms import SHORT_NAMES, build, check, components_of, packages
 from kfhe.study.errors import StudyError
@@ -33,7 +34,8 @@ def test_every_short_name_learns_from_categories_and_gaps(name, table):
     X, y = table
     parameters = FAST.get(name, {"n_estimators": 10} if "n_estimators" in _parameters(name) else {})
     model = build(Algorithm(name, name, parameters), X, seed=0)
-    model.fit(X[:150], y[:150])
+    with threadpool_limits(1):
+        model.fit(X[:150], y[:150])
     assert np.mean(np.ravel(model.predict(X[150:])) == y[150:]) > 0.9
 
 

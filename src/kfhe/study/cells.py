@@ -62,7 +62,11 @@ def run_cells(plan: Plan, cells: Iterable[Cell], data_dir: str | None) -> list[R
     list of Result
         One for each cell; an error is a result too.
     """
-    return [_run_cell(plan, cell, loaded(plan.dataset_names[cell.dataset], data_dir)) for cell in cells]
+    from threadpoolctl import threadpool_limits
+
+    # The study's parallelism is over cells, also for classifiers that would take all processors
+    with threadpool_limits(1):
+        return [_run_cell(plan, cell, loaded(plan.dataset_names[cell.dataset], data_dir)) for cell in cells]
 
 
 def _run_cell(plan: Plan, cell: Cell, dataset: Dataset) -> Result:
