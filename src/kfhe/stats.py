@@ -8,6 +8,7 @@ about 1e-12 of the largest score is a tie. Without that, rounding would order wh
 from __future__ import annotations
 
 import math
+import warnings
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -211,8 +212,11 @@ def wilcoxon_table(scores: ArrayLike | pd.DataFrame) -> pd.DataFrame:
     for (first, x), (second, y) in combinations(zip(names, values.T, strict=True), 2):
         difference = np.rint(x - y)
         counts = [int(np.sum(np.sign(difference) == sign)) for sign in (1, -1, 0)]
-        # "approx": the name of the normal approximation that old and new SciPy know
-        pvalue = wilcoxon(difference, zero_method="zsplit", correction=False, method="approx").pvalue
+        with warnings.catch_warnings():
+            # Old SciPy warns of fewer than ten datasets, the new one doesn't
+            warnings.filterwarnings("ignore", "Sample size too small", UserWarning)
+            # "approx": the name of the normal approximation that both know
+            pvalue = wilcoxon(difference, zero_method="zsplit", correction=False, method="approx").pvalue
         rows.append([first, second, *counts, float(pvalue)])
     return _pandas().DataFrame(rows, columns=["first", "second", "wins", "losses", "ties", "pvalue"])
 
