@@ -63,6 +63,8 @@ def make_grower(
         wanted = wanted * n_features // 1
     if n_features > 65535:
         raise ValueError(f"X has {n_features} columns; at most 65535 are accepted")
+    if n_classes > 65535:
+        raise ValueError(f"y has {n_classes} classes; at most 65535 are accepted")
     return Grower(
         table.codes,
         table.n_bins,

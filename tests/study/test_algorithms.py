@@ -115,7 +115,7 @@ def test_a_mistake_is_known_before_anything_runs(algorithm, message):
 
 
 @pytest.mark.parametrize(
-    ("name", "package", "extra"), [("GBM", "lightgbm", "study"), ("XGBoost", "xgboost", "peers")]
+    ("name", "package", "extra"), [("GBM", "lightgbm", "study"), ("XGBoost", "xgboost", "bench")]
 )
 def test_a_missing_package_is_named_with_its_extra(name, package, extra, monkeypatch):
     monkeypatch.setitem(sys.modules, package, None)

@@ -274,6 +274,6 @@ SHORT_NAMES: dict[str, ShortName] = {
         _sklearn("HistGradientBoostingClassifier", categorical_features="from_dtype")
     ),
     "LightGBM": ShortName(_lightgbm({}), package="lightgbm"),
-    "XGBoost": ShortName(_xgboost, package="xgboost", extra="peers"),
-    "CatBoost": ShortName(_catboost, "text", package="catboost", extra="peers"),
+    "XGBoost": ShortName(_xgboost, package="xgboost", extra="bench"),
+    "CatBoost": ShortName(_catboost, "text", package="catboost", extra="bench"),
 }
