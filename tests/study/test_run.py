@@ -1,5 +1,6 @@
 """Runs: the same results whatever happens on the way, and nothing run twice."""
 
+import io
 import multiprocessing
 import os
 import random
@@ -13,6 +14,7 @@ from dataclasses import replace
 
 import pandas as pd
 import pytest
+from rich.console import Console
 
 from kfhe.study.errors import StudyError
 from kfhe.study.plan import Algorithm, Plan
@@ -104,6 +106,23 @@ def test_more_repeats_of_the_same_study_begin_with_the_same_cells(plan, tmp_path
     run(replace(plan, repeats=3), tmp_path / "long.sqlite", n_jobs=1)
     beginning = cells_in(tmp_path / "long.sqlite").query("repeat < 2").reset_index(drop=True)
     pd.testing.assert_frame_equal(beginning, cells_in(tmp_path / "short.sqlite"))
+
+
+def test_a_log_gets_a_line_for_each_tenth(plan, tmp_path):
+    log = io.StringIO()
+    run(plan, tmp_path / "results.sqlite", n_jobs=1, console=Console(file=log))
+    lines = log.getvalue().splitlines()
+    assert lines[0] == "4 of 24 cells are done"
+    assert lines[-1] == "24 of 24 cells are done"
+    assert len(lines) == 10
+
+
+def test_a_terminal_gets_a_table_of_averages(plan, tmp_path):
+    screen = io.StringIO()
+    terminal = Console(file=screen, force_terminal=True, width=100)
+    run(plan, tmp_path / "results.sqlite", n_jobs=1, console=terminal)
+    assert "Mean macro F1 so far" in screen.getvalue()
+    assert "24/24" in screen.getvalue()
 
 
 def test_versions_name_what_results_depend_on(plan):

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class StudyProgress:
-    """A live display on a terminal; elsewhere nothing is drawn.
+    """A live display on a terminal; elsewhere, as in a log file, a line for each tenth that is done.
 
     Parameters
     ----------
@@ -54,6 +54,7 @@ class StudyProgress:
         )
         self._task = self._bar.add_task("", total=total, completed=done, rate="", failed="")
         self._live = Live(get_renderable=self._drawn, console=console, refresh_per_second=4, transient=True)
+        self._console = console
         self._shown = console.is_terminal
 
     def __enter__(self) -> StudyProgress:
@@ -78,7 +79,11 @@ class StudyProgress:
                 sums = self._sums[result.cell.algorithm, result.cell.noise]
                 sums[0] += value
                 sums[1] += 1
-        speed = self._bar.tasks[0].speed
+        task = self._bar.tasks[0]
+        speed, total = task.speed, int(task.total or 0)
+        before, now = int(task.completed), int(task.completed) + count
+        if not self._shown and total and 10 * before // total < 10 * now // total:
+            self._console.print(f"{now:,} of {total:,} cells are done", highlight=False)
         self._bar.update(
             self._task,
             advance=count,
