@@ -130,6 +130,12 @@ def test_versions_name_what_results_depend_on(plan):
     assert {"kfhe", "lightgbm", "numpy", "pandas", "python", "scikit-learn", "scipy"} == set(found)
 
 
+def run_without_data_folder(plan, path):
+    """Run in a child of the fork server, which may have the environment of an earlier test."""
+    os.environ.pop("KFHE_DATA", None)
+    run(plan, path, n_jobs=1)
+
+
 def test_a_study_killed_again_and_again_ends_as_an_undisturbed_one(long_plan, tmp_path):
     # A server that has imported everything forks the runs, so that each begins at once
     context = multiprocessing.get_context("forkserver")
@@ -140,7 +146,7 @@ def test_a_study_killed_again_and_again_ends_as_an_undisturbed_one(long_plan, tm
     moments = random.Random(4)
     total, progress = len(long_plan.cells()), [0]
     for kill in range(25):
-        child = context.Process(target=run, args=(long_plan, disturbed), kwargs={"n_jobs": 1})
+        child = context.Process(target=run_without_data_folder, args=(long_plan, disturbed))
         child.start()
         # Every third kill comes at any moment, even while the file is made; others after some progress
         while kill % 3 and stored(disturbed) < progress[-1] + moments.randrange(1, 20) and child.is_alive():
