@@ -13,7 +13,7 @@ from math import exp
 import numpy as np
 from numpy.typing import NDArray
 
-from kfhe.cart.filtering import exact_sum
+from kfhe.cart.filtering import exact_sum, multiply
 
 Floats = NDArray[np.float64]
 Missed = NDArray[np.bool_]
@@ -23,7 +23,7 @@ Emphasis = Callable[[Floats, Missed], Floats]
 def exponential(weights: Floats, missed: Missed) -> Floats:
     """KFHE-e: a miss multiplies a row's weight by e. The result is not normalised."""
     n = len(weights)
-    return weights * np.where(missed, exp(1 + 1 / n), exp(1 / n))
+    return multiply(weights, missed, exp(1 / n), exp(1 + 1 / n))
 
 
 def linear(weights: Floats, missed: Missed, *, base: Floats) -> Floats:

@@ -55,8 +55,9 @@ class Trace:
 
     def append(self, **row: float) -> None:
         """Add an iteration: one value for each column."""
+        columns = vars(self)
         for name, value in row.items():
-            getattr(self, name).append(value)
+            columns[name].append(value)
 
     def cut(self, n_iter: int) -> None:
         """Keep the first iterations only."""

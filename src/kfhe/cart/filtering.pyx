@@ -228,6 +228,17 @@ def normalise(double[::1] weights, int n_threads=1):
     return total
 
 
+def multiply(const double[::1] weights, missed, double right, double wrong):
+    """Multiply weights by one factor where a row is right and by another where it was missed."""
+    cdef int64_t i
+    cdef const uint8_t[::1] misses = missed.view(np.uint8)
+    result = np.empty(weights.shape[0])
+    cdef double[::1] products = result
+    for i in range(weights.shape[0]):
+        products[i] = weights[i] * (wrong if misses[i] else right)
+    return result
+
+
 def effective_sample_size(const double[::1] weights):
     """How many equal weights these (which sum to 1) are worth: 1 / sum(weights ** 2)."""
     cdef int64_t i

@@ -39,7 +39,7 @@ cdef enum:
 
 # Rows below which sorting beats histograms, per cell of an average histogram. Measured.
 cdef double SORTED_ROWS_PER_CELL = 0.4
-cdef int64_t MIN_SORTED_ROWS = 48
+cdef int64_t MIN_SORTED_ROWS = 96
 
 
 cdef cppclass LargerFirst:

@@ -146,6 +146,8 @@ cdef void grow_sorted(
     cdef int64_t n_classes = problem.n_classes
     cdef uint8_t goes_left[256]
     cdef const uint8_t *column
+    cdef int64_t *left_totals
+    cdef int64_t side
     cdef bint inherited = problem.max_features >= problem.n_features
     cdef size_t bottom = work.stack.size()
     cdef Pending task, child
@@ -195,12 +197,14 @@ cdef void grow_sorted(
         mark_sides(problem, &best, goes_left)
         left = add_children(problem, buffer, task.node)
         left_count = 0
+        left_totals = &buffer.totals[left * n_classes]
+        column = &work.codes[best.feature * n]
         for i in range(task.start, task.end):
             row = work.members[i]
-            work.side[row] = goes_left[work.codes[best.feature * n + row]]
-            if work.side[row]:
-                left_count += 1 if problem.weighted else work.rows[row].weight
-                buffer.totals[left * n_classes + work.rows[row].label] += work.rows[row].weight
+            side = goes_left[column[row]]
+            work.side[row] = side
+            left_count += side if problem.weighted else side * work.rows[row].weight
+            left_totals[work.rows[row].label] += side * work.rows[row].weight
         buffer.nodes[left].count = left_count
         settle_right(problem, buffer, task.node)
         middle = task.start + partition_order(
