@@ -8,19 +8,15 @@ from kfhe.cart.trees cimport CATEGORICAL, LEAF, MISSING_LEFT, Node
 import numpy as np
 
 cdef enum:
-    BLOCK = 128  # rows that stay in the cache while all trees see them
+    BLOCK = 512  # rows that stay in the cache while all trees see them
     LANES = 8  # rows that go down a tree side by side, so that memory is never waited for alone
     PARALLEL_STEPS = 20000  # rows times trees
 
 
 cdef inline int32_t step(
-    const Node *nodes, int32_t at, const uint64_t *sets, const double *row, bint plain
+    const Node *node, const uint64_t *sets, const double *row, bint plain
 ) noexcept nogil:
-    """Child of a node that a row goes to; a leaf is its own child.
-
-    ``plain``: no value is missing and no feature is categorical.
-    """
-    cdef const Node *node = &nodes[at]
+    """Child of a split that a row goes to. ``plain``: no value is missing and no feature is categorical."""
     cdef double value = row[node.feature]
     cdef const uint64_t *bits
     cdef uint8_t code
@@ -32,35 +28,44 @@ cdef inline int32_t step(
             code = <uint8_t> value
             bits = &sets[4 * <int64_t> node.threshold]
             left = (bits[code // 64] >> (code % 64)) & 1
-    # A leaf's step is worked out, too, and masked: a branch there could not be foretold.
-    return at ^ ((at ^ (node.left + 1 - left)) & -<int32_t> (node.kind != LEAF))
+    return node.left + 1 - left
 
 
 cdef inline void descend(
     const Node *nodes, const uint64_t *sets, const double *rows, int64_t n_features, int64_t n_rows, bint plain,
     int32_t *leaves,
 ) noexcept nogil:
-    cdef int64_t group, first, i
-    cdef int32_t at[LANES]
-    cdef int32_t moved, child
-    for group in range(n_rows // LANES):
-        first = group * LANES
-        for i in range(LANES):
-            at[i] = 0
-        moved = 1
-        while moved:
-            moved = 0
-            for i in range(LANES):
-                child = step(nodes, at[i], sets, &rows[(first + i) * n_features], plain)
-                moved |= child ^ at[i]
-                at[i] = child
-        for i in range(LANES):
-            leaves[first + i] = nodes[at[i]].left
-    for i in range(n_rows // LANES * LANES, n_rows):
-        child = 0
-        while nodes[child].kind != LEAF:
-            child = step(nodes, child, sets, &rows[i * n_features], plain)
-        leaves[i] = nodes[child].left
+    """Send rows down a tree; a row that has reached its leaf makes room for the next."""
+    cdef int64_t lane, n_lanes = min(<int64_t> LANES, n_rows), next_row = n_lanes
+    cdef int64_t row[LANES]
+    cdef const double *values[LANES]
+    cdef const Node *at[LANES]
+    cdef const Node *node
+    for lane in range(n_lanes):
+        row[lane] = lane
+        values[lane] = &rows[lane * n_features]
+        at[lane] = nodes
+    while n_lanes == LANES:
+        for lane in range(LANES):
+            node = at[lane]
+            if node.kind != LEAF:
+                at[lane] = &nodes[step(node, sets, values[lane], plain)]
+                continue
+            leaves[row[lane]] = node.left
+            if next_row == n_rows:
+                n_lanes = 0
+                row[lane] = -1
+                break
+            row[lane] = next_row
+            values[lane] = &rows[next_row * n_features]
+            next_row += 1
+            at[lane] = nodes
+    for lane in range(min(<int64_t> LANES, n_rows)):  # the last ones, each to its end
+        if row[lane] >= 0:
+            node = at[lane]
+            while node.kind != LEAF:
+                node = &nodes[step(node, sets, values[lane], plain)]
+            leaves[row[lane]] = node.left
 
 
 cdef void find_leaves(
