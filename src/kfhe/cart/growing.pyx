@@ -38,7 +38,7 @@ cdef enum:
     GATHER_ROWS = 65536
 
 # Rows below which sorting beats histograms, per cell of an average histogram. Measured.
-cdef double SORTED_ROWS_PER_CELL = 0.4
+cdef double SORTED_ROWS_PER_CELL = 1.0
 cdef int64_t MIN_SORTED_ROWS = 96
 
 
