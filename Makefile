@@ -45,24 +45,21 @@ test-lowest: $(INSTALLED)
 	  --only-binary :all: --no-binary kfhe ".[frames,study]" --group test
 	$(VENV)-lowest/bin/python -m pytest tests
 
+SANITIZED := tests/cart tests/property tests/test_golden.py tests/test_classifier.py tests/test_sample_weight.py \
+  tests/test_tree.py tests/test_table.py tests/test_forest.py tests/test_warm_start.py
+
 # The engine with the address and undefined-behaviour sanitizers and with every array index checked.
 sanitize: $(INSTALLED)
 	rm -rf $(VENV)-sanitize
 	$(PYTHON) -m venv $(VENV)-sanitize
-	$(VENV)/bin/uv pip install --quiet --python $(VENV)-sanitize/bin/python --group test scikit-learn rich typer
-	$(VENV)/bin/uv pip install --quiet --python $(VENV)-sanitize/bin/python --group build
-	PATH="$(CURDIR)/$(VENV)-sanitize/bin:$$PATH" $(VENV)-sanitize/bin/python -m ensurepip --upgrade > /dev/null
-	PATH="$(CURDIR)/$(VENV)-sanitize/bin:$$PATH" $(VENV)-sanitize/bin/python -m pip install --quiet \
-	  --no-build-isolation --no-deps . -Cbuild-dir=build/sanitize -Csetup-args=-Dchecks=true \
+	$(VENV)-sanitize/bin/pip install --quiet --upgrade "pip>=25.1"
+	$(VENV)-sanitize/bin/pip install --quiet --group build --group test scikit-learn rich typer
+	PATH="$(CURDIR)/$(VENV)-sanitize/bin:$$PATH" $(VENV)-sanitize/bin/pip install --quiet --no-build-isolation \
+	  --no-deps . -Cbuild-dir=build/sanitize -Csetup-args=-Dchecks=true \
 	  -Csetup-args=-Db_sanitize=address,undefined -Csetup-args=-Dbuildtype=debugoptimized
-	cd tests && LD_PRELOAD="$$(g++ -print-file-name=libasan.so) $$(g++ -print-file-name=libubsan.so)" \
+	LD_PRELOAD="$$(g++ -print-file-name=libasan.so) $$(g++ -print-file-name=libubsan.so)" \
 	  ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
-	  ../$(VENV)-sanitize/bin/python -m pytest -c ../pyproject.toml --rootdir=. -q cart test_golden.py test_classifier.py \
-	  test_tree.py test_table.py test_forest.py
-
-$(VENV)/.bench: $(INSTALLED)
-	$(VENV)/bin/pip install --quiet --no-build-isolation --editable ".[frames,bench]"
-	touch $(VENV)/.bench
+	  $(VENV)-sanitize/bin/python -m pytest --quiet -p no:cacheprovider $(SANITIZED)
 
 bench: $(VENV)/.bench
 	$(VENV)/bin/kfhe bench $(BENCH)
