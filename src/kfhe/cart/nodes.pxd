@@ -45,7 +45,6 @@ cdef struct RawNode:
     uint8_t cut
     double threshold
     double gain
-    int64_t weight
     int64_t count
 
 

@@ -2,8 +2,6 @@
 
 import os
 
-from libc.stdint cimport int64_t
-
 cdef extern from *:
     """
     #ifdef _OPENMP
