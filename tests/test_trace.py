@@ -8,7 +8,7 @@ import pytest
 from sklearn.tree import DecisionTreeClassifier
 
 from kfhe import KFHEClassifier
-from kfhe.trace import Iteration, Trace
+from kfhe.trace import Trace
 
 COLUMNS = [
     "measurement_error",
@@ -114,6 +114,6 @@ def test_columns_are_copies(watched):
 def test_cut_keeps_the_first_iterations():
     trace = Trace()
     for gain in (0.1, 0.2, 0.3):
-        trace.append(Iteration(iteration=1, **dict.fromkeys(COLUMNS, gain)))
+        trace.append(**dict.fromkeys(COLUMNS, gain))
     trace.cut(2)
     assert [trace[name].tolist() for name in COLUMNS] == [[0.1, 0.2]] * len(COLUMNS)

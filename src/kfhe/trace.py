@@ -33,7 +33,7 @@ effective_sample_size, resets, seconds
     effective_sample_size: float
     resets: int
     seconds: float
-    validation_score: float | None = None
+    validation_score: float | None
 
 
 @dataclass
@@ -80,10 +80,16 @@ class Trace:
     resets: list[int] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)
 
-    def append(self, row: Iteration) -> None:
-        """Add an iteration."""
-        for name, column in vars(self).items():
-            column.append(getattr(row, name))
+    def append(self, **row: float) -> None:
+        """Add an iteration: one value for each column."""
+        columns = vars(self)
+        for name, value in row.items():
+            columns[name].append(value)
+
+    def last_row(self, validation_score: float | None) -> Iteration:
+        """Return the last iteration, with its score for the validation set."""
+        values = {name: column[-1] for name, column in vars(self).items()}
+        return Iteration(len(self), **values, validation_score=validation_score)
 
     def cut(self, n_iter: int) -> None:
         """Keep the first iterations only."""

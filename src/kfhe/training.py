@@ -14,7 +14,7 @@ from kfhe.early_stopping import ValidationSet
 from kfhe.emphasis import Emphasis
 from kfhe.kalman import KalmanFilter
 from kfhe.sensors import Sensor, TrainingRows
-from kfhe.trace import Iteration, Trace
+from kfhe.trace import Trace
 
 
 class Checkpoint(NamedTuple):
@@ -72,8 +72,7 @@ class TrainingRun:
                 self.weights.update(emphasis(self.weights.state, measurer.missed), error)
                 if not normalise(self.weights.state, rows.n_threads) > 0:
                     raise ValueError("emphasis left no row with a positive weight to sample from")
-            row = Iteration(
-                iteration=len(trace) + 1,
+            trace.append(
                 measurement_error=error,
                 prior_variance=prior_variance,
                 posterior_variance=model.variance,
@@ -83,11 +82,11 @@ class TrainingRun:
                 effective_sample_size=sample_size,
                 resets=resets,
                 seconds=perf_counter() - started,
-                validation_score=None if validation is None else validation.follow(self.sensor, gain),
             )
-            trace.append(row)
-            for callback in callbacks:
-                stopped |= bool(callback(row))
+            score = None if validation is None else validation.follow(self.sensor, gain)
+            if callbacks:
+                row = trace.last_row(score)
+                stopped = True in [bool(callback(row)) for callback in callbacks]
 
     def checkpoint(self) -> Checkpoint:
         """Return the point where the run is."""
