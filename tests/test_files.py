@@ -55,6 +55,7 @@ def test_a_pipe_stays_a_pipe(tmp_path):
 
 
 def test_a_folder_is_refused(tmp_path):
-    with pytest.raises(IsADirectoryError, match="can't be written: Is a directory"):
-        write_whole(tmp_path, b"")
-    assert list(tmp_path.parent.glob(".*")) == []
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(IsADirectoryError, match="folder: can't be written: Is a directory"):
+        write_whole(tmp_path / "folder", b"")
+    assert os.listdir(tmp_path) == ["folder"]
