@@ -223,9 +223,9 @@ categorical_features
     def save(self, path: Any) -> None:
         """Write the fitted model to a file that `kfhe.load` reads.
 
-        The file holds all that prediction and display need, as plain arrays and JSON: see `kfhe.load`. It has no
-        code: a function that is the `emphasis` is remembered by its name only. A `random_state` that is not an
-        int becomes None, and `fit` starts anew after loading, also with `warm_start=True`.
+        The file holds all that prediction and display need, as arrays and JSON, and no code: a function
+        that is the `emphasis` is remembered by its name only. A `random_state` that is not an int becomes
+        None. After loading, `fit` starts anew, also with `warm_start=True`.
 
         Parameters
         ----------
@@ -235,8 +235,8 @@ categorical_features
         Raises
         ------
         ValueError
-            The model has components other than native trees, or labels or categories that are neither strings
-            nor numbers. skops saves any model.
+            The model has components other than native trees, or has labels or categories other than
+            strings and numbers; skops saves such models.
         OSError
             The file can't be written.
         """
@@ -301,22 +301,12 @@ categorical_features
         return {name: value for name, value in self.get_params(deep=False).items() if name not in others}
 
     def _store(self, run: TrainingRun, rows: TrainingRows) -> None:
-        self._adopt(rows.classes, run.trace, run.sensor.harvest(resumes=self.warm_start))
+        components = run.sensor.harvest(resumes=self.warm_start)
+        self.__dict__.update(fitted_attributes(rows.classes, run.trace, components))
         if self.warm_start:
             self._run, self._run_settings = run, self._component_settings()
         elif hasattr(self, "_run"):
             del self._run, self._run_settings
-
-    def _adopt(self, classes: NDArray[Any], trace: Trace, components: Any) -> None:
-        """Be fitted: with what training left, or a model file has."""
-        self.classes_ = classes
-        self.trace_ = trace
-        self.n_iter_ = len(trace)
-        self.gains_ = trace["gain"]
-        self.measurement_errors_ = trace["measurement_error"]
-        self.variances_ = np.append(1.0, trace["posterior_variance"])
-        self.component_weights_ = component_weights(self.gains_)
-        self.estimators_ = components
 
     def _validate_for_prediction(self, X: Any) -> Any:
         check_is_fitted(self)
@@ -407,6 +397,20 @@ class TrainingRun:
 
     def _uninformed_weights(self) -> KalmanFilter:
         return KalmanFilter(self.rows.base, 1.0, n_threads=self.rows.n_threads)
+
+
+def fitted_attributes(classes: NDArray[Any], trace: Trace, components: Any) -> dict[str, Any]:
+    """Return what a fitted classifier has, from what training left or a model file holds."""
+    return {
+        "classes_": classes,
+        "trace_": trace,
+        "n_iter_": len(trace),
+        "gains_": trace["gain"],
+        "measurement_errors_": trace["measurement_error"],
+        "variances_": np.append(1.0, trace["posterior_variance"]),
+        "component_weights_": component_weights(trace["gain"]),
+        "estimators_": components,
+    }
 
 
 def component_weights(gains: Floats) -> Floats:
