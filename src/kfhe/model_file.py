@@ -32,6 +32,7 @@ from kfhe.packed_forest import pack, unpack
 
 FORMAT = 1
 LONGEST_HEADER = 100_000_000  # bytes, as in safetensors
+LONGEST_REASON = 300
 NO_CHECKSUM = b"0" * 64  # stands in for the checksum while that is computed
 
 File = str | os.PathLike[str] | BinaryIO
@@ -53,6 +54,8 @@ def save(model: KFHEClassifier, file: File) -> None:
         )
     arrays = pack(forest)
     arrays["trace"] = np.array([model.trace_[name] for name in model.trace_.columns], dtype=np.float64)
+    if hasattr(model, "validation_scores_"):
+        arrays["validation_scores"] = model.validation_scores_
     description = {
         "checksum": NO_CHECKSUM.decode(),  # first, so that no other zeros come before it
         "format": FORMAT,
@@ -118,7 +121,10 @@ def load(file: File) -> KFHEClassifier:
         description, content = _read(file)
         return _model(description, content)
     except ValueError as error:
-        raise ModelFileError(f"{getattr(file, 'name', 'model file')}: {error}") from None
+        reason = str(error)
+        if len(reason) > LONGEST_REASON:  # it may quote the file
+            reason = f"{reason[:LONGEST_REASON]} ..."
+        raise ModelFileError(f"{getattr(file, 'name', 'model file')}: {reason}") from None
 
 
 def _read(file: BinaryIO) -> tuple[dict[str, Any], bytes]:
@@ -176,6 +182,9 @@ def _model(description: dict[str, Any], content: bytes) -> KFHEClassifier:
         forest = unpack(arrays, schema, classes, soft=soft)
         if len(forest) != len(trace) + 1:
             raise ValueError("its trace is of another number of components")
+        scores = arrays.get("validation_scores")
+        if scores is not None and (scores.dtype.str[1:] != "f8" or scores.ndim != 1):
+            raise ValueError("its validation scores are not what they should be")
         known = KFHEClassifier._get_param_names()
         model = KFHEClassifier(**header.read_parameters(description["parameters"], known))
         model._validate_params()
@@ -186,5 +195,7 @@ def _model(description: dict[str, Any], content: bytes) -> KFHEClassifier:
     model.n_features_in_ = len(schema.names)
     if named:
         model.feature_names_in_ = np.array(schema.names, dtype=object)
+    if scores is not None:
+        model.validation_scores_ = scores
     model.__dict__.update(fitted_attributes(classes, trace, forest))
     return model

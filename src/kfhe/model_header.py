@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kfhe.early_stopping import EarlyStopping
 from kfhe.table import Schema
 from kfhe.trace import Trace
 
@@ -100,6 +101,8 @@ def _write(value: Any, what: str) -> Any:
         return {"pairs": [[key, _write(item, what)] for key, item in value.items()]}
     if isinstance(value, np.ndarray):
         return {"array": write_array(value, what)}
+    if isinstance(value, EarlyStopping):
+        return {"early_stopping": [_write(value.rounds, what), _write(value.scoring, what)]}
     if isinstance(value, NotInFile):
         return {"absent": value.name}
     if callable(value):
@@ -122,6 +125,8 @@ def _read(found: Any) -> Any:
             return NotInFile(name)
         case {"array": array}:
             return read_array(array, "parameters")
+        case {"early_stopping": [rounds, str() | {"absent": str()} as scoring]}:
+            return EarlyStopping(rounds, _read(scoring))
         case {"pairs": list(pairs)}:
             _require(all(isinstance(pair, list) and len(pair) == 2 for pair in pairs), "parameters")
             _require(all(_is_label(key) for key, _ in pairs), "parameters")
