@@ -24,8 +24,8 @@ from kfhe.model_file import NO_CHECKSUM
 
 START = b'checksum\\":\\"'  # what comes before the checksum
 LONGEST_SECONDS = 5
-# What any file at all may take, deep recursion counted in, and what each byte of it may.
-MOST_BYTES, MOST_BYTES_PER_BYTE = 300_000, 25
+# Memory that any file at all may take, and each byte of it.
+MOST_BYTES, MOST_BYTES_PER_BYTE = 100_000, 25
 
 NASTY = [
     None,

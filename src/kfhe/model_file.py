@@ -190,7 +190,7 @@ def _model(description: dict[str, Any], content: bytes) -> KFHEClassifier:
         model._validate_params()
     except KeyError as error:
         raise _damaged(f"it lacks {error}") from None
-    except (RecursionError, SafetensorError, ValueError) as error:
+    except (SafetensorError, ValueError) as error:
         raise _damaged(str(error)) from None
     model.n_features_in_ = len(schema.names)
     if named:

@@ -113,12 +113,13 @@ def _write(value: Any, what: str) -> Any:
         raise _not_saved(what, value) from None
 
 
-def _read(found: Any) -> Any:
+def _read(found: Any, levels: int = 4) -> Any:
+    _require(levels > 0, "parameters")
     match found:
         case None | bool() | int() | float() | str():
             return found
         case list():
-            return [_read(item) for item in found]
+            return [_read(item, levels - 1) for item in found]
         case {"float": "inf" | "-inf" | "nan" as number}:
             return float(number)
         case {"absent": str(name)}:
@@ -126,11 +127,11 @@ def _read(found: Any) -> Any:
         case {"array": array}:
             return read_array(array, "parameters")
         case {"early_stopping": [rounds, str() | {"absent": str()} as scoring]}:
-            return EarlyStopping(rounds, _read(scoring))
+            return EarlyStopping(rounds, _read(scoring, levels - 1))
         case {"pairs": list(pairs)}:
             _require(all(isinstance(pair, list) and len(pair) == 2 for pair in pairs), "parameters")
             _require(all(_is_label(key) for key, _ in pairs), "parameters")
-            return {key: _read(value) for key, value in pairs}
+            return {key: _read(value, levels - 1) for key, value in pairs}
     raise ValueError("its parameters are not what they should be")
 
 
