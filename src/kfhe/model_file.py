@@ -178,13 +178,13 @@ def _model(description: dict[str, Any], content: bytes) -> KFHEClassifier:
         schema = header.read_schema(description["columns"])
         soft, named = description["soft"], description["named"]
         if type(soft) is not bool or type(named) is not bool:
-            raise ValueError("its voting or its names are not what they should be")
+            raise ValueError("there is something wrong with its voting or its names")
         forest = unpack(arrays, schema, classes, soft=soft)
         if len(forest) != len(trace) + 1:
             raise ValueError("its trace is of another number of components")
         scores = arrays.get("validation_scores")
         if scores is not None and (scores.dtype.str[1:] != "f8" or scores.ndim != 1):
-            raise ValueError("its validation scores are not what they should be")
+            raise ValueError("there is something wrong with its validation scores")
         known = KFHEClassifier._get_param_names()
         model = KFHEClassifier(**header.read_parameters(description["parameters"], known))
         model._validate_params()

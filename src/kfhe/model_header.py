@@ -93,12 +93,10 @@ def _write(value: Any, what: str) -> Any:
     """Describe a value: an object of JSON with one key stands for what JSON doesn't have."""
     if isinstance(value, np.generic):
         value = value.item()
-    if value is None or isinstance(value, bool | int | str):
+    if value is None or isinstance(value, int) or _is_label(value):
         return value
-    if isinstance(value, float):
-        return value if np.isfinite(value) else {"float": repr(value)}
-    if isinstance(value, dict) and all(map(_is_label, value)):
-        return {"pairs": [[key, _write(item, what)] for key, item in value.items()]}
+    if isinstance(value, dict):
+        return {"pairs": [[_write(key, what), _write(item, what)] for key, item in value.items()]}
     if isinstance(value, np.ndarray):
         return {"array": write_array(value, what)}
     if isinstance(value, EarlyStopping):
@@ -120,8 +118,6 @@ def _read(found: Any, levels: int = 4) -> Any:
             return found
         case list():
             return [_read(item, levels - 1) for item in found]
-        case {"float": "inf" | "-inf" | "nan" as number}:
-            return float(number)
         case {"absent": str(name)}:
             return NotInFile(name)
         case {"array": array}:
@@ -132,7 +128,7 @@ def _read(found: Any, levels: int = 4) -> Any:
             _require(all(isinstance(pair, list) and len(pair) == 2 for pair in pairs), "parameters")
             _require(all(_is_label(key) for key, _ in pairs), "parameters")
             return {key: _read(value, levels - 1) for key, value in pairs}
-    raise ValueError("its parameters are not what they should be")
+    raise ValueError("there is something wrong with its parameters")
 
 
 def write_array(values: NDArray[Any], what: str) -> dict[str, Any]:
@@ -248,4 +244,4 @@ def _members(found: Any, what: str, *names: str) -> list[Any]:
 
 def _require(condition: bool, what: str) -> None:
     if not condition:
-        raise ValueError(f"its {what} are not what they should be")
+        raise ValueError(f"there is something wrong with its {what}")
