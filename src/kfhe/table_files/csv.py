@@ -50,7 +50,7 @@ class CsvTable:
 
         data = self._start + self._stream.read()
         types = {column: pa.string() for column, type in self._types.items() if not is_plain(type)}
-        types |= {self._in_file(column): pa.string() for column in text}
+        types |= {self._in_file(column): pa.string() for column in self.columns if column in text}
         table = self._parse(data, types)
         other = {column.name: pa.string() for column in table.schema if not is_plain(column.type)}
         if other:  # dates, which are text to us, and bytes that are no text, for which this is an error

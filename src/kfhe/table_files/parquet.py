@@ -40,7 +40,7 @@ class ParquetTable:
 
         with self._damage():
             table = self._file.read(columns=self.columns)
-        for column in set(text) - self._text:
+        for column in {*self.columns} & {*text} - self._text:
             j = table.schema.get_field_index(column)
             table = table.set_column(j, column, table.column(j).cast(pa.string()))
         return table
