@@ -4,12 +4,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kfhe import noise, stats
+    from kfhe import noise, plotting, stats
     from kfhe.classifier import KFHEClassifier
     from kfhe.kalman import KalmanFilter
     from kfhe.tree import CARTClassifier
 
-__all__ = ["CARTClassifier", "KFHEClassifier", "KalmanFilter", "noise", "stats"]
+__all__ = ["CARTClassifier", "KFHEClassifier", "KalmanFilter", "noise", "plotting", "stats"]
 
 # Names are loaded when they are first used, so that the command line starts at once.
 _HOMES = {"CARTClassifier": "kfhe.tree", "KFHEClassifier": "kfhe.classifier", "KalmanFilter": "kfhe.kalman"}

@@ -1,0 +1,137 @@
+"""The score after each component."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.metrics import check_scoring
+from sklearn.utils.validation import check_is_fitted
+
+from kfhe.palette import PALETTE
+from kfhe.plotting.display import Display, count_along, marker_for, shortened
+
+
+class StagedScoreDisplay(Display):
+    """The score of an ensemble after each of its components.
+
+    One display is one line. Draw a second one on the `ax_` of the first to compare training and test
+    rows, or two models.
+
+    Parameters
+    ----------
+    scores : sequence of float of length n_iter_ + 1
+        The score of h_0 alone, then after each further component.
+    name : str, default=None
+        What to call the line in the legend. None: no legend.
+    scoring : str, default="accuracy"
+        What the scores are.
+
+    Attributes
+    ----------
+    ax_, figure_
+        What it was drawn on last.
+    line_ : matplotlib Line2D
+        The line.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.model_selection import train_test_split
+    >>> from kfhe import KFHEClassifier
+    >>> from kfhe.plotting import StagedScoreDisplay
+    >>> X, X_test, y, y_test = train_test_split(*load_iris(return_X_y=True), random_state=0)
+    >>> model = KFHEClassifier(n_estimators=20, random_state=0).fit(X, y)
+    >>> train = StagedScoreDisplay.from_estimator(model, X, y, name="train")
+    >>> test = StagedScoreDisplay.from_estimator(model, X_test, y_test, name="test", ax=train.ax_)
+    >>> bool(test.scores[-1] == model.score(X_test, y_test))
+    True
+    """
+
+    line_: Line2D
+
+    def __init__(
+        self, scores: Sequence[float], *, name: str | None = None, scoring: str = "accuracy"
+    ) -> None:
+        self.scores = scores
+        self.name = name
+        self.scoring = scoring
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        *,
+        name: str | None = None,
+        scoring: str | Callable[[Any, Any, Any], float] = "accuracy",
+        ax: Axes | None = None,
+    ) -> StagedScoreDisplay:
+        """Score a fitted `KFHEClassifier` after each component, and draw it.
+
+        Parameters
+        ----------
+        estimator : KFHEClassifier
+            A fitted one.
+        X : array or data frame of shape (n_samples, n_features)
+            Rows to score it on.
+        y : array-like of shape (n_samples,)
+            Their labels.
+        name : str, default=None
+            What to call the line in the legend, such as "test". None: no legend.
+        scoring : str or callable, default="accuracy"
+            A score of scikit-learn by name, such as "f1_macro", or a scorer.
+        ax : matplotlib Axes, default=None
+            Where to draw. None: on a new figure.
+
+        Returns
+        -------
+        StagedScoreDisplay
+            The display.
+        """
+        check_is_fitted(estimator, "trace_")
+        scorer = check_scoring(estimator, scoring)
+        stages = (_Stage(estimator.classes_, scores) for scores in estimator.staged_predict_proba(X))
+        scores = [float(scorer(stage, X, y)) for stage in stages]
+        called = scoring if isinstance(scoring, str) else getattr(scoring, "__name__", "score")
+        return cls(scores, name=name, scoring=called).plot(ax)
+
+    def _draw(self, ax: Axes) -> None:
+        components = range(len(self.scores))
+        (self.line_,) = ax.plot(
+            components,
+            self.scores,
+            color=PALETTE[len(ax.lines) % len(PALETTE)],
+            marker=marker_for(len(self.scores)),
+            label=None if self.name is None else shortened(self.name),
+        )
+        ax.set(xlabel="components after the initial one", ylabel=self.scoring.replace("_", " "))
+        longest = max(len(np.atleast_1d(line.get_xdata())) for line in ax.lines)
+        count_along(ax, 0, longest - 1)
+        if self.name is not None:
+            ax.legend(fontsize="small")
+
+
+class _Stage(ClassifierMixin, BaseEstimator):
+    """A classifier that has made its predictions already, so that scikit-learn's scorers can be asked."""
+
+    def __init__(self, classes: NDArray[Any], scores: NDArray[np.float64]) -> None:
+        self.classes = classes
+        self.scores = scores
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        return self.classes
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        return self.scores
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        predicted: NDArray[Any] = self.classes[self.scores.argmax(axis=1)]
+        return predicted
