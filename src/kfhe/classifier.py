@@ -220,6 +220,30 @@ categorical_features
         weights = self.component_weights_.tobytes()
         return hashlib.sha256(self.estimators_.digest().encode() + weights).hexdigest()
 
+    def save(self, path: Any) -> None:
+        """Write the fitted model to a file that `kfhe.load` reads.
+
+        The file holds all that prediction and display need, as plain arrays and JSON: see `kfhe.load`. It has no
+        code: a function that is the `emphasis` is remembered by its name only. A `random_state` that is not an
+        int becomes None, and `fit` starts anew after loading, also with `warm_start=True`.
+
+        Parameters
+        ----------
+        path : str, path or binary file
+            Where to write. A file is replaced only once the new one is complete.
+
+        Raises
+        ------
+        ValueError
+            The model has components other than native trees, or labels or categories that are neither strings
+            nor numbers. skops saves any model.
+        OSError
+            The file can't be written.
+        """
+        from kfhe.model_file import save  # which knows this class
+
+        save(self, path)
+
     @property
     def feature_importances_(self) -> Floats:
         """Importances of the components, averaged by component weight."""
@@ -277,18 +301,22 @@ categorical_features
         return {name: value for name, value in self.get_params(deep=False).items() if name not in others}
 
     def _store(self, run: TrainingRun, rows: TrainingRows) -> None:
-        self.classes_ = rows.classes
-        self.trace_ = run.trace
-        self.n_iter_ = len(run.trace)
-        self.gains_ = run.trace["gain"]
-        self.measurement_errors_ = run.trace["measurement_error"]
-        self.variances_ = np.append(1.0, run.trace["posterior_variance"])
-        self.component_weights_ = component_weights(self.gains_)
-        self.estimators_ = run.sensor.harvest(resumes=self.warm_start)
+        self._adopt(rows.classes, run.trace, run.sensor.harvest(resumes=self.warm_start))
         if self.warm_start:
             self._run, self._run_settings = run, self._component_settings()
         elif hasattr(self, "_run"):
             del self._run, self._run_settings
+
+    def _adopt(self, classes: NDArray[Any], trace: Trace, components: Any) -> None:
+        """Be fitted: with what training left, or a model file has."""
+        self.classes_ = classes
+        self.trace_ = trace
+        self.n_iter_ = len(trace)
+        self.gains_ = trace["gain"]
+        self.measurement_errors_ = trace["measurement_error"]
+        self.variances_ = np.append(1.0, trace["posterior_variance"])
+        self.component_weights_ = component_weights(self.gains_)
+        self.estimators_ = components
 
     def _validate_for_prediction(self, X: Any) -> Any:
         check_is_fitted(self)
