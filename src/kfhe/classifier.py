@@ -23,6 +23,7 @@ from kfhe.cart.filtering import Measurer, effective_sample_size, exact_sum, norm
 from kfhe.cart.threads import thread_count
 from kfhe.forest import Forest
 from kfhe.kalman import KalmanFilter
+from kfhe.notebook import NotebookMixin
 from kfhe.progress import ProgressBar
 from kfhe.sensors import EstimatorSensor, Sensor, TrainingRows, TreeSensor
 from kfhe.table import BinnedTable
@@ -42,7 +43,7 @@ from kfhe.validation import (
 Floats = NDArray[np.float64]
 
 
-class KFHEClassifier(ClassifierMixin, BaseEstimator):
+class KFHEClassifier(NotebookMixin, ClassifierMixin, BaseEstimator):
     """Kalman Filter-based Heuristic Ensemble (Pakrashi and Mac Namee, 2019).
 
     Training is seen as estimating a fixed, unknown state: the ideal classifier. Each component

@@ -9,17 +9,11 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from sklearn.utils.validation import check_is_fitted
 
-from kfhe.palette import BLUE, GREEN, PURPLE, VERMILION
+from kfhe.palette import TRACE_LINES
 from kfhe.plotting.display import Display, count_along, marker_for, say_there_are_no_iterations
 from kfhe.trace import Trace
 
-# Column, label, colour and line style, in the order of the legend
-LINES = (
-    ("measurement_error", "measurement error R", BLUE, "-"),
-    ("posterior_variance", "variance P", VERMILION, "-"),
-    ("gain", "gain K", GREEN, "--"),
-    ("training_error", "training error", PURPLE, "-."),
-)
+DASHES = ("-", "-", "--", "-.")  # P and K are near each other, and so are the errors at times
 
 
 class TraceDisplay(Display):
@@ -81,11 +75,11 @@ class TraceDisplay(Display):
                 iterations,
                 self.trace[column],
                 color=colour,
-                linestyle=style,
+                linestyle=dashes,
                 marker=marker_for(n_iter),
                 label=label,
             )[0]
-            for column, label, colour, style in LINES
+            for (column, label, colour), dashes in zip(TRACE_LINES, DASHES, strict=True)
         ]
         ax.set(xlabel="iteration", ylim=(0, 1))
         if not n_iter:
