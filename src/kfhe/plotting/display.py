@@ -7,6 +7,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import Any, Self
 
+from sklearn.utils.validation import check_is_fitted
+
+from kfhe.classifier import KFHEClassifier
 from kfhe.palette import PALETTE
 
 try:
@@ -73,6 +76,13 @@ class Display(ABC):
     def _size(self) -> tuple[float, float]:
         """Return the width and height, in inches, that suit a figure of its own."""
         return 5.5, 3.5
+
+
+def check_ensemble(estimator: Any) -> None:
+    """Raise unless it is a fitted `KFHEClassifier`."""
+    if not isinstance(estimator, KFHEClassifier):
+        raise TypeError(f"this display needs a KFHEClassifier, got {type(estimator).__name__}")
+    check_is_fitted(estimator)
 
 
 def rendered(figure: Figure, suffix: str) -> bytes:

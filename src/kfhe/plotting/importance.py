@@ -82,7 +82,10 @@ class FeatureImportanceDisplay(Display):
             The display.
         """
         check_is_fitted(estimator)
-        importances = estimator.feature_importances_
+        try:
+            importances = estimator.feature_importances_
+        except AttributeError as error:
+            raise ValueError(f"there are no importances to draw: {error}") from error
         if feature_names is None:
             numbered = [f"x{feature}" for feature in range(len(importances))]
             feature_names = getattr(estimator, "feature_names_in_", numbered)

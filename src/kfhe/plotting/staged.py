@@ -11,10 +11,9 @@ from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import check_scoring
-from sklearn.utils.validation import check_is_fitted
 
 from kfhe.palette import PALETTE
-from kfhe.plotting.display import Display, count_along, marker_for, shortened
+from kfhe.plotting.display import Display, check_ensemble, count_along, marker_for, shortened
 
 
 class StagedScoreDisplay(Display):
@@ -95,7 +94,7 @@ class StagedScoreDisplay(Display):
         StagedScoreDisplay
             The display.
         """
-        check_is_fitted(estimator, "trace_")
+        check_ensemble(estimator)
         scorer = check_scoring(estimator, scoring)
         stages = (_Stage(estimator.classes_, scores) for scores in estimator.staged_predict_proba(X))
         scores = [float(scorer(stage, X, y)) for stage in stages]

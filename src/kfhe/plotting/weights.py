@@ -7,10 +7,15 @@ from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
-from sklearn.utils.validation import check_is_fitted
 
 from kfhe.palette import BLUE
-from kfhe.plotting.display import Display, count_along, marker_for, say_there_are_no_iterations
+from kfhe.plotting.display import (
+    Display,
+    check_ensemble,
+    count_along,
+    marker_for,
+    say_there_are_no_iterations,
+)
 from kfhe.plotting.trace import mark_resets
 from kfhe.trace import Trace
 
@@ -66,7 +71,7 @@ class SamplingWeightsDisplay(Display):
         SamplingWeightsDisplay
             The display.
         """
-        check_is_fitted(estimator, "trace_")
+        check_ensemble(estimator)
         return cls(estimator.trace_).plot(ax)
 
     def _draw(self, ax: Axes) -> None:
