@@ -1,6 +1,7 @@
 """Write customers.csv and new_customers.csv: made-up customers, whose outcome follows a rule.
 
-A tenth of the outcomes in customers.csv is wrong; `rule` knows the right ones. Cells are empty where a value is not known.
+A tenth of the outcomes in customers.csv is wrong; `rule` knows the right ones. Cells are empty where a value
+is not known.
 """
 
 import csv

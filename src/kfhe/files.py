@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 
 def write_whole(path: str | os.PathLike[str], content: str | bytes) -> None:
@@ -17,17 +20,24 @@ def write_whole(path: str | os.PathLike[str], content: str | bytes) -> None:
     OSError
         The file can't be written: its message names the file and the reason.
     """
-    data = content.encode() if isinstance(content, str) else content
+    with whole_file(path) as file:
+        file.write(content.encode() if isinstance(content, str) else content)
+
+
+@contextmanager
+def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """Open a file to be written as by `write_whole`, piece by piece; it is there once all has gone well."""
     target = Path(os.path.realpath(path))  # a link stays a link
     try:
         if target.exists() and not (target.is_file() or target.is_dir()):
-            target.write_bytes(data)
+            with open(target, "wb") as file:
+                yield file
             return
         target.parent.mkdir(parents=True, exist_ok=True)
         handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
         try:
             with os.fdopen(handle, "wb") as file:
-                file.write(data)
+                yield file
                 file.flush()
                 os.fsync(handle)  # some file systems notice only now that they are full
                 # mkstemp makes files for the owner only
