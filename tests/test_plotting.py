@@ -244,6 +244,25 @@ class TestStagedScores:
         assert test.line_.get_color() != train.line_.get_color()
         assert [text.get_text() for text in test.ax_.get_legend().get_texts()] == ["train", "test"]
 
+    def test_validation_scores_and_where_training_was_cut(self, iris):
+        X, y = iris
+        model = KFHEClassifier(early_stopping=3, random_state=0)
+        model.fit(X[::2], y[::2], X_val=X[1::2], y_val=y[1::2])
+        display = StagedScoreDisplay.from_validation(model)
+        np.testing.assert_array_equal(display.line_.get_ydata(), model.validation_scores_)
+        cut = f"{model.n_iter_} components kept"
+        assert [text.get_text() for text in display.ax_.get_legend().get_texts()] == ["validation", cut]
+        assert display.ax_.lines[1].get_xdata() == [model.n_iter_, model.n_iter_]
+        assert display.ax_.get_ylabel() == "neg log loss"
+        train = StagedScoreDisplay.from_estimator(
+            model, X[::2], y[::2], name="train", scoring="neg_log_loss", ax=display.ax_
+        )
+        assert train.line_.get_color() != display.line_.get_color()
+
+    def test_without_a_validation_set_there_are_no_validation_scores(self, model):
+        with pytest.raises(ValueError, match="give fit a validation set, X_val and y_val"):
+            StagedScoreDisplay.from_validation(model)
+
     def test_an_unknown_score_is_an_error(self, model, iris):
         with pytest.raises(ValueError, match="acuracy"):
             StagedScoreDisplay.from_estimator(model, *iris, scoring="acuracy")

@@ -64,7 +64,7 @@ def trace_html(trace: Trace, n_classes: int) -> str:
             f"training error {trace.training_error[-1]:.3g}",
             f"final variance P {trace.posterior_variance[-1]:.3g}",
         ]
-        lines = "".join(_line(label, trace[column], colour) for column, label, colour in TRACE_LINES)
+        lines = "".join(_line(label, trace[column].tolist(), colour) for column, label, colour in TRACE_LINES)
     return (
         '<div class="kfhe-trace" style="font: 12px/1.4 system-ui, sans-serif; margin: 8px 2px">'
         f"<div>{' · '.join(facts)}</div>"

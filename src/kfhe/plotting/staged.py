@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
-from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import check_scoring
 
+from kfhe.early_stopping import EarlyStopping, Predicted, resolve
 from kfhe.palette import PALETTE
 from kfhe.plotting.display import Display, check_ensemble, count_along, marker_for, shortened
 
@@ -20,7 +19,7 @@ class StagedScoreDisplay(Display):
     """The score of an ensemble after each of its components.
 
     One display is one line. Draw a second one on the `ax_` of the first to compare training and test
-    rows, or two models.
+    rows, or two models. `from_validation` draws the scores that training itself has taken.
 
     Parameters
     ----------
@@ -30,6 +29,8 @@ class StagedScoreDisplay(Display):
         What to call the line in the legend. None: no legend.
     scoring : str, default="accuracy"
         What the scores are.
+    n_kept : int, default=None
+        Number of components that early stopping has kept; a dotted line marks it.
 
     Attributes
     ----------
@@ -55,11 +56,17 @@ class StagedScoreDisplay(Display):
     line_: Line2D
 
     def __init__(
-        self, scores: Sequence[float], *, name: str | None = None, scoring: str = "accuracy"
+        self,
+        scores: Sequence[float],
+        *,
+        name: str | None = None,
+        scoring: str = "accuracy",
+        n_kept: int | None = None,
     ) -> None:
         self.scores = scores
         self.name = name
         self.scoring = scoring
+        self.n_kept = n_kept
 
     @classmethod
     def from_estimator(
@@ -96,41 +103,58 @@ class StagedScoreDisplay(Display):
         """
         check_ensemble(estimator)
         scorer = check_scoring(estimator, scoring)
-        stages = (_Stage(estimator.classes_, scores) for scores in estimator.staged_predict_proba(X))
+        stages = (Predicted(estimator.classes_, scores) for scores in estimator.staged_predict_proba(X))
         scores = [float(scorer(stage, X, y)) for stage in stages]
-        called = scoring if isinstance(scoring, str) else getattr(scoring, "__name__", "score")
-        return cls(scores, name=name, scoring=called).plot(ax)
+        return cls(scores, name=name, scoring=_called(scoring)).plot(ax)
+
+    @classmethod
+    def from_validation(
+        cls, estimator: Any, *, name: str | None = "validation", ax: Axes | None = None
+    ) -> StagedScoreDisplay:
+        """Draw the scores for the validation set that a `KFHEClassifier` was fitted with.
+
+        Those of components that early stopping has cut off are drawn, too.
+
+        Parameters
+        ----------
+        estimator : KFHEClassifier
+            One that was fitted with `X_val` and `y_val`.
+        name : str, default="validation"
+            What to call the line in the legend.
+        ax : matplotlib Axes, default=None
+            Where to draw. None: on a new figure.
+
+        Returns
+        -------
+        StagedScoreDisplay
+            The display.
+        """
+        check_ensemble(estimator)
+        if not hasattr(estimator, "validation_scores_"):
+            raise ValueError("there are no validation scores: give fit a validation set, X_val and y_val")
+        scoring = (resolve(estimator.early_stopping) or EarlyStopping(1)).scoring
+        scores, n_iter = estimator.validation_scores_, estimator.n_iter_
+        n_kept = n_iter if len(scores) > n_iter + 1 else None
+        return cls(scores, name=name, scoring=_called(scoring), n_kept=n_kept).plot(ax)
 
     def _draw(self, ax: Axes) -> None:
         components = range(len(self.scores))
         (self.line_,) = ax.plot(
             components,
             self.scores,
-            color=PALETTE[len(ax.lines) % len(PALETTE)],
+            color=PALETTE[sum(line.get_linestyle() == "-" for line in ax.lines) % len(PALETTE)],
             marker=marker_for(len(self.scores)),
             label=None if self.name is None else shortened(self.name),
         )
         ax.set(xlabel="components after the initial one", ylabel=self.scoring.replace("_", " "))
-        longest = max(len(np.atleast_1d(line.get_xdata())) for line in ax.lines)
-        count_along(ax, 0, longest - 1)
+        longest = max(np.max(line.get_xdata(), initial=0) for line in ax.lines)
+        count_along(ax, 0, longest)
+        if self.n_kept is not None:
+            label = f"{self.n_kept} components kept"
+            ax.axvline(self.n_kept, color=self.line_.get_color(), linestyle=":", label=label)
         if self.name is not None:
             ax.legend(fontsize="small")
 
 
-class _Stage(ClassifierMixin, BaseEstimator):
-    """A classifier that has made its predictions already, so that scikit-learn's scorers can be asked."""
-
-    def __init__(self, classes: NDArray[Any], scores: NDArray[np.float64]) -> None:
-        self.classes = classes
-        self.scores = scores
-
-    @property
-    def classes_(self) -> NDArray[Any]:
-        return self.classes
-
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        return self.scores
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        predicted: NDArray[Any] = self.classes[self.scores.argmax(axis=1)]
-        return predicted
+def _called(scoring: str | Callable[[Any, Any, Any], float]) -> str:
+    return scoring if isinstance(scoring, str) else getattr(scoring, "__name__", "score")
