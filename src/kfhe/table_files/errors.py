@@ -17,6 +17,13 @@ def did_you_mean(name: str, names: Collection[str]) -> str:
     return f"; did you mean {' or '.join(map(repr, found))}?" if found else ""
 
 
+def no_column(source: str, column: str, columns: list[str]) -> TableFileError:
+    """Return an error for a column that isn't there; it names those most like it, and the others."""
+    known = ", ".join(columns[:20]) + (f" and {len(columns) - 20} more" if len(columns) > 20 else "")
+    near = did_you_mean(column, columns) or f"; there are {known}"
+    return TableFileError(f"{source}: there is no column {column!r}{near}")
+
+
 def check_names(source: str, columns: list[str]) -> None:
     """Raise if two columns have the same name."""
     twice = sorted({repr(column) for column in columns if columns.count(column) > 1})
