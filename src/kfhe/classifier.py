@@ -24,6 +24,7 @@ from kfhe.cart.filtering import exact_sum
 from kfhe.cart.threads import thread_count
 from kfhe.early_stopping import BestLength, EarlyStopping, ValidationSet
 from kfhe.forest import Forest
+from kfhe.notebook import NotebookMixin
 from kfhe.progress import ProgressBar
 from kfhe.sensors import EstimatorSensor, Sensor, TrainingRows, TreeSensor
 from kfhe.table import BinnedTable
@@ -47,7 +48,7 @@ from kfhe.validation import (
 Floats = NDArray[np.float64]
 
 
-class KFHEClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
+class KFHEClassifier(NotebookMixin, CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     """Kalman Filter-based Heuristic Ensemble (Pakrashi and Mac Namee, 2019).
 
     Training is seen as estimating a fixed, unknown state: the ideal classifier. Each component

@@ -141,6 +141,44 @@ def aligned_ranks_posthoc(scores: ArrayLike | pd.DataFrame) -> NDArray[np.float6
     return _pandas().DataFrame(pvalues, index=algorithms, columns=algorithms)
 
 
+def groups_alike(ranks: pd.Series, pvalues: pd.DataFrame, *, alpha: float = 0.05) -> list[list[str]]:
+    """Largest groups of algorithms, neighbours by average rank, of which no two differ.
+
+    Parameters
+    ----------
+    ranks : Series of shape (n_algorithms,)
+        Average ranks.
+    pvalues : DataFrame of shape (n_algorithms, n_algorithms)
+        Adjusted p-values of all pairs.
+    alpha : float, default=0.05
+        Two algorithms differ if their p-value is below it.
+
+    Returns
+    -------
+    list of lists of str
+        Groups of two or more, from the best to the worst. An algorithm can be in several, or in none.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from kfhe.stats import aligned_ranks_posthoc, average_ranks, groups_alike
+    >>> rows = [[0.9, 0.8, 0.7], [0.8, 0.6, 0.5], [0.7, 0.5, 0.6], [0.9, 0.8, 0.6]]
+    >>> scores = pd.DataFrame(rows, columns=["KFHE", "bagging", "CART"])
+    >>> groups_alike(average_ranks(scores), aligned_ranks_posthoc(scores))
+    [['KFHE', 'bagging'], ['bagging', 'CART']]
+    """
+    order = list(ranks.sort_values(kind="stable").index)
+    groups: list[list[str]] = []
+    for start in range(len(order)):
+        end = start + 1
+        while end < len(order) and (pvalues.loc[order[end], order[start:end]] >= alpha).all():
+            end += 1
+        # A group within the one before says nothing new
+        if end - start > 1 and not (groups and order[end - 1] in groups[-1]):
+            groups.append(order[start:end])
+    return groups
+
+
 def finner(pvalues: ArrayLike) -> NDArray[np.float64]:
     """P-values adjusted for their number by Finner's step-down procedure.
 
