@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 from components import Log, Scripted, assert_equal_models, numbered
 from sklearn.base import clone
+from sklearn.datasets import load_wine
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.tree import DecisionTreeClassifier
@@ -184,6 +185,18 @@ def test_guessing_as_badly_as_one_of_c_classes_is_a_reset():
     model = KFHEClassifier(estimator, n_estimators=1).fit(numbered(20), y)
     assert model.trace_["component_error"].tolist() == [0.5]
     assert model.trace_["resets"].tolist() == [1]
+
+
+@pytest.mark.parametrize("voting", ["hard", "soft"])
+def test_scores_are_probabilities_to_the_last_bit(voting):
+    """A score of 1 + 2e-16 would be an error in scikit-learn's log loss."""
+    X, y = load_wine(return_X_y=True)
+    for seed in range(5):
+        model = KFHEClassifier(emphasis="linear", voting=voting, n_estimators=20, random_state=seed).fit(X, y)
+        for scores in (model.predict_proba(X), *model.staged_predict_proba(X)):
+            assert scores.min() >= 0
+            assert scores.max() <= 1
+            np.testing.assert_allclose(scores.sum(axis=1), 1, rtol=0, atol=1e-12)
 
 
 # When training ends

@@ -231,7 +231,8 @@ categorical_features
     def predict_proba(self, X: Any) -> Floats:
         """Return the scores of the classes for each row: they sum to 1."""
         X = self._validate_for_prediction(X)
-        return self.estimators_.scores(X, self.component_weights_, thread_count(self.n_jobs))
+        scores = self.estimators_.scores(X, self.component_weights_, thread_count(self.n_jobs))
+        return np.minimum(scores, 1.0, out=scores)  # a rounding error above 1 is too much for a log loss
 
     def staged_predict(self, X: Any) -> Iterator[NDArray[Any]]:
         """Yield the predicted classes after h_0 alone, then after each further component."""
@@ -244,7 +245,7 @@ categorical_features
         remaining = np.cumprod(np.append(1.0, 1 - self.gains_[::-1] / 2))[::-1]
         sums = self.estimators_.staged_sums(X, self.component_weights_, thread_count(self.n_jobs))
         for total, later in zip(sums, remaining, strict=True):
-            yield total / later
+            yield np.minimum(total / later, 1.0)
 
     def fingerprint(self) -> str:
         """Return a hex digest of what determines the predictions: equal for models that predict alike."""

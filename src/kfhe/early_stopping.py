@@ -12,7 +12,6 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.metrics import get_scorer
 
 from kfhe.cart.filtering import Measurer, correct
 from kfhe.sensors import Sensor
@@ -96,7 +95,11 @@ class ValidationSet:
         self._measurer = Measurer(labels, base, len(classes), n_threads)
         self._n_threads = n_threads
         self._scoring = scoring
-        self._scorer = None if scoring == "neg_log_loss" else get_scorer(scoring)
+        self._scorer: Scorer | None = None
+        if scoring != "neg_log_loss":
+            from sklearn.metrics import get_scorer  # slow to load
+
+            self._scorer = get_scorer(scoring)
 
     def catch_up(self, sensor: Sensor, gains: Floats) -> None:
         """Score h_0 and the components that there are already."""
