@@ -8,6 +8,7 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 from matplotlib import pyplot
 from sklearn.exceptions import NotFittedError
@@ -33,6 +34,7 @@ LONG = "a name that is far too long for any axis or legend, number"
 @pytest.fixture(autouse=True)
 def own_figures():
     """No windows, and nothing is left open."""
+    pyplot.close("all")
     backend = mpl.get_backend()
     pyplot.switch_backend("agg")
     yield
@@ -345,14 +347,19 @@ class TestDecisionRegions:
         assert all(len(line.get_xdata()) == 0 for line in display.ax_.lines)
         assert [text.get_text() for text in display.ax_.get_legend().get_texts()] == ["a", "b", "c"]
 
-    def test_arrays_and_polars_frames_give_the_same_picture(self, plane):
-        _, X, y = plane
-        scores = []
-        for table in (X, X.to_numpy(), pl.DataFrame(X.to_dict("list"))):
-            model = KFHEClassifier(n_estimators=3, random_state=0).fit(table, y)
-            scores.append(DecisionRegionsDisplay.from_estimator(model, table, y, grid_resolution=9).scores)
-        np.testing.assert_array_equal(scores[0], scores[1])
-        np.testing.assert_array_equal(scores[0], scores[2])
+    @pytest.mark.parametrize("container", [pd.DataFrame.to_numpy, pl.from_pandas, pa.Table.from_pandas])
+    def test_whatever_holds_the_rows_the_picture_is_the_same(self, plane, container):
+        model, X, y = plane
+        expected = DecisionRegionsDisplay.from_estimator(model, X, y, grid_resolution=9).scores
+        table = container(X)
+        again = KFHEClassifier(n_estimators=10, random_state=0).fit(table, y)
+        display = DecisionRegionsDisplay.from_estimator(again, table, y, grid_resolution=9)
+        np.testing.assert_array_equal(display.scores, expected)
+
+    def test_labels_must_be_as_many_as_rows(self, plane):
+        model, X, y = plane
+        with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+            DecisionRegionsDisplay.from_estimator(model, X, y[:-1])
 
     def test_one_class_and_a_constant_feature_can_be_drawn(self):
         model = KFHEClassifier().fit([[1.0, 5.0], [2.0, 5.0]], ["only", "only"])

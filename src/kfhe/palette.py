@@ -11,7 +11,7 @@ BLUE, VERMILION, GREEN, PURPLE, SKY, ORANGE, GREY = PALETTE = (
     "#cc79a7",
     "#56b4e9",
     "#e69f00",
-    "#5f6368",
+    "#6b7076",
 )
 
 # The columns of a trace that are drawn, what they are called, and their colours

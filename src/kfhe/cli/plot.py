@@ -61,9 +61,15 @@ def plot(
 ) -> None:
     """Draw a picture of a model.
 
-    trace: measurement error, variance, gain and training error by iteration. weights: how the sampling
-    weights spread. importance: which features count. scores: the accuracy after each component, on rows of
-    your own. regions: which class is predicted where, for a model of two columns of numbers.
+    trace: measurement error, variance, gain, training error by iteration
+
+    weights: how the sampling weights spread
+
+    importance: which features count
+
+    scores: the accuracy after each component, on rows of --data
+
+    regions: which class is predicted where, if the model has two features
     """
     output = output or model.with_name(f"{model.stem}_{kind}.png")
     try:
@@ -118,7 +124,7 @@ def _display(kind: Kind, model: KFHEClassifier, data: list[Path], target: str) -
 def _rows(model: KFHEClassifier, path: Path, target: str) -> tuple[Any, Any]:
     """Read the columns that the model needs, and the labels in the type of its classes."""
     from kfhe.cli.labelled import LabelledTable
-    from kfhe.table_files.errors import no_column
+    from kfhe.table_files.errors import TableFileError, no_column
 
     table = LabelledTable.read(path, target)
     frame = table.frame()
@@ -126,5 +132,12 @@ def _rows(model: KFHEClassifier, path: Path, target: str) -> tuple[Any, Any]:
     for column in wanted:
         if column not in frame.columns:
             raise no_column(table.name, column, list(frame.columns))
-    are_text = model.classes_.dtype.kind not in "biuf"
-    return frame[wanted], table.y.astype(str) if are_text else table.y
+    labels = table.y if model.classes_.dtype.kind in "biuf" else table.y.astype(str)
+    unknown = set(labels.tolist()) - set(model.classes_.tolist())
+    if unknown:
+        known = ", ".join(map(str, model.classes_[:20]))
+        raise TableFileError(
+            f"{table.name}: target {target!r} has {min(unknown, key=str)!r}, which the model doesn't know; "
+            f"accepted are {known}"
+        )
+    return frame[wanted], labels

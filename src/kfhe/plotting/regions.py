@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.image import AxesImage
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from kfhe.plotting.display import MARKERS, Display, class_colours, ink, legend_beside, shortened, width_of
 
@@ -106,6 +106,7 @@ class DecisionRegionsDisplay(Display):
         check_is_fitted(estimator)
         if np.ndim(X) != 2 or np.shape(X)[1] != 2:
             raise ValueError(f"decision regions need two features, got X of shape {np.shape(X)}")
+        check_consistent_length(X, y)
         points = np.asarray(X, dtype=np.float64)
         lowest, highest = np.nanmin(points, axis=0), np.nanmax(points, axis=0)
         margin = np.where(highest > lowest, 0.06 * (highest - lowest), 0.5)
@@ -181,6 +182,8 @@ class DecisionRegionsDisplay(Display):
 
 def _as_table(grid: Floats, X: Any) -> Any:
     """Return the grid in the container that X came in, so that columns keep their names."""
-    if not hasattr(X, "columns"):
-        return grid
-    return type(X)(dict(zip(X.columns, grid.T, strict=True)))
+    if hasattr(X, "column_names"):  # a pyarrow table
+        return X.from_pydict(dict(zip(X.column_names, grid.T, strict=True)))
+    if hasattr(X, "columns"):
+        return type(X)(dict(zip(X.columns, grid.T, strict=True)))
+    return grid
