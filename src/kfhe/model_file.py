@@ -32,7 +32,6 @@ from kfhe.packed_forest import pack, unpack
 
 FORMAT = 1
 LONGEST_HEADER = 100_000_000  # bytes, as in safetensors
-LONGEST_REASON = 300
 NO_CHECKSUM = b"0" * 64  # stands in for the checksum while that is computed
 
 File = str | os.PathLike[str] | BinaryIO
@@ -69,6 +68,11 @@ def save(model: KFHEClassifier, file: File) -> None:
     }
     # One entry only: several would have no certain order, and the same model should give the same file.
     content = save_arrays(arrays, {"kfhe": json.dumps(description, separators=(",", ":"))})
+    if int.from_bytes(content[:8], "little") > LONGEST_HEADER:
+        raise ValueError(
+            "the model's categories are too many for a file: more than 100 MB; leave out columns that are "
+            "different in each row, or use skops.io.dump"
+        )
     content = content.replace(NO_CHECKSUM, hashlib.sha256(content).hexdigest().encode(), 1)
     if isinstance(file, str | os.PathLike):
         write_whole(file, content)
@@ -121,10 +125,7 @@ def load(file: File) -> KFHEClassifier:
         description, content = _read(file)
         return _model(description, content)
     except ValueError as error:
-        reason = str(error)
-        if len(reason) > LONGEST_REASON:  # it may quote the file
-            reason = f"{reason[:LONGEST_REASON]} ..."
-        raise ModelFileError(f"{getattr(file, 'name', 'model file')}: {reason}") from None
+        raise ModelFileError(f"{getattr(file, 'name', 'model file')}: {error}") from None
 
 
 def _read(file: BinaryIO) -> tuple[dict[str, Any], bytes]:
@@ -145,14 +146,13 @@ def _read(file: BinaryIO) -> tuple[dict[str, Any], bytes]:
             "this is no model file of kfhe, or a damaged one. model.save(...) makes one"
         ) from None
     content = b"".join([start, head, file.read()])
-    rest = memoryview(content)[place + len(NO_CHECKSUM) :]
-    if hashlib.sha256(b"".join([content[:place], NO_CHECKSUM, rest])).hexdigest() != checksum:
+    digest = hashlib.sha256(memoryview(content)[:place])
+    digest.update(NO_CHECKSUM)
+    digest.update(memoryview(content)[place + len(NO_CHECKSUM) :])
+    if digest.hexdigest() != checksum:
         raise _damaged("its checksum is wrong")
     if number != FORMAT:
-        raise ValueError(
-            f"it has format {number!r} and comes from kfhe {writer}; this is kfhe {version('kfhe')}, "
-            f"which reads format {FORMAT}. Get a newer one: pip install --upgrade kfhe"
-        )
+        raise _too_new(f"format {number!r:.20}", writer)
     return description, content
 
 
@@ -166,7 +166,15 @@ def _read_up_to(file: BinaryIO, length: int) -> bytes:
 
 
 def _damaged(how: str) -> ValueError:
+    how = how.rstrip(".") if len(how) < 300 else f"{how[:300]} ..."  # it may quote the file
     return ValueError(f"the file is damaged: {how}. Get another copy of it, or save the model again")
+
+
+def _too_new(what: str, writer: Any) -> ValueError:
+    return ValueError(
+        f"it has {what} and comes from kfhe {writer!s:.20}, but this is kfhe {version('kfhe')}. "
+        "Get a newer one: pip install --upgrade kfhe"
+    )
 
 
 def _model(description: dict[str, Any], content: bytes) -> KFHEClassifier:
@@ -185,13 +193,16 @@ def _model(description: dict[str, Any], content: bytes) -> KFHEClassifier:
         scores = arrays.get("validation_scores")
         if scores is not None and (scores.dtype.str[1:] != "f8" or scores.ndim != 1):
             raise ValueError("there is something wrong with its validation scores")
-        known = KFHEClassifier._get_param_names()
-        model = KFHEClassifier(**header.read_parameters(description["parameters"], known))
+        parameters = header.read_parameters(description["parameters"])
+        unknown = parameters.keys() - KFHEClassifier().get_params()
+        model = KFHEClassifier(**{name: parameters[name] for name in parameters.keys() - unknown})
         model._validate_params()
     except KeyError as error:
         raise _damaged(f"it lacks {error}") from None
     except (SafetensorError, ValueError) as error:
         raise _damaged(str(error)) from None
+    if unknown:
+        raise _too_new(f"the parameter {min(unknown)!r:.50}", description["kfhe"])
     model.n_features_in_ = len(schema.names)
     if named:
         model.feature_names_in_ = np.array(schema.names, dtype=object)
