@@ -1,10 +1,14 @@
-"""Data that many tests share."""
+"""Data and settings that many tests share."""
 
 import numpy as np
 import pytest
+from hypothesis import settings
 from sklearn.datasets import load_iris
 
 from kfhe.noise import flip_labels
+
+settings.register_profile("kfhe", deadline=None)  # a busy machine is no failure
+settings.load_profile("kfhe")
 
 
 @pytest.fixture(scope="session")

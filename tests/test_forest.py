@@ -63,7 +63,7 @@ def slow_votes(model, t, X):
     return np.eye(len(model.classes_))[weights.argmax(axis=1)]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     n=st.integers(2, 150),
     seed=st.integers(0, 2**32),

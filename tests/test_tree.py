@@ -38,7 +38,7 @@ limits = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(n=st.integers(5, 150), seed=st.integers(0, 2**32), limits=limits, weighted=st.booleans())
 def test_splits_are_those_of_scikit_learn_up_to_ties(n, seed, limits, weighted):
     X, y = few_values(n, seed)
@@ -110,7 +110,7 @@ def test_a_tree_without_a_split_has_no_importances_and_predicts_the_shares():
 # ---------------------------------------------------------------- weights
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(n=st.integers(2, 80), seed=st.integers(0, 2**32))
 def test_whole_weights_are_repeated_rows_where_nothing_counts_rows(n, seed):
     X, y = few_values(n, seed)

@@ -24,9 +24,11 @@ from kfhe.cart.filtering import exact_sum
 from kfhe.cart.threads import thread_count
 from kfhe.early_stopping import BestLength, EarlyStopping, ValidationSet
 from kfhe.forest import Forest
+from kfhe.notebook import NotebookMixin
 from kfhe.progress import ProgressBar
 from kfhe.sensors import EstimatorSensor, Sensor, TrainingRows, TreeSensor
 from kfhe.table import BinnedTable
+from kfhe.trace import Trace
 from kfhe.training import TrainingRun
 from kfhe.tree import TREE_CONSTRAINTS
 from kfhe.validation import (
@@ -46,7 +48,7 @@ from kfhe.validation import (
 Floats = NDArray[np.float64]
 
 
-class KFHEClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
+class KFHEClassifier(NotebookMixin, CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     """Kalman Filter-based Heuristic Ensemble (Pakrashi and Mac Namee, 2019).
 
     Training is seen as estimating a fixed, unknown state: the ideal classifier. Each component
@@ -253,6 +255,30 @@ categorical_features
         weights = self.component_weights_.tobytes()
         return hashlib.sha256(self.estimators_.digest().encode() + weights).hexdigest()
 
+    def save(self, path: Any) -> None:
+        """Write the fitted model to a file that `kfhe.load` reads.
+
+        The file holds all that prediction and display need, as arrays and JSON, and no code: a function
+        that is the `emphasis` is remembered by its name only. A `random_state` that is not an int becomes
+        None. After loading, `fit` starts anew, also with `warm_start=True`.
+
+        Parameters
+        ----------
+        path : str, path or binary file
+            Where to write. A file is replaced only once the new one is complete.
+
+        Raises
+        ------
+        ValueError
+            The model has components other than native trees, or has labels or categories other than
+            strings and numbers; skops saves such models.
+        OSError
+            The file can't be written.
+        """
+        from kfhe.model_file import save  # which knows this class
+
+        save(self, path)
+
     @property
     def feature_importances_(self) -> Floats:
         """Importances of the components, averaged by component weight."""
@@ -360,17 +386,7 @@ categorical_features
 
     def _attributes(self, run: TrainingRun, *, resumes: bool) -> dict[str, Any]:
         """Return the fitted attributes; `resumes`: the run is to go on."""
-        gains = run.trace["gain"]
-        return {
-            "classes_": run.rows.classes,
-            "trace_": run.trace,
-            "n_iter_": len(run.trace),
-            "gains_": gains,
-            "measurement_errors_": run.trace["measurement_error"],
-            "variances_": np.append(1.0, run.trace["posterior_variance"]),
-            "component_weights_": component_weights(gains),
-            "estimators_": run.sensor.harvest(resumes=resumes),
-        }
+        return fitted_attributes(run.rows.classes, run.trace, run.sensor.harvest(resumes=resumes))
 
     def _store(self, run: TrainingRun, validation: ValidationSet | None) -> None:
         for name in ("validation_scores_", "_run", "_run_settings"):
@@ -399,6 +415,20 @@ categorical_features
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = self.estimator is None or get_tags(self.estimator).input_tags.allow_nan
         return tags
+
+
+def fitted_attributes(classes: NDArray[Any], trace: Trace, components: Any) -> dict[str, Any]:
+    """Return what a fitted classifier has, from what training left or a model file holds."""
+    return {
+        "classes_": classes,
+        "trace_": trace,
+        "n_iter_": len(trace),
+        "gains_": trace["gain"],
+        "measurement_errors_": trace["measurement_error"],
+        "variances_": np.append(1.0, trace["posterior_variance"]),
+        "component_weights_": component_weights(trace["gain"]),
+        "estimators_": components,
+    }
 
 
 def component_weights(gains: Floats) -> Floats:

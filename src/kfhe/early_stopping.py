@@ -122,14 +122,14 @@ class ValidationSet:
         if self._scorer is None:  # the default: at once, and whichever classes the rows are of
             likelihood = self._scores[np.arange(len(self._labels)), self._labels]
             return float(np.log(likelihood.clip(np.finfo(np.float64).eps, 1)).mean())
-        predicted = _Predicted(self._classes, self._scores)
+        predicted = Predicted(self._classes, self._scores)
         score = float(self._scorer(predicted, self._X, self._classes[self._labels]))
         if not isfinite(score):
             raise ValueError(f"scoring={self._scoring!r} gave {score} for the validation set")
         return score
 
 
-class _Predicted(ClassifierMixin, BaseEstimator):
+class Predicted(ClassifierMixin, BaseEstimator):
     """What scorers ask: a classifier that has its scores for the validation set already."""
 
     def __init__(self, classes: NDArray[Any], scores: Floats) -> None:

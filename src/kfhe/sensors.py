@@ -5,8 +5,7 @@ The votes hold a class per training row (int32, hard voting) or a score per row 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from copy import copy
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
@@ -19,6 +18,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples, has_fit_parameter
 
 from kfhe.cart.draws import Draws, random_numbers
+from kfhe.cart.growing import restored
 from kfhe.cart.traversal import apply
 from kfhe.forest import NODE_DTYPE, Forest
 from kfhe.table import BinnedTable
@@ -107,6 +107,13 @@ class TreeSensor:
         self._grower = make_grower(settings, table, rows.labels, len(rows.classes), rows.seed, rows.n_threads)
         self._draws = rows.draws()
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Give the grower as plain arrays, which skops can save as well as pickle."""
+        return {**self.__dict__, "_grower": self._grower.__reduce__()[1]}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _grower=restored(*state["_grower"]))
+
     def harvest(self, *, resumes: bool) -> Forest:
         """Return the forest; it takes over the grower's memory unless that is still needed."""
         return Forest.grown_by(
@@ -176,7 +183,7 @@ class EstimatorSensor:
 
     def harvest(self, *, resumes: bool) -> EstimatorEnsemble:
         """Return the ensemble of the components; if more are to be added, not the growing one."""
-        return copy(self.components) if resumes else self.components
+        return self.components.copy() if resumes else self.components
 
     def initial(self) -> Floats:
         """Train h_0 on all rows, by weight where it can be weighted."""
@@ -205,7 +212,7 @@ class EstimatorSensor:
 
     def keep(self, n_components: int) -> None:
         """Drop all components but the first ones."""
-        del self.components[n_components:]
+        self.components.keep(n_components)
 
     def encode(self, X: Any) -> Any:
         """Return other rows as they are."""
@@ -236,13 +243,31 @@ class EstimatorSensor:
         return component.set_params(**seeds)
 
 
-class EstimatorEnsemble(list[Any]):
+class EstimatorEnsemble(Sequence[Any]):
     """Fitted scikit-learn classifiers, h_0 first, as one ensemble."""
 
     def __init__(self, components: list[Any], classes: NDArray[Any], voting: str) -> None:
-        super().__init__(components)
+        self._components = components
         self._classes = classes
         self._voting = voting
+
+    def __len__(self) -> int:
+        return len(self._components)
+
+    def __getitem__(self, t: Any) -> Any:
+        return self._components[t]
+
+    def append(self, component: Any) -> None:
+        """Add a component."""
+        self._components.append(component)
+
+    def keep(self, n_components: int) -> None:
+        """Drop all components but the first ones."""
+        del self._components[n_components:]
+
+    def copy(self) -> EstimatorEnsemble:
+        """Return an ensemble of the same components that can grow on its own."""
+        return EstimatorEnsemble(self._components.copy(), self._classes, self._voting)
 
     def scores_of(self, t: int, X: Any) -> Floats:
         """Return the n x c scores that component t adds to the ensemble's."""

@@ -1,8 +1,8 @@
 """The rank tests of the paper's study: which algorithm is better over many datasets, beyond chance.
 
-Scores are a table of datasets (rows) by algorithms (columns); higher is better. What differs by less than
-about 1e-12 of the largest score is a tie. Without that, rounding would order what is equal (0.3 - 0.2 and
-0.2 - 0.1), and a result would depend on the order of the columns.
+Scores are a table of datasets (rows) by algorithms (columns); higher is better. Aligned ranks are taken of
+plain floating-point differences, as other programs do, so that figures can be compared with theirs: rounding
+may part what is equal (0.3 - 0.2 and 0.2 - 0.1), and change a statistic's fourth digit.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def average_ranks(scores: ArrayLike | pd.DataFrame) -> NDArray[np.float64] | pd.
     array([1.25, 1.75, 3.  ])
     """
     values, algorithms = _checked(scores)
-    return _by_algorithm(rankdata(-_aligned(values), axis=1).mean(axis=0), algorithms)
+    return _by_algorithm(rankdata(-values, axis=1).mean(axis=0), algorithms)
 
 
 def friedman_aligned_ranks(scores: ArrayLike | pd.DataFrame) -> AlignedRanksResult:
@@ -90,7 +90,7 @@ def friedman_aligned_ranks(scores: ArrayLike | pd.DataFrame) -> AlignedRanksResu
     >>> result.mean_ranks
     array([2.5 , 7.25, 9.75])
     >>> print(f"T = {result.statistic:.2f}, p = {result.pvalue:.3f}")
-    T = 6.08, p = 0.048
+    T = 6.14, p = 0.046
     """
     values, algorithms = _checked(scores)
     n, k = values.shape
@@ -139,6 +139,44 @@ def aligned_ranks_posthoc(scores: ArrayLike | pd.DataFrame) -> NDArray[np.float6
     if algorithms is None:
         return pvalues
     return _pandas().DataFrame(pvalues, index=algorithms, columns=algorithms)
+
+
+def groups_alike(ranks: pd.Series, pvalues: pd.DataFrame, *, alpha: float = 0.05) -> list[list[str]]:
+    """Largest groups of algorithms, neighbours by average rank, of which no two differ.
+
+    Parameters
+    ----------
+    ranks : Series of shape (n_algorithms,)
+        Average ranks.
+    pvalues : DataFrame of shape (n_algorithms, n_algorithms)
+        Adjusted p-values of all pairs.
+    alpha : float, default=0.05
+        Two algorithms differ if their p-value is below it.
+
+    Returns
+    -------
+    list of lists of str
+        Groups of two or more, from the best to the worst. An algorithm can be in several, or in none.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from kfhe.stats import aligned_ranks_posthoc, average_ranks, groups_alike
+    >>> rows = [[0.9, 0.8, 0.7], [0.8, 0.6, 0.5], [0.7, 0.5, 0.6], [0.9, 0.8, 0.6]]
+    >>> scores = pd.DataFrame(rows, columns=["KFHE", "bagging", "CART"])
+    >>> groups_alike(average_ranks(scores), aligned_ranks_posthoc(scores))
+    [['KFHE', 'bagging'], ['bagging', 'CART']]
+    """
+    order = list(ranks.sort_values(kind="stable").index)
+    groups: list[list[str]] = []
+    for start in range(len(order)):
+        end = start + 1
+        while end < len(order) and (pvalues.loc[order[end], order[start:end]] >= alpha).all():
+            end += 1
+        # A group within the one before says nothing new
+        if end - start > 1 and not (groups and order[end - 1] in groups[-1]):
+            groups.append(order[start:end])
+    return groups
 
 
 def finner(pvalues: ArrayLike) -> NDArray[np.float64]:
@@ -210,7 +248,7 @@ def wilcoxon_table(scores: ArrayLike | pd.DataFrame) -> pd.DataFrame:
     names = range(values.shape[1]) if algorithms is None else algorithms
     rows = []
     for (first, x), (second, y) in combinations(zip(names, values.T, strict=True), 2):
-        difference = np.rint(x - y)
+        difference = _without_rounding(x - y, values)
         counts = [int(np.sum(np.sign(difference) == sign)) for sign in (1, -1, 0)]
         with warnings.catch_warnings():
             # Old SciPy warns of fewer than ten datasets, the new one doesn't
@@ -222,7 +260,7 @@ def wilcoxon_table(scores: ArrayLike | pd.DataFrame) -> pd.DataFrame:
 
 
 def _checked(scores: Any) -> tuple[NDArray[np.float64], Any]:
-    """Scores, scaled so that differences count to the nearest whole number; column names of a DataFrame."""
+    """Scores as an array, and the column names of a DataFrame."""
     is_frame = hasattr(scores, "columns") and hasattr(scores, "index")
     try:
         values = scores.to_numpy(np.float64, na_value=np.nan) if is_frame else np.asarray(scores, np.float64)
@@ -242,18 +280,18 @@ def _checked(scores: Any) -> tuple[NDArray[np.float64], Any]:
         raise ValueError(
             f"scores must be finite, got {values[row, column]} for dataset {dataset}, algorithm {algorithm}"
         )
-    # A power of ten: short decimals and their means stay off the halves, where rounding could part ties
+    return values, scores.columns if is_frame else None
+
+
+def _without_rounding(difference: NDArray[np.float64], values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Differences to about 1e-12 of the largest score, so that equal ones are ties."""
     exponent = math.floor(math.log10(max(np.abs(values).max(), 1e-290)))
-    return values * 10.0 ** (11 - exponent), scores.columns if is_frame else None
-
-
-def _aligned(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    aligned: NDArray[np.float64] = np.rint(values - values.mean(axis=1, keepdims=True))
-    return aligned
+    rounded: NDArray[np.float64] = np.rint(difference * 10.0 ** (11 - exponent))
+    return rounded
 
 
 def _aligned_ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    ranks: NDArray[np.float64] = rankdata(-_aligned(values)).reshape(values.shape)
+    ranks: NDArray[np.float64] = rankdata(values.mean(axis=1, keepdims=True) - values).reshape(values.shape)
     return ranks
 
 

@@ -149,13 +149,50 @@ class PolarsColumns:
         return codes.to_numpy(), values
 
 
+class ArrowColumns:
+    """The columns of a pyarrow table."""
+
+    def __init__(self, X: Any) -> None:
+        self.X = X
+        self.n_rows, self.n_columns = X.shape
+        self.names = X.schema.names
+
+    def is_text(self, j: int) -> bool:
+        """Whether column j holds strings or categories."""
+        from pyarrow import types
+
+        dtype = self.X.column(j).type
+        return bool(types.is_string(dtype) or types.is_large_string(dtype) or types.is_dictionary(dtype))
+
+    def numbers(self, j: int) -> Floats:
+        """Return column j as numbers."""
+        import pyarrow as pa
+
+        column, types = self.X.column(j), pa.types
+        readable = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal, types.is_null)
+        if not any(is_it(column.type) for is_it in readable):
+            raise _unreadable(self.names[j], column.type)
+        numbers = column.cast(pa.float64(), safe=False)
+        return _to_numbers(numbers.to_numpy(), self.names[j])
+
+    def factorize(self, j: int) -> tuple[NDArray[Any], list[Hashable]]:
+        """Return column j as positions in a list of distinct values."""
+        if not self.is_text(j):
+            return _factorize_numbers(self.numbers(j))
+        encoded = self.X.column(j).dictionary_encode().unify_dictionaries().combine_chunks()
+        codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+        return codes, encoded.dictionary.to_pylist()
+
+
 def open_columns(X: Any) -> Columns:
-    """Open an array, a pandas frame or a polars frame."""
+    """Open an array, or a table of pandas, polars or pyarrow."""
     library = type(X).__module__.split(".")[0]
     if library == "pandas":
         return PandasColumns(X)
     if library == "polars":
         return PolarsColumns(X)
+    if library == "pyarrow":
+        return ArrowColumns(X)
     return ArrayColumns(X)
 
 

@@ -65,7 +65,7 @@ def check_table(estimator: Any, X: Any, *, reset: bool) -> Any:
     refuse_sparse(X, estimator)
     if type(X).__name__ == "LazyFrame":
         raise TypeError(f"{type(estimator).__name__} does not take a LazyFrame; use X.collect()")
-    if type(X).__module__.split(".")[0] in ("pandas", "polars") and len(X.shape) == 2:
+    if type(X).__module__.split(".")[0] in ("pandas", "polars", "pyarrow") and len(X.shape) == 2:
         for size, kind in zip(X.shape, ("sample", "feature"), strict=True):
             if size == 0:
                 raise ValueError(

@@ -122,7 +122,7 @@ def assert_same_tree(tree, expected):
         np.testing.assert_array_equal(tree[name], expected[name], err_msg=name)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(rows=random_rows(), settings=tree_settings)
 def test_the_engine_and_the_twin_agree_split_by_split(rows, settings):
     twin = Twin(rows.table, rows.labels, rows.n_classes, rows.weights, rows.counts, settings)
@@ -146,7 +146,7 @@ def test_a_split_is_found_where_one_side_weighs_next_to_nothing():
     assert_same_tree(tree, Twin(table, rows.labels, 2, rows.weights, False, Settings()).arrays())
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     rows=random_rows(max_rows=150),
     settings=tree_settings,
@@ -163,7 +163,7 @@ def test_the_parallel_path_gives_the_same_arrays_and_votes(rows, settings, cp, m
         np.testing.assert_array_equal(other_votes, votes)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(rows=random_rows(), settings=tree_settings, cp=st.sampled_from([0.0, 0.05]))
 def test_every_row_votes_as_its_leaf_does_even_those_of_no_weight(rows, settings, cp):
     tree, votes = rows.grow(settings, cp=cp)
@@ -225,7 +225,7 @@ class Branch:
                     yield left_misses + right_misses, left_leaves + right_leaves, outline
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     rows=random_rows(max_rows=60, weights=["ones", "counts", "whole"]),
     cp=st.sampled_from([1 / 64, 1 / 16, 1 / 8, 1 / 4, 1.0]),  # sums of these are exact
@@ -270,7 +270,7 @@ def test_monks_1_survives_pruning_though_few_single_splits_help(categorical):
         assert len(tree["leaf_weights"]) > 3
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(rows=random_rows(max_rows=60), settings=tree_settings, max_leaf_nodes=st.integers(2, 8))
 def test_max_leaf_nodes_makes_the_splits_of_the_highest_gain_first(rows, settings, max_leaf_nodes):
     full = Branch(rows.grow(settings)[0])

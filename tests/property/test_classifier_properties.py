@@ -10,7 +10,7 @@ from sklearn.tree import DecisionTreeClassifier
 from kfhe import KFHEClassifier
 from kfhe.classifier import component_weights
 
-quickly = settings(max_examples=40, deadline=None)
+quickly = settings(max_examples=40)
 
 
 @st.composite

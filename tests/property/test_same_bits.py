@@ -65,7 +65,7 @@ parameters = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(
     n=st.integers(2, 200),
     n_classes=st.integers(2, 5),

@@ -76,10 +76,10 @@ BAD = {
     "gaps in the class": ("a,class\n1,x\n2,\n3,y\n4,\n", "class column 'class' has 2 gaps, in lines 3, 5"),
     "infinite": ("a,class\n1,x\ninf,y\n3,x\n4,y\n", "column 'a' has infinite values"),
     "one column": ("class\nx\ny\n", "at least one feature and a class column, got 2 rows and 1 columns"),
-    "header only": ("a,class\n", "got 0 rows and 2 columns"),
-    "empty": ("", "can't be read: No columns"),
-    "ragged": ("a,class\n1,x\n2,y,z\n", "can't be read: Expected 2 fields in line 3, saw 3"),
-    "not UTF-8": (b"a,class\n\xff\xfe,x\n", "can't be read: 'utf-8' codec"),
+    "header only": ("a,class\n", "there are no rows below the header"),
+    "empty": ("", "is empty; the first row must name the columns"),
+    "ragged": ("a,class\n1,x\n2,y,z\n", r"row 3 has 3 values, but the header \(row 1\) names 2 columns"),
+    "not UTF-8": (b"a,class\n\xff\xfe,x\n", "column 'a', row 2: there are bytes that are not UTF-8"),
 }
 
 
@@ -92,9 +92,9 @@ def test_a_bad_file_gets_an_error_that_names_it_and_says_why(case, tmp_path):
 
 
 def test_missing_and_broken_files_are_named(tmp_path):
-    with pytest.raises(StudyError, match=r"absent\.csv: can't be read"):
+    with pytest.raises(StudyError, match=r"absent\.csv: there is no such file"):
         read_table(tmp_path / "absent.csv")
-    with pytest.raises(StudyError, match=r"mine\.parquet: can't be read"):
+    with pytest.raises(StudyError, match=r"mine\.parquet: is damaged, or no parquet file"):
         read_table(write(tmp_path, "no parquet", "mine.parquet"))
 
 

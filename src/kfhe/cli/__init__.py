@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from kfhe.cli import data, study
-from kfhe.cli.bench import bench
+from kfhe.cli import bench, data, evaluate, fit, predict, study
 from kfhe.study.errors import StudyError
 
 app = typer.Typer(
@@ -17,7 +16,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command()(bench)
+app.command(epilog=fit.EXAMPLES)(fit.fit)
+app.command(epilog=predict.EXAMPLES)(predict.predict)
+app.command(epilog=evaluate.EXAMPLES)(evaluate.evaluate)
+app.command()(bench.bench)
 app.add_typer(data.app, name="data")
 app.add_typer(study.app, name="study")
 
@@ -40,8 +42,17 @@ def main() -> None:
     except Exception as error:
         if _debug:
             raise
-        if isinstance(error, StudyError):
-            typer.echo(f"kfhe: {error}", err=True)
-        else:
-            typer.echo(f"kfhe: {type(error).__name__}: {error} (kfhe --debug ... shows where)", err=True)
+        typer.echo(f"kfhe: {_in_words(error)}", err=True)
         sys.exit(1)
+
+
+def _in_words(error: Exception) -> str:
+    """Return one line on what went wrong; errors that nobody foresaw come with their type."""
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{error.filename}: {error.strerror}"
+    if isinstance(error, MemoryError):
+        return "there is not enough memory for this table"
+    message = " ".join(str(error).split())
+    if isinstance(error, ValueError | OSError | StudyError):
+        return message
+    return f"{type(error).__name__}: {message} (kfhe --debug ... shows where)"

@@ -94,17 +94,7 @@ class Analysis:
 
     def groups(self, noise: float) -> list[list[str]]:
         """Return the largest groups of algorithms, neighbours by average rank, that don't differ."""
-        order = list(self.average_ranks.loc[noise].sort_values(kind="stable").index)
-        pvalues = self.posthoc(noise)
-        groups: list[list[str]] = []
-        for start in range(len(order)):
-            end = start + 1
-            while end < len(order) and (pvalues.loc[order[end], order[start:end]] >= ALPHA).all():
-                end += 1
-            # A group within the one before says nothing new
-            if end - start > 1 and not (groups and order[end - 1] in groups[-1]):
-                groups.append(order[start:end])
-        return groups
+        return stats.groups_alike(self.average_ranks.loc[noise], self.posthoc(noise), alpha=ALPHA)
 
     @cached_property
     def times(self) -> Any:

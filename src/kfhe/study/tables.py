@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from kfhe import table_files
 from kfhe.study.errors import StudyError
+from kfhe.table_files import SUFFIXES
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -17,9 +19,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-SUFFIXES = (".csv", ".csv.gz", ".parquet")
 MAX_CATEGORIES = 255
-_GAPS = ["", "NA", "NaN", "nan", "null"]
 
 
 @dataclass(frozen=True)
@@ -101,17 +101,11 @@ def read_table(path: Path, *, name: str | None = None, categorical: Collection[s
     StudyError
         If the file can't be read, or can't be learnt from.
     """
-    pandas = import_pandas()
+    import_pandas()
     try:
-        if path.name.endswith(".parquet"):
-            frame = pandas.read_parquet(path)
-        else:
-            frame = pandas.read_csv(
-                path, dtype=dict.fromkeys(categorical, str), keep_default_na=False, na_values=_GAPS
-            )
-    except (OSError, ValueError, ImportError) as error:  # pandas' parser and codec errors are ValueErrors
-        reason = str(error).splitlines()[0].removeprefix("Error tokenizing data. C error: ")
-        raise StudyError(f"{path}: can't be read: {reason}") from error
+        frame = table_files.read_table(path, text=categorical).to_pandas()
+    except table_files.TableFileError as error:
+        raise StudyError(str(error)) from error
     return make_dataset(frame, name or table_name(path), source=str(path), categorical=categorical)
 
 

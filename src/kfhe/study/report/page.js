@@ -4,7 +4,7 @@
   const tip = document.body.appendChild(Object.assign(document.createElement("div"), { id: "tip", hidden: true }));
   const hidden = new Set();
   const percent = (share) => `${+(100 * share).toFixed(2)}%`;
-  const colour = (position) => `var(--c${position % 13})`;
+  const colour = (position) => data.colours[position % data.colours.length];
   const dashes = ["", "7 3", "2 3", "9 3 2 3"];
   const shapes = [
     (x, y, r) => `M${x - r},${y}a${r},${r} 0 1,0 ${2 * r},0a${r},${r} 0 1,0 ${-2 * r},0`,

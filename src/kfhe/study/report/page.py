@@ -9,6 +9,7 @@ from importlib.resources import files
 from itertools import groupby
 from typing import Any
 
+from kfhe.palette import PALETTE
 from kfhe.study.analyse import Analysis
 from kfhe.study.report.tables import Table, Value
 
@@ -110,6 +111,7 @@ def chart_data(analysis: Analysis) -> dict[str, Any]:
 
     tested = [noise for noise in levels if analysis.can_test(noise)]
     return {
+        "colours": PALETTE,
         "metric": analysis.metric_name,
         "lowIsBetter": analysis.metric == "log_loss",
         "algorithms": names,

@@ -1,0 +1,252 @@
+"""``kfhe evaluate``: how well a model does on rows that it was not trained on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kfhe.cli import options
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from kfhe import KFHEClassifier
+    from kfhe.cli.labelled import LabelledTable
+
+EXAMPLES = """
+Examples:
+
+  kfhe evaluate data.csv --target label
+
+  kfhe evaluate data.csv -t label --folds 10 --emphasis linear --drop id
+
+  kfhe evaluate data.csv -t label --holdout 0.25
+
+  kfhe evaluate test.csv -t label --model model.kfhe --json
+"""
+METRICS = {"macro_f1": "macro F1", "accuracy": "accuracy", "log_loss": "log loss"}
+MOST_CLASSES = 20  # that a terminal has room for
+
+
+def evaluate(
+    context: typer.Context,
+    table: options.LabelledFile,
+    target: options.Target,
+    model: Annotated[
+        Path | None,
+        typer.Option(help="A saved model to try on the table, instead of training.", show_default=False),
+    ] = None,
+    folds: Annotated[
+        int | None, typer.Option(min=2, help="Number of folds of cross-validation; default: 5.")
+    ] = None,
+    holdout: Annotated[
+        float | None, typer.Option(help="Train once, and test on this share of the rows, such as 0.25.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for other programs.")] = False,
+    categorical: options.Categorical = None,
+    drop: options.Drop = None,
+    emphasis: options.EmphasisOption = options.Emphasis.exponential,
+    n_estimators: options.Estimators = 100,
+    max_depth: options.MaxDepth = 30,
+    min_samples_leaf: options.MinLeaf = 7,
+    min_samples_split: options.MinSplit = 20,
+    class_weight: options.Weights = None,
+    random_state: options.RandomState = 0,
+    jobs: options.Jobs = None,
+) -> None:
+    """Tell how well a model does on rows that it was not trained on.
+
+    Without --model, models are trained on parts of the table and tested on the rest: each row is tested once,
+    in one of the folds, or a share of the rows is held out. Labels are taken to be right.
+    """
+    if sum(given is not None for given in (model, folds, holdout)) > 1:
+        raise typer.BadParameter("choose one of --model, --folds and --holdout")
+    if holdout is not None and not 0 < holdout < 1:
+        raise typer.BadParameter(f"must be between 0 and 1, got {holdout}", param_hint="--holdout")
+    if target in (drop or ()):
+        raise typer.BadParameter("the target can't be left out", param_hint="--drop")
+    if model is not None:
+        outcome = _of_model(model, table, target)
+    else:
+        from kfhe.cli.labelled import LabelledTable
+
+        data = LabelledTable.read(table, target, categorical=categorical or (), drop=drop or ())
+        outcome = _of_training(data, options.new_model(context, data), folds or 5, holdout)
+    if as_json:
+        typer.echo(json.dumps(outcome.as_dict(), indent=2))
+    else:
+        _print(outcome, target)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came out of one or more tests.
+
+    Attributes
+    ----------
+    how : str
+        How the rows were tested, in words.
+    classes : list
+        The classes.
+    scores : list of dict
+        The metrics of each test.
+    confusion : int array of shape (n_classes, n_classes)
+        Rows by true and predicted class, of all tests together.
+    """
+
+    how: str
+    classes: list[Any]
+    scores: list[dict[str, float]]
+    confusion: NDArray[np.int64]
+
+    def mean(self, metric: str) -> float:
+        """Return a metric's average over the tests."""
+        return sum(score[metric] for score in self.scores) / len(self.scores)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return everything in plain types."""
+        return {
+            "how": self.how,
+            "rows": int(self.confusion.sum()),
+            **{metric: self.mean(metric) for metric in METRICS},
+            "tests": self.scores,
+            "classes": self.classes,
+            "confusion_matrix": self.confusion.tolist(),
+        }
+
+
+def _outcome(how: str, classes: NDArray[Any], tests: list[tuple[Any, Any]]) -> Outcome:
+    """Make an outcome of pairs of true classes, as positions, and scores."""
+    import numpy as np
+    from sklearn.metrics import accuracy_score, confusion_matrix, f1_score, log_loss
+
+    positions = np.arange(len(classes))
+    metrics, confusion = [], np.zeros((len(classes), len(classes)), dtype=np.int64)
+    for true, scores in tests:
+        predicted = scores.argmax(axis=1)
+        f1 = f1_score(true, predicted, labels=positions, average="macro", zero_division=0)
+        shares = scores / scores.sum(axis=1, keepdims=True)
+        loss = log_loss(true, shares, labels=positions)
+        values = (f1, accuracy_score(true, predicted), loss)
+        metrics.append({metric: float(value) for metric, value in zip(METRICS, values, strict=True)})
+        confusion += confusion_matrix(true, predicted, labels=positions)
+    return Outcome(how, classes.tolist(), metrics, confusion)
+
+
+def _of_training(data: LabelledTable, model: KFHEClassifier, folds: int, holdout: float | None) -> Outcome:
+    import numpy as np
+    from sklearn.base import clone
+
+    classes, labels = np.unique(data.y, return_inverse=True)
+    tests = []
+    for train, test in _splits(data, labels, folds, holdout, model.random_state):
+        trained = clone(model).fit(data.X.take(train), data.y[train])
+        tests.append((labels[test], trained.predict_proba(data.X.take(test))))
+    n_tested = sum(len(true) for true, _ in tests)
+    how = f"{folds}-fold cross-validation" if holdout is None else f"{n_tested} rows held out"
+    return _outcome(f"{data.name}: {how}", classes, tests)
+
+
+def _splits(
+    data: LabelledTable, labels: NDArray[np.intp], folds: int, holdout: float | None, seed: int
+) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+    """Yield the rows to train on and to test, with all classes in the same shares as far as can be."""
+    import warnings
+
+    import numpy as np
+    from sklearn.model_selection import StratifiedKFold, train_test_split
+
+    from kfhe.table_files import TableFileError
+
+    counts = data.class_counts()
+    rarest = min(counts, key=counts.__getitem__)
+    if counts[rarest] < 2:
+        raise TableFileError(
+            f"{data.name}: class {rarest!r} has one row only, so it can't be trained on and tested as well; "
+            "leave the row out, or join the class with another"
+        )
+    if holdout is not None:
+        train, test = train_test_split(
+            np.arange(len(labels)), test_size=holdout, stratify=labels, random_state=seed
+        )
+        yield train, test
+        return
+    if max(counts.values()) < folds:
+        raise TableFileError(f"{data.name}: no class has as many as {folds} rows; use fewer --folds")
+    with warnings.catch_warnings():  # a class of fewer rows than folds is in as many as it can
+        warnings.filterwarnings("ignore", "The least populated class", UserWarning)
+        yield from StratifiedKFold(folds, shuffle=True, random_state=seed).split(labels, labels)
+
+
+def _of_model(path: Path, table: Path, target: str) -> Outcome:
+    import numpy as np
+
+    from kfhe.cli.scoring import Scorer, load_model
+    from kfhe.table_files import open_table
+    from kfhe.table_files.errors import TableFileError, no_column
+
+    scorer = Scorer(load_model(path))
+    classes = scorer.model.classes_
+    are_text = classes.dtype.kind not in "biuf"
+    positions = {label: position for position, label in enumerate(classes.tolist())}
+    true, scores = [], []
+    with open_table(table) as rows:
+        if target not in rows.columns:
+            raise no_column(rows.name, target, rows.columns)
+        scorer.match(rows)
+        done = rows.first_row
+        for batch in scorer.batches(rows, *(((), [target]) if are_text else ([target], ()))):
+            for label in batch.column(target).to_pylist():
+                if label not in positions:
+                    what = "a gap" if label is None else f"{label!r}, which the model doesn't know"
+                    known = ", ".join(map(str, classes[:MOST_CLASSES]))
+                    raise TableFileError(
+                        f"{rows.name}: target {target!r}, row {done}: found {what}; accepted are {known}"
+                    )
+                true.append(positions[label])
+                done += 1
+            scores.append(scorer.score(batch))
+    for note in scorer.notes(rows.name):
+        typer.echo(f"kfhe: {note}", err=True)
+    return _outcome(f"{rows.name}: the model {path}", classes, [(np.array(true), np.concatenate(scores))])
+
+
+def _print(outcome: Outcome, target: str) -> None:
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = 150  # room for all columns
+    title = f"{outcome.how}, {outcome.confusion.sum():,} rows"
+    several = len(outcome.scores) > 1
+    metrics = Table("metric", "mean" if several else "value", title=escape(title), title_justify="left")
+    if several:
+        metrics.add_column("from")
+        metrics.add_column("to")
+    for metric, words in METRICS.items():
+        values = [score[metric] for score in outcome.scores]
+        extremes = [f"{min(values):.4f}", f"{max(values):.4f}"] if several else []
+        metrics.add_row(words, f"{outcome.mean(metric):.4f}", *extremes)
+    console.print(metrics)
+    if len(outcome.classes) > MOST_CLASSES:
+        console.print(f"{len(outcome.classes)} classes: --json prints the confusion matrix.")
+        return
+    matrix = Table(f"{escape(target)}", title="Rows by true class (down) and predicted class (across)")
+    matrix.title_justify = "left"
+    for label in outcome.classes:
+        matrix.add_column(escape(str(label)), justify="right")
+    matrix.add_column("right", justify="right")
+    for position, label in enumerate(outcome.classes):
+        counts = outcome.confusion[position]
+        cells = [f"[bold]{count}[/]" if j == position else str(count) for j, count in enumerate(counts)]
+        share = f"{counts[position] / counts.sum():.0%}" if counts.sum() else ""
+        matrix.add_row(escape(str(label)), *cells, share)
+    console.print(matrix)

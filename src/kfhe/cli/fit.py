@@ -1,0 +1,95 @@
+"""``kfhe fit``: train a model on a table."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kfhe.cli import options
+
+if TYPE_CHECKING:
+    from kfhe import KFHEClassifier
+
+EXAMPLES = """
+Examples:
+
+  kfhe fit train.csv --target label -o model.kfhe
+
+  kfhe fit train.parquet -t label --drop id --categorical zip --emphasis linear -o model.kfhe
+
+  zcat train.csv.gz | kfhe fit - -t label -o model.kfhe
+"""
+
+
+def fit(
+    context: typer.Context,
+    table: options.LabelledFile,
+    target: options.Target,
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output", "-o", help="The model file to write; - for standard output.", show_default=False
+        ),
+    ],
+    categorical: options.Categorical = None,
+    drop: options.Drop = None,
+    emphasis: options.EmphasisOption = options.Emphasis.exponential,
+    n_estimators: options.Estimators = 100,
+    max_depth: options.MaxDepth = 30,
+    min_samples_leaf: options.MinLeaf = 7,
+    min_samples_split: options.MinSplit = 20,
+    class_weight: options.Weights = None,
+    random_state: options.RandomState = 0,
+    jobs: options.Jobs = None,
+) -> None:
+    """Train a model on a table and save it.
+
+    Types are found by themselves: a column in which every cell is a number is numeric, true and false count
+    as 1 and 0, any other column holds categories. Cells that are empty, NA, nan and the like are gaps. Nothing
+    needs to be filled in or encoded.
+    """
+    from rich.console import Console
+
+    from kfhe.cli.labelled import LabelledTable
+
+    if target in (drop or ()):
+        raise typer.BadParameter("the target can't be left out", param_hint="--drop")
+    if output.is_dir():
+        raise typer.BadParameter(f"{output} is a folder; give the name of a file", param_hint="--output")
+    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    data = LabelledTable.read(table, target, categorical=categorical or (), drop=drop or ())
+    console.print(f"{data.name}: {data.X.num_rows:,} rows", markup=False)
+    console.print(data.summary(), soft_wrap=False)
+    for note in data.notes():
+        console.print(note, style="yellow", markup=False)
+    model = options.new_model(context, data).set_params(verbose=int(console.is_terminal))
+    started = perf_counter()
+    model.fit(data.X, data.y)
+    console.print(_summary(model, perf_counter() - started), markup=False)
+    _save(model, output)
+    if str(output) != "-":
+        console.print(
+            f"The model is in {output}. Next: kfhe predict {output} new.csv -o out.csv", markup=False
+        )
+
+
+def _summary(model: KFHEClassifier, seconds: float) -> str:
+    wrong = float(model.trace_["training_error"][-1]) if model.n_iter_ else 0.0
+    ended = "; the last one made no error, so training ended" if model.variances_[-1] == 0 else ""
+    return (
+        f"Trained {model.n_iter_ + 1} trees in {seconds:.1f} s{ended}. "
+        f"They miss {wrong:.1%} of the training rows; kfhe evaluate tells how they do on others."
+    )
+
+
+def _save(model: Any, output: Path) -> None:
+    model.set_params(verbose=0, n_jobs=None)  # they are about this run, not about the model
+    if str(output) == "-":
+        model.save(sys.stdout.buffer)
+        sys.stdout.buffer.flush()
+    else:
+        model.save(output)

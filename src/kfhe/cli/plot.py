@@ -1,0 +1,130 @@
+"""``kfhe plot``: a picture of a model."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from kfhe import KFHEClassifier
+    from kfhe.plotting import Display
+
+EXAMPLES = """
+Examples:
+
+  kfhe plot model.kfhe
+
+  kfhe plot model.kfhe --kind importance -o importance.svg
+
+  kfhe plot model.kfhe --kind scores --data train.csv --data test.csv --target label
+"""
+
+
+class Kind(StrEnum):
+    """What to draw."""
+
+    trace = "trace"
+    weights = "weights"
+    importance = "importance"
+    scores = "scores"
+    regions = "regions"
+
+
+OF_DATA = (Kind.scores, Kind.regions)
+
+
+def plot(
+    model: Annotated[Path, typer.Argument(help="A model file, as kfhe fit writes it.", show_default=False)],
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            help="The .png, .svg or .pdf file to write; default: a png named after the model, beside it.",
+            show_default=False,
+        ),
+    ] = None,
+    kind: Annotated[Kind, typer.Option("--kind", "-k", help="What to draw.")] = Kind.trace,
+    data: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="A csv or parquet file of rows for scores or regions; repeatable for scores.",
+            metavar="TABLE",
+        ),
+    ] = None,
+    target: Annotated[
+        str | None, typer.Option("--target", "-t", help="The column of --data that holds the labels.")
+    ] = None,
+) -> None:
+    """Draw a picture of a model.
+
+    trace: measurement error, variance, gain and training error by iteration. weights: how the sampling
+    weights spread. importance: which features count. scores: the accuracy after each component, on rows of
+    your own. regions: which class is predicted where, for a model of two columns of numbers.
+    """
+    output = output or model.with_name(f"{model.stem}_{kind}.png")
+    try:
+        import matplotlib
+
+        from kfhe.plotting.display import FORMATS, rendered
+    except ImportError:
+        typer.echo("kfhe: plots need matplotlib: pip install kfhe[plot]", err=True)
+        raise typer.Exit(1) from None
+    from kfhe.cli.scoring import load_model
+    from kfhe.files import write_whole
+
+    suffix = output.suffix.lower().removeprefix(".")
+    if suffix not in FORMATS:
+        accepted = ", ".join(f".{known}" for known in FORMATS)
+        raise typer.BadParameter(f"{output}: the file's name must end in {accepted}", param_hint="--output")
+    _check_data(kind, data or [], target)
+    matplotlib.use("agg")  # no window
+    display = _display(kind, load_model(model), data or [], str(target))
+    write_whole(output, rendered(display.figure_, suffix))
+    typer.echo(f"The picture is in {output}")
+
+
+def _check_data(kind: Kind, data: list[Path], target: str | None) -> None:
+    if kind in OF_DATA and (not data or target is None):
+        raise typer.BadParameter(f"--kind {kind} needs --data and --target")
+    if kind not in OF_DATA and (data or target is not None):
+        raise typer.BadParameter(f"--data and --target are for {' and '.join(OF_DATA)}, not for {kind}")
+    if kind is Kind.regions and len(data) > 1:
+        raise typer.BadParameter("regions are drawn for one table only", param_hint="--data")
+
+
+def _display(kind: Kind, model: KFHEClassifier, data: list[Path], target: str) -> Display:
+    from kfhe import plotting
+
+    if kind is Kind.regions:
+        return plotting.DecisionRegionsDisplay.from_estimator(model, *_rows(model, data[0], target))
+    if kind is Kind.scores:
+        ax = None
+        for path in data:
+            X, y = _rows(model, path, target)
+            display = plotting.StagedScoreDisplay.from_estimator(model, X, y, name=path.stem, ax=ax)
+            ax = display.ax_
+        return display
+    if kind is Kind.importance:
+        return plotting.FeatureImportanceDisplay.from_estimator(model)
+    if kind is Kind.weights:
+        return plotting.SamplingWeightsDisplay.from_estimator(model)
+    return plotting.TraceDisplay.from_estimator(model)
+
+
+def _rows(model: KFHEClassifier, path: Path, target: str) -> tuple[Any, Any]:
+    """Read the columns that the model needs, and the labels in the type of its classes."""
+    from kfhe.cli.labelled import LabelledTable
+    from kfhe.table_files.errors import no_column
+
+    table = LabelledTable.read(path, target)
+    frame = table.frame()
+    wanted = list(getattr(model, "feature_names_in_", frame.columns))
+    for column in wanted:
+        if column not in frame.columns:
+            raise no_column(table.name, column, list(frame.columns))
+    are_text = model.classes_.dtype.kind not in "biuf"
+    return frame[wanted], table.y.astype(str) if are_text else table.y

@@ -1,0 +1,23 @@
+"""The colours of all charts: seven that people with any kind of colour vision can tell apart.
+
+They are those of Okabe and Ito, with a grey for their black and without their yellow, so that each can be
+seen on white and on black. What needs more than seven kinds of lines gives them markers or dashes as well.
+"""
+
+BLUE, VERMILION, GREEN, PURPLE, SKY, ORANGE, GREY = PALETTE = (
+    "#0072b2",
+    "#d55e00",
+    "#009e73",
+    "#cc79a7",
+    "#56b4e9",
+    "#e69f00",
+    "#5f6368",
+)
+
+# The columns of a trace that are drawn, what they are called, and their colours
+TRACE_LINES = (
+    ("measurement_error", "measurement error R", BLUE),
+    ("posterior_variance", "variance P", VERMILION),
+    ("gain", "gain K", GREEN),
+    ("training_error", "training error", PURPLE),
+)

@@ -1,0 +1,24 @@
+"""Pictures of fitted models and of comparisons, as scikit-learn's displays: ``XDisplay.from_estimator(...)``.
+
+They need matplotlib: ``pip install kfhe[plot]``.
+"""
+
+from kfhe.plotting.display import Display
+from kfhe.plotting.importance import FeatureImportanceDisplay
+from kfhe.plotting.noise import NoiseDisplay
+from kfhe.plotting.ranks import RankDisplay
+from kfhe.plotting.regions import DecisionRegionsDisplay
+from kfhe.plotting.staged import StagedScoreDisplay
+from kfhe.plotting.trace import TraceDisplay
+from kfhe.plotting.weights import SamplingWeightsDisplay
+
+__all__ = [
+    "DecisionRegionsDisplay",
+    "Display",
+    "FeatureImportanceDisplay",
+    "NoiseDisplay",
+    "RankDisplay",
+    "SamplingWeightsDisplay",
+    "StagedScoreDisplay",
+    "TraceDisplay",
+]

@@ -1,0 +1,83 @@
+"""Noise charts: how algorithms fare as more labels are wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+
+from kfhe.palette import PALETTE
+from kfhe.plotting.display import MARKERS, Display, legend_beside, shortened, width_of
+
+
+class NoiseDisplay(Display):
+    """Scores or average ranks of algorithms against the share of wrong labels.
+
+    Parameters
+    ----------
+    noise_levels : sequence of float
+        Shares of the labels that were changed, from 0 to 1.
+    values : DataFrame or mapping of str to sequence of float
+        One value for each noise level, by algorithm. Gaps are NaN.
+    value_name : str, default="average rank"
+        What the values are.
+    lower_is_better : bool, default=False
+        Whether to have low values at the top, as for ranks.
+
+    Attributes
+    ----------
+    ax_, figure_
+        What it was drawn on last.
+    lines_ : list of matplotlib Line2D
+        The lines, in the order of the algorithms.
+
+    Examples
+    --------
+    >>> from kfhe.plotting import NoiseDisplay
+    >>> scores = {"KFHE-l": [0.94, 0.93, 0.91], "AdaBoost": [0.94, 0.90, 0.81]}
+    >>> display = NoiseDisplay([0.0, 0.1, 0.2], scores, value_name="macro F1").plot()
+    >>> [line.get_label() for line in display.lines_]
+    ['KFHE-l', 'AdaBoost']
+    """
+
+    lines_: list[Line2D]
+
+    def __init__(
+        self,
+        noise_levels: Sequence[float],
+        values: Mapping[str, Any],
+        *,
+        value_name: str,
+        lower_is_better: bool = False,
+    ) -> None:
+        self.noise_levels = noise_levels
+        self.values = values
+        self.value_name = value_name
+        self.lower_is_better = lower_is_better
+
+    def _size(self) -> tuple[float, float]:
+        return 4.8 + width_of(self.values), max(3.6, 0.6 + 0.2 * min(len(list(self.values)), 25))
+
+    def _draw(self, ax: Axes) -> None:
+        places = 100 * np.asarray(self.noise_levels)
+        self.lines_ = [
+            ax.plot(
+                places,
+                np.asarray(self.values[name]),
+                color=PALETTE[position % len(PALETTE)],
+                marker=MARKERS[position % len(MARKERS)],
+                markersize=5,
+                linewidth=1.3,
+                label=shortened(name),
+            )[0]
+            for position, name in enumerate(self.values)
+        ]
+        ax.set_xticks(places, [f"{place:g}" for place in places])
+        ax.set(xlabel="training labels changed (%)", ylabel=self.value_name)
+        if self.lower_is_better and not ax.yaxis_inverted():
+            ax.invert_yaxis()
+        ax.grid(alpha=0.3)
+        legend_beside(ax, len(self.lines_))

@@ -1,0 +1,160 @@
+"""The score after each component."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+from sklearn.metrics import check_scoring
+
+from kfhe.early_stopping import EarlyStopping, Predicted, resolve
+from kfhe.palette import PALETTE
+from kfhe.plotting.display import Display, check_ensemble, count_along, marker_for, shortened
+
+
+class StagedScoreDisplay(Display):
+    """The score of an ensemble after each of its components.
+
+    One display is one line. Draw a second one on the `ax_` of the first to compare training and test
+    rows, or two models. `from_validation` draws the scores that training itself has taken.
+
+    Parameters
+    ----------
+    scores : sequence of float of length n_iter_ + 1
+        The score of h_0 alone, then after each further component.
+    name : str, default=None
+        What to call the line in the legend. None: no legend.
+    scoring : str, default="accuracy"
+        What the scores are.
+    n_kept : int, default=None
+        Number of components that early stopping has kept; a dotted line marks it.
+
+    Attributes
+    ----------
+    ax_, figure_
+        What it was drawn on last.
+    line_ : matplotlib Line2D
+        The line.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.model_selection import train_test_split
+    >>> from kfhe import KFHEClassifier
+    >>> from kfhe.plotting import StagedScoreDisplay
+    >>> X, X_test, y, y_test = train_test_split(*load_iris(return_X_y=True), random_state=0)
+    >>> model = KFHEClassifier(n_estimators=20, random_state=0).fit(X, y)
+    >>> train = StagedScoreDisplay.from_estimator(model, X, y, name="train")
+    >>> test = StagedScoreDisplay.from_estimator(model, X_test, y_test, name="test", ax=train.ax_)
+    >>> bool(test.scores[-1] == model.score(X_test, y_test))
+    True
+    """
+
+    line_: Line2D
+
+    def __init__(
+        self,
+        scores: Sequence[float],
+        *,
+        name: str | None = None,
+        scoring: str = "accuracy",
+        n_kept: int | None = None,
+    ) -> None:
+        self.scores = scores
+        self.name = name
+        self.scoring = scoring
+        self.n_kept = n_kept
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        *,
+        name: str | None = None,
+        scoring: str | Callable[[Any, Any, Any], float] = "accuracy",
+        ax: Axes | None = None,
+    ) -> StagedScoreDisplay:
+        """Score a fitted `KFHEClassifier` after each component, and draw it.
+
+        Parameters
+        ----------
+        estimator : KFHEClassifier
+            A fitted one.
+        X : array or data frame of shape (n_samples, n_features)
+            Rows to score it on.
+        y : array-like of shape (n_samples,)
+            Their labels.
+        name : str, default=None
+            What to call the line in the legend, such as "test". None: no legend.
+        scoring : str or callable, default="accuracy"
+            A score of scikit-learn by name, such as "f1_macro", or a scorer.
+        ax : matplotlib Axes, default=None
+            Where to draw. None: on a new figure.
+
+        Returns
+        -------
+        StagedScoreDisplay
+            The display.
+        """
+        check_ensemble(estimator)
+        scorer = check_scoring(estimator, scoring)
+        stages = (Predicted(estimator.classes_, scores) for scores in estimator.staged_predict_proba(X))
+        scores = [float(scorer(stage, X, y)) for stage in stages]
+        return cls(scores, name=name, scoring=_called(scoring)).plot(ax)
+
+    @classmethod
+    def from_validation(
+        cls, estimator: Any, *, name: str | None = "validation", ax: Axes | None = None
+    ) -> StagedScoreDisplay:
+        """Draw the scores for the validation set that a `KFHEClassifier` was fitted with.
+
+        Those of components that early stopping has cut off are drawn, too.
+
+        Parameters
+        ----------
+        estimator : KFHEClassifier
+            One that was fitted with `X_val` and `y_val`.
+        name : str, default="validation"
+            What to call the line in the legend.
+        ax : matplotlib Axes, default=None
+            Where to draw. None: on a new figure.
+
+        Returns
+        -------
+        StagedScoreDisplay
+            The display.
+        """
+        check_ensemble(estimator)
+        if not hasattr(estimator, "validation_scores_"):
+            raise ValueError("there are no validation scores: give fit a validation set, X_val and y_val")
+        scoring = (resolve(estimator.early_stopping) or EarlyStopping(1)).scoring
+        scores, n_iter = estimator.validation_scores_, estimator.n_iter_
+        n_kept = n_iter if len(scores) > n_iter + 1 else None
+        return cls(scores, name=name, scoring=_called(scoring), n_kept=n_kept).plot(ax)
+
+    def _draw(self, ax: Axes) -> None:
+        components = range(len(self.scores))
+        (self.line_,) = ax.plot(
+            components,
+            self.scores,
+            color=PALETTE[sum(line.get_linestyle() == "-" for line in ax.lines) % len(PALETTE)],
+            marker=marker_for(len(self.scores)),
+            label=None if self.name is None else shortened(self.name),
+        )
+        ax.set(xlabel="components after the initial one", ylabel=self.scoring.replace("_", " "))
+        longest = max(np.max(line.get_xdata(), initial=0) for line in ax.lines)
+        count_along(ax, 0, longest)
+        if self.n_kept is not None:
+            label = f"{self.n_kept} components kept"
+            ax.axvline(self.n_kept, color=self.line_.get_color(), linestyle=":", label=label)
+        if self.name is not None:
+            ax.legend(fontsize="small")
+
+
+def _called(scoring: str | Callable[[Any, Any, Any], float]) -> str:
+    return scoring if isinstance(scoring, str) else getattr(scoring, "__name__", "score")

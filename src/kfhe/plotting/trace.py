@@ -1,0 +1,116 @@
+"""The filter's trace: measurement error, variance, gain and training error by iteration."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+
+from kfhe.palette import TRACE_LINES
+from kfhe.plotting.display import (
+    Display,
+    check_ensemble,
+    count_along,
+    marker_for,
+    say_there_are_no_iterations,
+)
+from kfhe.trace import Trace
+
+DASHES = ("-", "-", "--", "-.")  # P and K are near each other, and so are the errors at times
+
+
+class TraceDisplay(Display):
+    """How training went: R, P, K and the training error by iteration, as in the paper's figures.
+
+    Parameters
+    ----------
+    trace : Trace or mapping of str to sequence of float
+        Columns `measurement_error`, `posterior_variance`, `gain` and `training_error`, one value for each
+        iteration. Iterations where `resets`, if it is there, is 1 get a mark on the axis.
+
+    Attributes
+    ----------
+    ax_, figure_
+        What it was drawn on last.
+    lines_ : list of matplotlib Line2D
+        The lines, in the order of the columns above.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from kfhe import KFHEClassifier
+    >>> from kfhe.plotting import TraceDisplay
+    >>> model = KFHEClassifier(n_estimators=20, random_state=0).fit(*load_iris(return_X_y=True))
+    >>> display = TraceDisplay.from_estimator(model)
+    >>> display.ax_.get_xlabel()
+    'iteration'
+    """
+
+    lines_: list[Line2D]
+
+    def __init__(self, trace: Trace | Mapping[str, Any]) -> None:
+        self.trace = trace
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, *, ax: Axes | None = None) -> TraceDisplay:
+        """Draw the trace of a fitted `KFHEClassifier`.
+
+        Parameters
+        ----------
+        estimator : KFHEClassifier
+            A fitted one.
+        ax : matplotlib Axes, default=None
+            Where to draw. None: on a new figure.
+
+        Returns
+        -------
+        TraceDisplay
+            The display.
+        """
+        check_ensemble(estimator)
+        return cls(estimator.trace_).plot(ax)
+
+    def _draw(self, ax: Axes) -> None:
+        n_iter = len(self.trace["gain"])
+        iterations = range(1, n_iter + 1)
+        self.lines_ = [
+            ax.plot(
+                iterations,
+                self.trace[column],
+                color=colour,
+                linestyle=dashes,
+                marker=marker_for(n_iter),
+                label=label,
+            )[0]
+            for (column, label, colour), dashes in zip(TRACE_LINES, DASHES, strict=True)
+        ]
+        ax.set(xlabel="iteration", ylim=(0, 1))
+        if not n_iter:
+            say_there_are_no_iterations(ax)
+            return
+        count_along(ax, 1, n_iter)
+        mark_resets(ax, self.trace)
+        ax.legend(fontsize="small")
+
+
+def mark_resets(ax: Axes, trace: Trace | Mapping[str, Any]) -> bool:
+    """Mark the iterations in which the sampling weights were reset, on the axis; return whether there are."""
+    try:
+        resets = trace["resets"]
+    except KeyError:
+        return False
+    places = [iteration for iteration, reset in enumerate(resets, start=1) if reset]
+    if places:
+        ax.plot(
+            places,
+            [0.0] * len(places),
+            transform=ax.get_xaxis_transform(),
+            color="0.5",
+            linestyle="",
+            marker="^",
+            clip_on=False,
+            label="weights reset",
+        )
+    return bool(places)

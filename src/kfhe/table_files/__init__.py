@@ -1,0 +1,150 @@
+"""Table files: csv, gzipped csv and parquet, read whole or in batches, and written; ``-`` is a pipe.
+
+A csv is read as pandas does by default: a column in which every cell is a number is numeric, one of ``true``
+and ``false`` is boolean, any other holds text, dates too. Cells such as an empty one, ``NA`` or ``nan`` are
+gaps.
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+import sys
+import zlib
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any, Protocol, cast
+
+from kfhe.table_files.csv import CsvTable
+from kfhe.table_files.errors import TableFileError, did_you_mean
+from kfhe.table_files.output import SUFFIXES, open_output, write_table
+from kfhe.table_files.parquet import ParquetTable
+
+__all__ = [
+    "SUFFIXES",
+    "TableFile",
+    "TableFileError",
+    "open_output",
+    "open_table",
+    "read_table",
+    "write_table",
+]
+
+
+class TableFile(Protocol):
+    """An open table file.
+
+    Attributes
+    ----------
+    name : str
+        What messages call it.
+    columns : list of str
+        Names of the columns.
+    first_row : int
+        Number of the first row in messages: the header of a csv is row 1.
+    """
+
+    name: str
+    columns: list[str]
+    first_row: int
+
+    def read(self, text: Collection[str] = ()) -> Any:
+        """Return all rows as a pyarrow table; the columns `text` hold text whatever they look like."""
+
+    def batches(self, numbers: Collection[str], text: Collection[str]) -> Iterator[Any]:
+        """Yield the rows of some columns, as pyarrow tables."""
+
+
+def read_table(path: str | os.PathLike[str], text: Collection[str] = ()) -> Any:
+    """Read a csv or parquet file.
+
+    Parameters
+    ----------
+    path : path
+        The file; ``-`` for standard input.
+    text : collection of str
+        Columns that hold text even if it looks like numbers.
+
+    Returns
+    -------
+    pyarrow.Table
+        All rows, numbers, booleans and text.
+
+    Raises
+    ------
+    TableFileError
+        If there is no such file, or it can't be read.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from kfhe.table_files import read_table
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "pets.csv"
+    ...     _ = path.write_text(os.linesep.join(["name,legs", "Tom,4", ",2"]))
+    ...     read_table(path).to_pydict()
+    {'name': ['Tom', None], 'legs': [4, 2]}
+    """
+    with open_table(path) as table:
+        return table.read(text)
+
+
+@contextmanager
+def open_table(path: str | os.PathLike[str]) -> Iterator[TableFile]:
+    """Open a csv or parquet file; ``-`` is standard input, and what it is can be seen by its first bytes."""
+    import_pyarrow()
+    name = "standard input" if str(path) == "-" else str(path)
+    with _told_as_table_file_error(name), _open_bytes(path) as stream:
+        start = stream.peek(4)[:4]
+        if name.endswith(".parquet") or start == b"PAR1":
+            yield ParquetTable(name, stream)
+        elif name.endswith(".gz") or start[:2] == b"\x1f\x8b":
+            with gzip.open(stream) as unpacked:
+                yield CsvTable(name, cast("IO[bytes]", unpacked))
+        else:
+            yield CsvTable(name, stream)
+
+
+@contextmanager
+def _open_bytes(path: str | os.PathLike[str]) -> Iterator[Any]:
+    if str(path) == "-":
+        yield sys.stdin.buffer
+        return
+    if Path(path).is_dir():
+        raise TableFileError(f"{path}: is a folder; give a file: {', '.join(SUFFIXES)}")
+    try:
+        file = open(path, "rb")  # noqa: SIM115 - closed below
+    except FileNotFoundError:
+        raise TableFileError(f"{path}: there is no such file{_similar_file(Path(path))}") from None
+    except OSError as error:
+        raise TableFileError(f"{path}: can't be read: {error.strerror}") from error
+    with file:
+        yield file
+
+
+def _similar_file(path: Path) -> str:
+    try:
+        names = [entry.name for entry in path.parent.iterdir()]
+    except OSError:
+        return ""
+    return did_you_mean(path.name, names)
+
+
+@contextmanager
+def _told_as_table_file_error(name: str) -> Iterator[None]:
+    try:
+        yield
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise TableFileError(
+            f"{name}: is damaged: its compressed data can't be unpacked ({error})"
+        ) from error
+
+
+def import_pyarrow() -> None:
+    """Raise unless pyarrow is there, and say which extra brings it."""
+    try:
+        import pyarrow  # noqa: F401
+    except ImportError as error:
+        raise TableFileError("table files need pyarrow: pip install kfhe[frames]") from error

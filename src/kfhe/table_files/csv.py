@@ -1,0 +1,224 @@
+"""A csv file: what its columns hold, and its rows."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Collection, Iterator
+from typing import IO, Any
+
+from kfhe.table_files.errors import TableFileError, check_names
+from kfhe.table_files.types import is_plain, value_type
+
+# What pandas.read_csv takes for a gap.
+GAPS = [
+    "",
+    "#N/A",
+    "#N/A N/A",
+    "#NA",
+    "-1.#IND",
+    "-1.#QNAN",
+    "-NaN",
+    "-nan",
+    "1.#IND",
+    "1.#QNAN",
+    "<NA>",
+    "N/A",
+]
+GAPS += ["NA", "NULL", "NaN", "None", "n/a", "nan", "null"]
+
+
+BLOCK = 4 << 20  # bytes that are read at once
+PROBE = 64 << 10  # bytes that tell the columns
+
+
+class CsvTable:
+    """A csv file, open at its start."""
+
+    first_row = 2
+
+    def __init__(self, name: str, stream: IO[bytes]) -> None:
+        self.name = name
+        self._stream = stream
+        self._start = _read_fully(stream, BLOCK)
+        self._types = self._probe()
+        self.columns = [column or f"Unnamed: {j}" for j, column in enumerate(self._types)]
+
+    def read(self, text: Collection[str] = ()) -> Any:
+        """Return all rows as a pyarrow table."""
+        import pyarrow as pa
+
+        data = self._start + self._stream.read()
+        types = {column: pa.string() for column, type in self._types.items() if not is_plain(type)}
+        types |= {self._in_file(column): pa.string() for column in self.columns if column in text}
+        table = self._parse(data, types)
+        other = {column.name: pa.string() for column in table.schema if not is_plain(column.type)}
+        if other:  # dates, which are text to us, and bytes that are no text, for which this is an error
+            table = self._parse(data, types | other)
+        if not len(table):
+            raise self._no_rows()
+        self._check_last_quote(data.count(b'"'), table)
+        return table.rename_columns(self.columns)
+
+    def _parse(self, data: bytes, types: dict[str, Any]) -> Any:
+        import pyarrow as pa
+        from pyarrow import csv
+
+        convert = _convert_options(column_types=types)
+        for threads in (True, False):  # without threads, errors tell the row
+            read = csv.ReadOptions(use_threads=threads, block_size=BLOCK)
+            try:
+                return csv.read_csv(io.BytesIO(data), read, _parse_options(), convert)
+            except (pa.ArrowInvalid, UnicodeDecodeError) as error:
+                if not threads:
+                    raise self._explained(error) from error
+        raise AssertionError("either way there is a table or an error")
+
+    def batches(self, numbers: Collection[str], text: Collection[str]) -> Iterator[Any]:
+        """Yield the rows of some columns, as pyarrow tables."""
+        import pyarrow as pa
+        from pyarrow import csv
+
+        words = pa.dictionary(pa.int32(), pa.string())
+        types = {}
+        for column in self.columns:
+            in_file = self._in_file(column)
+            if column in text:
+                types[in_file] = words
+            elif column in numbers:
+                booleans = pa.types.is_boolean(self._types[in_file])
+                types[in_file] = pa.bool_() if booleans else pa.float64()
+        convert = _convert_options(column_types=types, include_columns=list(types))
+        read = csv.ReadOptions(use_threads=False, block_size=BLOCK)
+        stream = _Resumed(self._start, self._stream)
+        names = [column for column in self.columns if column in numbers or column in text]
+        rows, batch = 0, None
+        try:
+            for batch in csv.open_csv(stream, read, _parse_options(), convert):
+                rows += len(batch)
+                yield pa.Table.from_batches([batch]).rename_columns(names)
+        except (pa.ArrowInvalid, UnicodeDecodeError) as error:
+            raise self._explained(error) from error
+        if batch is None or not rows:
+            raise self._no_rows()
+        self._check_last_quote(stream.quotes, batch)
+
+    def _probe(self) -> dict[str, Any]:
+        """Return the columns, and the types that they have in the first rows."""
+        import pyarrow as pa
+        from pyarrow import csv
+
+        if not self._start.strip():
+            raise TableFileError(f"{self.name}: is empty; the first row must name the columns")
+        try:
+            read = csv.ReadOptions(use_threads=False, block_size=PROBE)
+            schema = csv.open_csv(io.BytesIO(self._start), read, _parse_options(), _convert_options()).schema
+            names = schema.names
+        except (pa.ArrowInvalid, UnicodeDecodeError) as error:
+            if "cannot infer number of columns" in str(error):
+                raise self._no_rows() from error
+            raise self._explained(error) from error
+        check_names(self.name, names)
+        only, *others = names
+        separator = next((mark for mark in ";\t|" if mark in only), None)
+        if separator and not others:
+            raise TableFileError(
+                f"{self.name}: columns seem to be separated by {separator!r}; accepted are commas"
+            )
+        return dict(zip(names, schema.types, strict=True))
+
+    def _in_file(self, column: str) -> str:
+        """Return what the file calls a column."""
+        return list(self._types)[self.columns.index(column)]
+
+    def _no_rows(self) -> TableFileError:
+        return TableFileError(f"{self.name}: there are no rows below the header")
+
+    def _check_last_quote(self, quotes: int, last: Any) -> None:
+        """Raise if a quote that is never closed has swallowed the rest of the file."""
+        import pyarrow as pa
+
+        if quotes % 2 == 0:
+            return
+        for column in last.columns:
+            value = column[-1].as_py() if pa.types.is_string(value_type(column.type)) else None
+            if value is not None and "\n" in value:
+                raise TableFileError(
+                    f'{self.name}: a quote (") is opened and never closed: {value[:40]!r} ...'
+                )
+
+    def _explained(self, error: Exception) -> TableFileError:
+        """Put pyarrow's messages into words for whoever made the file."""
+        message = str(error)
+        if ragged := re.search(r"Row #(\d+): Expected (\d+) columns, got (\d+)", message):
+            row, expected, got = ragged.groups()
+            return TableFileError(
+                f"{self.name}: row {row} has {got} values, but the header (row 1) names {expected} columns; "
+                "mend the row; a value with a comma needs quotes"
+            )
+        if bad := re.search(
+            r"column #(\d+): Row #(\d+): CSV conversion error to (\w+): (.*)", message, re.DOTALL
+        ):
+            column, row, kind, reason = bad.groups()
+            where = f"{self.name}: column {self._column(int(column))!r}, row {row}"
+            if "UTF8" in reason:
+                return TableFileError(f"{where}: there are bytes that are not UTF-8; {_RECODE}")
+            found = reason.removeprefix("invalid value ")
+            accepted = "true and false" if kind == "bool" else "numbers"
+            return TableFileError(f"{where}: found {found}; accepted are {accepted}, and nothing for a gap")
+        if isinstance(error, UnicodeDecodeError):
+            return TableFileError(f"{self.name}: the header has bytes that are not UTF-8; {_RECODE}")
+        if "straddling" in message:
+            return TableFileError(
+                f'{self.name}: there is a row of more than {BLOCK >> 20} MB; is a quote (") never closed?'
+            )
+        return TableFileError(f"{self.name}: can't be read: {message.splitlines()[0]}")
+
+    def _column(self, j: int) -> str:
+        return self.columns[j] if hasattr(self, "columns") else f"{j + 1}"
+
+
+_RECODE = "save the file as UTF-8, or for example: iconv -f latin1 -t utf-8 old.csv > new.csv"
+
+
+class _Resumed(io.RawIOBase):
+    """A stream whose start has been read already; it counts the quotes that go by."""
+
+    def __init__(self, start: bytes, rest: IO[bytes]) -> None:
+        self._start, self._rest = start, rest
+        self.quotes = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        """Return the next bytes."""
+        data = self._start[:size]
+        self._start = self._start[size:]
+        data = data or self._rest.read(size)
+        self.quotes += data.count(b'"')
+        return data
+
+
+def _read_fully(stream: IO[bytes], size: int) -> bytes:
+    """Read so many bytes, or up to the end; a pipe gives them in pieces."""
+    pieces = []
+    while size and (piece := stream.read(size)):
+        pieces.append(piece)
+        size -= len(piece)
+    return b"".join(pieces)
+
+
+def _parse_options() -> Any:
+    from pyarrow import csv
+
+    return csv.ParseOptions(newlines_in_values=True)
+
+
+def _convert_options(**options: Any) -> Any:
+    from pyarrow import csv
+
+    true, false = (("true", "True", "TRUE"), ("false", "False", "FALSE"))
+    return csv.ConvertOptions(
+        null_values=GAPS, true_values=true, false_values=false, strings_can_be_null=True, **options
+    )

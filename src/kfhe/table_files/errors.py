@@ -1,0 +1,31 @@
+"""What can be wrong with a table file, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from difflib import get_close_matches
+
+
+class TableFileError(ValueError):
+    """A table file can't be used: the message names it, says what was found, and what to do."""
+
+
+def did_you_mean(name: str, names: Collection[str]) -> str:
+    """Return the end of a sentence that offers the names most like one, or nothing if none is."""
+    near = get_close_matches(name.lower(), {other.lower(): other for other in names}, cutoff=0.6)
+    found = [other for other in names if other.lower() in near]
+    return f"; did you mean {' or '.join(map(repr, found))}?" if found else ""
+
+
+def no_column(source: str, column: str, columns: list[str]) -> TableFileError:
+    """Return an error for a column that isn't there; it names those most like it, and the others."""
+    known = ", ".join(columns[:20]) + (f" and {len(columns) - 20} more" if len(columns) > 20 else "")
+    near = did_you_mean(column, columns) or f"; there are {known}"
+    return TableFileError(f"{source}: there is no column {column!r}{near}")
+
+
+def check_names(source: str, columns: list[str]) -> None:
+    """Raise if two columns have the same name."""
+    twice = sorted({repr(column) for column in columns if columns.count(column) > 1})
+    if twice:
+        raise TableFileError(f"{source}: there are several columns named {', '.join(twice)}; rename them")

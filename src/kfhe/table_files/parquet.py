@@ -1,0 +1,69 @@
+"""A parquet file: its columns and rows."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from typing import IO, Any
+
+from kfhe.table_files.errors import TableFileError, check_names
+from kfhe.table_files.types import is_text
+
+ROWS = 1 << 16  # that are read at once
+
+
+class ParquetTable:
+    """A parquet file."""
+
+    first_row = 1
+
+    def __init__(self, name: str, stream: IO[bytes]) -> None:
+        from pyarrow import parquet
+
+        self.name = name
+        source = stream if stream.seekable() else io.BytesIO(stream.read())
+        with self._damage():
+            self._file = parquet.ParquetFile(source)
+            schema = self._file.schema_arrow
+        # What pandas keeps its row names in is no column
+        self.columns = [column for column in schema.names if not re.fullmatch(r"__index_level_\d+__", column)]
+        check_names(name, self.columns)
+        self._text = {column for column in self.columns if is_text(schema.field(column).type)}
+        if not self._file.metadata.num_rows:
+            raise TableFileError(f"{name}: there are no rows in it")
+
+    def read(self, text: Collection[str] = ()) -> Any:
+        """Return all rows as a pyarrow table."""
+        import pyarrow as pa
+
+        with self._damage():
+            table = self._file.read(columns=self.columns)
+        for column in {*self.columns} & {*text} - self._text:
+            j = table.schema.get_field_index(column)
+            table = table.set_column(j, column, table.column(j).cast(pa.string()))
+        return table
+
+    def batches(self, numbers: Collection[str], text: Collection[str]) -> Iterator[Any]:
+        """Yield the rows of some columns, as pyarrow tables."""
+        import pyarrow as pa
+
+        names = [column for column in self.columns if column in numbers or column in text]
+        for column in names:
+            if (column in text) != (column in self._text):
+                found, accepted = ("text", "numbers") if column in numbers else ("numbers", "text")
+                raise TableFileError(f"{self.name}: column {column!r} holds {found}; accepted is {accepted}")
+        with self._damage():
+            for batch in self._file.iter_batches(ROWS, columns=names):
+                yield pa.Table.from_batches([batch])
+
+    @contextmanager
+    def _damage(self) -> Iterator[None]:
+        import pyarrow as pa
+
+        try:
+            yield
+        except (pa.ArrowException, OSError) as error:
+            reason = str(error).splitlines()[0]
+            raise TableFileError(f"{self.name}: is damaged, or no parquet file: {reason}") from error

@@ -1,0 +1,27 @@
+"""Types of pyarrow columns, as far as they matter here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def value_type(type: Any) -> Any:
+    """Return the type of a column's values, also if it is stored as positions in a list of values."""
+    from pyarrow import types
+
+    return type.value_type if types.is_dictionary(type) else type
+
+
+def is_text(type: Any) -> bool:
+    """Whether a column holds text."""
+    from pyarrow import types
+
+    return bool(types.is_string(value_type(type)) or types.is_large_string(value_type(type)))
+
+
+def is_plain(type: Any) -> bool:
+    """Whether a type found in a csv is one of ours: numbers, booleans, text, nothing but gaps."""
+    from pyarrow import types
+
+    ours = (types.is_integer, types.is_floating, types.is_boolean, types.is_string, types.is_null)
+    return any(is_it(type) for is_it in ours)
