@@ -47,7 +47,8 @@ test-lowest: $(INSTALLED)
 	$(VENV)-lowest/bin/python -m pytest tests
 
 SANITIZED := tests/cart tests/property tests/test_golden.py tests/test_classifier.py tests/test_sample_weight.py \
-  tests/test_tree.py tests/test_table.py tests/test_forest.py tests/test_warm_start.py tests/test_model_file.py
+  tests/test_tree.py tests/test_table.py tests/test_forest.py tests/test_warm_start.py tests/test_early_stopping.py \
+  tests/test_threads.py tests/test_model_file.py
 
 # The engine with the address and undefined-behaviour sanitizers and with every array index checked.
 sanitize: $(INSTALLED)

@@ -265,3 +265,29 @@ def test_scores_that_make_no_sense_are_refused(scores, message):
     y = np.repeat([0, 1], 10)
     with pytest.raises(ValueError, match=message):
         KFHEClassifier(Scripted(None, scores, Log())).fit(numbered(20), y)
+
+
+@pytest.mark.parametrize("voting", ["hard", "soft"])
+@pytest.mark.parametrize("estimator", [None, GaussianNB()], ids=["native", "foreign"])
+def test_votes_for_other_rows_are_those_of_prediction(iris, estimator, voting):
+    X, y = iris
+    if estimator is None:
+        colour = np.array(["red", "green", "blue", None], dtype=object)[np.where(np.arange(150) % 7, y, 3)]
+        X = pd.DataFrame(X, columns=list("abcd")).assign(colour=colour)
+        X["c"] = X["c"].where(X["c"] > 1.5)
+    model = KFHEClassifier(estimator, voting=voting, n_estimators=4, warm_start=True, random_state=0).fit(
+        X, y
+    )
+    sensor = model._run.sensor
+    encoded = sensor.encode(X)
+    np.testing.assert_array_equal(sensor.votes(0, encoded), model.estimators_[0].predict_proba(X))
+    for t in range(1, 5):
+        component = model.estimators_[t]
+        expected = component.predict(X) if voting == "hard" else component.predict_proba(X)
+        np.testing.assert_array_equal(sensor.votes(t, encoded), expected)
+
+
+def test_a_tree_that_is_not_there_is_refused(iris):
+    model = KFHEClassifier(n_estimators=2, warm_start=True, random_state=0).fit(*iris)
+    with pytest.raises(IndexError, match="there are 3 trees, got 3"):
+        model._run.sensor.votes(3, iris[0])

@@ -78,7 +78,7 @@ categorical_features
     early_stopping : int, EarlyStopping or None, default=None
         When to stop before `n_estimators`: after so many iterations without a better log loss for the
         validation set that `fit` gets, or as `EarlyStopping` says, by another score. The components up to
-        the best score are kept.
+        the best score are kept (with `warm_start`, those of earlier calls anyway).
     warm_start : bool, default=False
         Whether a further call of `fit`, on the same data, adds components up to `n_estimators`.
     random_state : int, Generator, RandomState or None, default=None
@@ -333,8 +333,7 @@ categorical_features
         watchers: list[Callback] = []
         with ExitStack() as stack:
             if validation is not None:
-                with checks_of("X_val"):
-                    validation.catch_up(run.sensor, run.trace["gain"])
+                validation.catch_up(run.sensor, run.trace["gain"])
                 if stopping is not None:
                     best = BestLength(run, stopping.rounds, validation.history[-1])
                     watchers.append(stack.enter_context(best))

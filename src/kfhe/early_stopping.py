@@ -16,6 +16,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from kfhe.cart.filtering import Measurer, correct
 from kfhe.sensors import Sensor
 from kfhe.trace import Iteration
+from kfhe.validation import checks_of
 
 Floats = NDArray[np.float64]
 Scorer = Callable[[Any, Any, Any], float]
@@ -103,7 +104,8 @@ class ValidationSet:
 
     def catch_up(self, sensor: Sensor, gains: Floats) -> None:
         """Score h_0 and the components that there are already."""
-        self._encoded = sensor.encode(self._X)
+        with checks_of("X_val"):
+            self._encoded = sensor.encode(self._X)
         self._scores: Floats = np.ascontiguousarray(sensor.votes(0, self._encoded), dtype=np.float64)
         self.history = [self._score()]
         for gain in gains:
