@@ -48,7 +48,8 @@ class CsvTable:
         if not len(table):
             raise self._no_rows()
         self._check_last_quote(data.count(b'"'), table)
-        return table.rename_columns(self.columns)
+        types = [pa.float64() if pa.types.is_null(type) else type for type in table.schema.types]
+        return table.rename_columns(self.columns).cast(pa.schema(zip(self.columns, types, strict=True)))
 
     def _parse(self, data: bytes, types: dict[str, Any]) -> Any:
         import pyarrow as pa
@@ -101,6 +102,8 @@ class CsvTable:
         import pyarrow as pa
         from pyarrow import csv
 
+        if self._start.startswith((b"\xff\xfe", b"\xfe\xff")):
+            raise TableFileError(f"{self.name}: is in UTF-16; save it as UTF-8")
         if not self._start.strip():
             raise TableFileError(f"{self.name}: is empty; the first row must name the columns")
         try:
