@@ -254,7 +254,7 @@ categorical_features
         return hashlib.sha256(self.estimators_.digest().encode() + weights).hexdigest()
 
     def save(self, path: Any) -> None:
-        """Write the fitted model to a file that `kfhe.load` reads.
+        """Write the fitted model to a file that `kfhe.load` reads; there is an example there.
 
         The file holds all that prediction and display need, as arrays and JSON, and no code: a function
         that is the `emphasis` is remembered by its name only. A `random_state` that is not an int becomes
