@@ -77,6 +77,16 @@ class Ensemble:
         result: Floats = votes * np.repeat(self.weights, np.diff(forest.tree_leaves))[:, None]
         return result
 
+    def node_weights(self, t: int) -> Floats:
+        """Return the weight of the training rows in each node of tree t."""
+        tree = self.forest[t]
+        is_leaf, left = tree.nodes["kind"] == LEAF, tree.nodes["left"]
+        weights = np.zeros(len(left))
+        weights[is_leaf] = tree.leaf_weights.sum(axis=1, dtype=np.float64)[left[is_leaf]]
+        for i in np.flatnonzero(~is_leaf)[::-1]:  # children come after their parents
+            weights[i] = weights[left[i] : left[i] + 2].sum()
+        return weights
+
     @cached_property
     def positions(self) -> list[NDArray[np.int64] | None]:
         """New numbers for the bins of each categorical column; bins that go together become neighbours.
@@ -84,15 +94,16 @@ class Ensemble:
         So few thresholds make up a set. The order is that along the direction in which the sides that the
         splits send the bins to vary most.
         """
-        sets: list[list[NDArray[np.bool_]]] = [[] for _ in self.forest.schema.names]
-        for tree in self.forest:
-            for node in tree.nodes[tree.nodes["kind"] & CATEGORICAL != 0]:
-                sets[node["feature"]].append(_members(tree, node))
+        sets: list[list[Floats]] = [[] for _ in self.forest.schema.names]
+        for t, tree in enumerate(self.forest):
+            weights = self.node_weights(t)
+            for i in np.flatnonzero(tree.nodes["kind"] & CATEGORICAL):
+                sets[tree.nodes["feature"][i]].append(_members(tree, tree.nodes[i]) * weights[i] ** 0.5)
         positions: list[NDArray[np.int64] | None] = [None] * len(sets)
         for j, categories in enumerate(self.forest.schema.categories):
             if categories is not None:
                 n_bins = max(categories.values(), default=-1) + 1
-                sides = np.array(sets[j], dtype=np.float64).reshape(-1, 256)[:, :n_bins]
+                sides = np.array(sets[j]).reshape(-1, 256)[:, :n_bins]
                 sides -= sides.mean(axis=1, keepdims=True)
                 main_direction = np.linalg.eigh(sides.T @ sides)[1][:, -1:]
                 positions[j] = np.argsort(np.argsort(main_direction.reshape(-1), kind="stable"))

@@ -9,7 +9,7 @@ import shap
 from numpy.typing import NDArray
 
 from kfhe.export.ensemble import Ensemble, Split
-from kfhe.forest import LEAF, Tree
+from kfhe.forest import LEAF
 from kfhe.validation import check_table
 
 Floats = NDArray[np.float64]
@@ -77,7 +77,7 @@ def _unfold(ensemble: Ensemble, t: int, thresholds: list[Floats]) -> dict[str, N
     """
     tree, splits, n_classes = ensemble.forest[t], dict(ensemble.splits(t)), ensemble.votes.shape[1]
     votes = ensemble.votes[ensemble.forest.tree_leaves[t] :]
-    weights = _node_weights(tree)
+    weights = ensemble.node_weights(t)
     rows: list[tuple[float, ...]] = [()]
     # What is still to be copied: a node, the row to copy it to, the copy's share of the weight, and the
     # categories that get there.
@@ -131,13 +131,3 @@ def _pieces(split: Split, reached: Range) -> list[tuple[bool, Range]]:
             break
     return pieces if len(pieces) > 1 else [*pieces, (not pieces[0][0], reached)]
 
-
-def _node_weights(tree: Tree) -> Floats:
-    """Return the weight of the training rows in each node."""
-    nodes = tree.nodes
-    weights = np.zeros(len(nodes))
-    is_leaf = nodes["kind"] == LEAF
-    weights[is_leaf] = tree.leaf_weights.sum(axis=1, dtype=np.float64)[nodes["left"][is_leaf]]
-    for i in np.flatnonzero(~is_leaf)[::-1]:  # children come after their parents
-        weights[i] = weights[nodes["left"][i] : nodes["left"][i] + 2].sum()
-    return weights
