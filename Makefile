@@ -53,7 +53,7 @@ sanitize: $(INSTALLED)
 	rm -rf $(VENV)-sanitize
 	$(PYTHON) -m venv $(VENV)-sanitize
 	$(VENV)-sanitize/bin/pip install --quiet --upgrade "pip>=25.1"
-	$(VENV)-sanitize/bin/pip install --quiet --group build --group test scikit-learn rich typer
+	$(VENV)-sanitize/bin/pip install --quiet --group build --group test scikit-learn rich safetensors typer
 	PATH="$(CURDIR)/$(VENV)-sanitize/bin:$$PATH" $(VENV)-sanitize/bin/pip install --quiet --no-build-isolation \
 	  --no-deps . -Cbuild-dir=build/sanitize -Csetup-args=-Dchecks=true \
 	  -Csetup-args=-Db_sanitize=address,undefined -Csetup-args=-Dbuildtype=debugoptimized

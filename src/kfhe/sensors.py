@@ -6,6 +6,7 @@ The votes hold a class per training row (int32, hard voting) or a score per row 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
@@ -18,7 +19,8 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples, has_fit_parameter
 
 from kfhe.cart.draws import Draws, random_numbers
-from kfhe.forest import Forest
+from kfhe.cart.traversal import apply
+from kfhe.forest import NODE_DTYPE, Forest
 from kfhe.table import BinnedTable
 from kfhe.tree import make_grower
 from kfhe.validation import integer_weights, same_table
@@ -78,6 +80,12 @@ class Sensor(Protocol):
     def keep(self, n_components: int) -> None:
         """Drop all components but the first ones."""
 
+    def encode(self, X: Any) -> Any:
+        """Return other rows in the form that `votes` takes."""
+
+    def votes(self, t: int, encoded: Any) -> Votes:
+        """Return what component t votes for other rows; h_0 always gives scores."""
+
 
 class TreeSensor:
     """Grows native CART trees on bootstrap counts.
@@ -120,6 +128,18 @@ class TreeSensor:
         """Drop all trees but the first ones."""
         self._grower.keep(n_components)
 
+    def encode(self, X: Any) -> Floats:
+        """Return other rows as numbers."""
+        return self._table.schema.matrix(X)
+
+    def votes(self, t: int, encoded: Floats) -> Votes:
+        """Return what tree t votes for other rows."""
+        nodes, leaf_weights, category_sets = self._grower.tree(t)
+        leaves = apply(nodes.view(NODE_DTYPE), category_sets, encoded, self._rows.n_threads)
+        if t and self._hard:
+            return leaf_weights.argmax(axis=1).astype(np.int32)[leaves]
+        return (leaf_weights / leaf_weights.sum(axis=1, keepdims=True, dtype=np.float64))[leaves]
+
 
 class OnlyClass(DummyClassifier):
     """Stands in for a component whose sample has one class: there is nothing to learn from it."""
@@ -155,8 +175,8 @@ class EstimatorSensor:
         self._draws = rows.draws()
 
     def harvest(self, *, resumes: bool) -> EstimatorEnsemble:
-        """Return the ensemble of the components."""
-        return self.components
+        """Return the ensemble of the components; if more are to be added, not the growing one."""
+        return copy(self.components) if resumes else self.components
 
     def initial(self) -> Floats:
         """Train h_0 on all rows, by weight where it can be weighted."""
@@ -186,6 +206,14 @@ class EstimatorSensor:
     def keep(self, n_components: int) -> None:
         """Drop all components but the first ones."""
         del self.components[n_components:]
+
+    def encode(self, X: Any) -> Any:
+        """Return other rows as they are."""
+        return X
+
+    def votes(self, t: int, encoded: Any) -> Votes:
+        """Return what component t votes for other rows."""
+        return self.components.votes_of(t, encoded) if t else self.components.scores_of(0, encoded)
 
     def _fit_on(self, counts: NDArray[np.int32], iteration: int, attempt: int) -> Any:
         rows = self._rows

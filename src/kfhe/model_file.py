@@ -1,0 +1,201 @@
+"""Model files: a fitted ensemble of native trees as arrays and a JSON header.
+
+A file is in the safetensors format: little-endian arrays behind a header, whose metadata tell as JSON what is
+known of the model. Nothing in it is code and nothing is compressed: a stranger's file can't do anything, and
+takes memory in proportion to its size. It has a checksum over all of its bytes, and what it says is checked
+before it is used.
+
+A file has a format number, now 1. Each version of kfhe reads the files of all versions before it. The number
+goes up only when older versions could no longer read a file rightly; they then refuse it and ask for a newer
+kfhe. What is merely new in a file, they leave aside. The places of checksum and number never change.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from importlib.metadata import version
+from typing import Any, BinaryIO
+
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import load as load_arrays
+from safetensors.numpy import save as save_arrays
+from sklearn.utils.validation import check_is_fitted
+
+from kfhe import model_header as header
+from kfhe.classifier import KFHEClassifier, fitted_attributes
+from kfhe.files import write_whole
+from kfhe.forest import Forest
+from kfhe.packed_forest import pack, unpack
+
+FORMAT = 1
+LONGEST_HEADER = 100_000_000  # bytes, as in safetensors
+LONGEST_REASON = 300
+NO_CHECKSUM = b"0" * 64  # stands in for the checksum while that is computed
+
+File = str | os.PathLike[str] | BinaryIO
+
+
+class ModelFileError(ValueError):
+    """A model file can't be read: the message says what is wrong with it and what to do."""
+
+
+def save(model: KFHEClassifier, file: File) -> None:
+    """Write a fitted model; see `KFHEClassifier.save`."""
+    check_is_fitted(model)
+    model._validate_params()
+    forest = model.estimators_
+    if not isinstance(forest, Forest):
+        raise ValueError(
+            "only models of native trees (estimator=None) can be saved, this one has components of type "
+            f"{type(model.estimator).__name__}; use skops.io.dump"
+        )
+    arrays = pack(forest)
+    arrays["trace"] = np.array([model.trace_[name] for name in model.trace_.columns], dtype=np.float64)
+    if hasattr(model, "validation_scores_"):
+        arrays["validation_scores"] = model.validation_scores_
+    description = {
+        "checksum": NO_CHECKSUM.decode(),  # first, so that no other zeros come before it
+        "format": FORMAT,
+        "kfhe": version("kfhe"),
+        "parameters": header.write_parameters(model.get_params(deep=False)),
+        "classes": header.write_array(model.classes_, "classes"),
+        "columns": header.write_schema(forest.schema),
+        "named": hasattr(model, "feature_names_in_"),
+        "soft": forest.soft,
+        "trace": model.trace_.columns,
+    }
+    # One entry only: several would have no certain order, and the same model should give the same file.
+    content = save_arrays(arrays, {"kfhe": json.dumps(description, separators=(",", ":"))})
+    content = content.replace(NO_CHECKSUM, hashlib.sha256(content).hexdigest().encode(), 1)
+    if isinstance(file, str | os.PathLike):
+        write_whole(file, content)
+    else:
+        file.write(content)
+
+
+def load(file: File) -> KFHEClassifier:
+    """Read a model from a file that `KFHEClassifier.save` has written.
+
+    A file can come from a stranger: loading runs no code from it, and a damaged or forged one is an error.
+    The model predicts the same bits as the one that was saved, and can be shown, exported, cloned and fitted
+    again. A function that was its `emphasis` is not in the file: set that parameter before fitting again.
+
+    Parameters
+    ----------
+    file : str, path or binary file
+        Where to read.
+
+    Returns
+    -------
+    KFHEClassifier
+        The fitted classifier.
+
+    Raises
+    ------
+    ModelFileError
+        The file is damaged, is no model file, or needs a newer kfhe: each version reads the files of all
+        versions before it.
+    OSError
+        There is no such file, or it can't be read.
+
+    Examples
+    --------
+    >>> import io
+    >>> from sklearn.datasets import load_iris
+    >>> import kfhe
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = kfhe.KFHEClassifier(random_state=0).fit(X, y)
+    >>> file = io.BytesIO()
+    >>> model.save(file)
+    >>> _ = file.seek(0)
+    >>> kfhe.load(file).fingerprint() == model.fingerprint()
+    True
+    """
+    if isinstance(file, str | os.PathLike):
+        with open(file, "rb") as opened:
+            return load(opened)
+    try:
+        description, content = _read(file)
+        return _model(description, content)
+    except ValueError as error:
+        reason = str(error)
+        if len(reason) > LONGEST_REASON:  # it may quote the file
+            reason = f"{reason[:LONGEST_REASON]} ..."
+        raise ModelFileError(f"{getattr(file, 'name', 'model file')}: {reason}") from None
+
+
+def _read(file: BinaryIO) -> tuple[dict[str, Any], bytes]:
+    """Return the description of the model and the whole file, once that is known to be ours and undamaged."""
+    start = _read_up_to(file, 8)
+    length = int.from_bytes(start, "little")
+    if not start:
+        raise ValueError("the file is empty. Save the model again")
+    head = _read_up_to(file, length) if length <= LONGEST_HEADER else b""
+    if len(head) < length and head.startswith(b'{"__metadata__":{"kfhe":'):
+        raise _damaged("it is cut off")
+    try:
+        description = header.parse(header.parse(head)["__metadata__"]["kfhe"])
+        checksum, number, writer = (description[name] for name in ("checksum", "format", "kfhe"))
+        place = 8 + head.index(checksum.encode())
+    except (AttributeError, KeyError, TypeError, ValueError):
+        raise ValueError(
+            "this is no model file of kfhe, or a damaged one. model.save(...) makes one"
+        ) from None
+    content = b"".join([start, head, file.read()])
+    rest = memoryview(content)[place + len(NO_CHECKSUM) :]
+    if hashlib.sha256(b"".join([content[:place], NO_CHECKSUM, rest])).hexdigest() != checksum:
+        raise _damaged("its checksum is wrong")
+    if number != FORMAT:
+        raise ValueError(
+            f"it has format {number!r} and comes from kfhe {writer}; this is kfhe {version('kfhe')}, "
+            f"which reads format {FORMAT}. Get a newer one: pip install --upgrade kfhe"
+        )
+    return description, content
+
+
+def _read_up_to(file: BinaryIO, length: int) -> bytes:
+    """Read in pieces, so that a wrong length takes no more memory than there are bytes."""
+    pieces = []
+    while length > 0 and (piece := file.read(min(length, 1 << 20))):
+        pieces.append(piece)
+        length -= len(piece)
+    return b"".join(pieces)
+
+
+def _damaged(how: str) -> ValueError:
+    return ValueError(f"the file is damaged: {how}. Get another copy of it, or save the model again")
+
+
+def _model(description: dict[str, Any], content: bytes) -> KFHEClassifier:
+    """Make the model, each part of which is checked."""
+    try:
+        arrays = load_arrays(content)
+        trace = header.read_trace(description["trace"], arrays["trace"])
+        classes = header.read_classes(description["classes"])
+        schema = header.read_schema(description["columns"])
+        soft, named = description["soft"], description["named"]
+        if type(soft) is not bool or type(named) is not bool:
+            raise ValueError("its voting or its names are not what they should be")
+        forest = unpack(arrays, schema, classes, soft=soft)
+        if len(forest) != len(trace) + 1:
+            raise ValueError("its trace is of another number of components")
+        scores = arrays.get("validation_scores")
+        if scores is not None and (scores.dtype.str[1:] != "f8" or scores.ndim != 1):
+            raise ValueError("its validation scores are not what they should be")
+        known = KFHEClassifier._get_param_names()
+        model = KFHEClassifier(**header.read_parameters(description["parameters"], known))
+        model._validate_params()
+    except KeyError as error:
+        raise _damaged(f"it lacks {error}") from None
+    except (RecursionError, SafetensorError, ValueError) as error:
+        raise _damaged(str(error)) from None
+    model.n_features_in_ = len(schema.names)
+    if named:
+        model.feature_names_in_ = np.array(schema.names, dtype=object)
+    if scores is not None:
+        model.validation_scores_ = scores
+    model.__dict__.update(fitted_attributes(classes, trace, forest))
+    return model

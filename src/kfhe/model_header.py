@@ -1,0 +1,250 @@
+"""The header of a model file: parameters, classes and columns as plain JSON, and back.
+
+What is read comes from anywhere: it is checked, and a ValueError says what is wrong.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Hashable
+from dataclasses import fields
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kfhe.early_stopping import EarlyStopping
+from kfhe.table import Schema
+from kfhe.trace import Trace
+
+# Types of arrays, and of their members; strings are as wide as they have to be.
+MEMBERS = {
+    "bool": bool,
+    **dict.fromkeys(("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"), int),
+    **dict.fromkeys(("float16", "float32", "float64"), float),
+    "str": str,
+    "object": object,
+}
+MOST_BINS = 255
+MOST_COLUMNS = 65535
+
+
+class NotInFile:
+    """Stands in for a function that a model was trained with, as its file can't hold one.
+
+    Parameters
+    ----------
+    name : str
+        What the function was called.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"<{self.name}, not in the model file>"
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Raise an error: the function is not here."""
+        raise RuntimeError(
+            f"the function {self.name} is not in the file that the model was loaded from; "
+            "set the parameter with set_params before fitting again"
+        )
+
+
+def parse(text: bytes | str) -> Any:
+    """Parse JSON that is strict: UTF-8, no key twice, no NaN."""
+    text = text.decode("utf-8") if isinstance(text, bytes) else text
+    try:
+        return json.loads(text, object_pairs_hook=_without_repeats, parse_constant=_refused)
+    except RecursionError:
+        raise ValueError("JSON is nested too deeply") from None
+
+
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        raise ValueError("JSON has a key twice")
+    return members
+
+
+def _refused(constant: str) -> Any:
+    raise ValueError(f"JSON has {constant}")
+
+
+def write_parameters(parameters: dict[str, Any]) -> dict[str, Any]:
+    """Describe parameters; a `random_state` other than an int is not kept."""
+    seed = parameters["random_state"]
+    parameters = {**parameters, "random_state": seed if isinstance(seed, int | np.integer) else None}
+    return {name: _write(value, f"{name}=") for name, value in parameters.items()}
+
+
+def read_parameters(found: Any, known: list[str]) -> dict[str, Any]:
+    """Read what `write_parameters` wrote."""
+    _require(isinstance(found, dict), "parameters")
+    unknown = [name for name in found if name not in known]
+    if unknown:
+        raise ValueError(f"it has the parameter {unknown[0]!r}, which this version of kfhe doesn't know")
+    return {name: _read(value) for name, value in found.items()}
+
+
+def _write(value: Any, what: str) -> Any:
+    """Describe a value: an object of JSON with one key stands for what JSON doesn't have."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float):
+        return value if np.isfinite(value) else {"float": repr(value)}
+    if isinstance(value, dict) and all(map(_is_label, value)):
+        return {"pairs": [[key, _write(item, what)] for key, item in value.items()]}
+    if isinstance(value, np.ndarray):
+        return {"array": write_array(value, what)}
+    if isinstance(value, EarlyStopping):
+        return {"early_stopping": [_write(value.rounds, what), _write(value.scoring, what)]}
+    if isinstance(value, NotInFile):
+        return {"absent": value.name}
+    if callable(value):
+        return {"absent": getattr(value, "__qualname__", type(value).__qualname__)}
+    try:
+        return [_write(item, what) for item in value]
+    except TypeError:
+        raise _not_saved(what, value) from None
+
+
+def _read(found: Any) -> Any:
+    match found:
+        case None | bool() | int() | float() | str():
+            return found
+        case list():
+            return [_read(item) for item in found]
+        case {"float": "inf" | "-inf" | "nan" as number}:
+            return float(number)
+        case {"absent": str(name)}:
+            return NotInFile(name)
+        case {"array": array}:
+            return read_array(array, "parameters")
+        case {"early_stopping": [rounds, str() | {"absent": str()} as scoring]}:
+            return EarlyStopping(rounds, _read(scoring))
+        case {"pairs": list(pairs)}:
+            _require(all(isinstance(pair, list) and len(pair) == 2 for pair in pairs), "parameters")
+            _require(all(_is_label(key) for key, _ in pairs), "parameters")
+            return {key: _read(value) for key, value in pairs}
+    raise ValueError("its parameters are not what they should be")
+
+
+def write_array(values: NDArray[Any], what: str) -> dict[str, Any]:
+    """Describe an array of labels."""
+    dtype = "str" if values.dtype.kind == "U" else values.dtype.name
+    labels = [label.item() if isinstance(label, np.generic) else label for label in values.tolist()]
+    for label in labels:
+        if not _is_label(label):
+            raise _not_saved(what, label)
+    if dtype not in MEMBERS:
+        raise _not_saved(what, values[0])
+    return {"dtype": dtype, "values": labels}
+
+
+def read_array(found: Any, what: str) -> NDArray[Any]:
+    """Read what `write_array` wrote."""
+    dtype, values = _members(found, what, "dtype", "values")
+    _require(isinstance(dtype, str) and dtype in MEMBERS and isinstance(values, list), what)
+    _require(all(map(_is_label, values)), what)
+    if dtype == "object":
+        array = np.empty(len(values), dtype=object)
+        array[:] = values
+        return array
+    _require(all(type(value) is MEMBERS[dtype] for value in values), what)
+    try:
+        array = np.array(values, dtype=dtype)
+    except OverflowError:  # such as 300 in 8 bits
+        array = np.array([])
+    _require(array.tolist() == values, what)  # not so with 0.1 in 32 bits
+    return array
+
+
+def read_classes(found: Any) -> NDArray[Any]:
+    """Read the class labels: what `write_array` wrote, in order."""
+    classes = read_array(found, "classes")
+    try:
+        in_order = all(low < high for low, high in pairwise(classes.tolist()))
+    except TypeError:
+        in_order = False
+    _require(in_order and len(classes) > 0, "classes")
+    return classes
+
+
+def write_schema(schema: Schema) -> dict[str, Any]:
+    """Describe the columns: their names, and the categories of those that have them."""
+    columns = zip(schema.names, schema.categories, strict=True)
+    return {"names": schema.names, "categories": [_write_categories(*column) for column in columns]}
+
+
+def _write_categories(name: str, bins: dict[Hashable, int] | None) -> dict[str, Any] | None:
+    if bins is None:
+        return None
+    for category in bins:
+        if not _is_label(category):
+            raise _not_saved(f"categories of column {name!r}", category)
+    own_bins = list(bins.values()) == list(range(len(bins)))  # as most often
+    return {"values": list(bins)} if own_bins else {"values": list(bins), "bins": list(bins.values())}
+
+
+def read_schema(found: Any) -> Schema:
+    """Read what `write_schema` wrote."""
+    names, categories = _members(found, "columns", "names", "categories")
+    _require(isinstance(names, list) and isinstance(categories, list), "columns")
+    _require(0 < len(names) == len(categories) <= MOST_COLUMNS, "columns")
+    _require(all(isinstance(name, str) for name in names), "columns")
+    return Schema(names, [_read_categories(column) for column in categories])
+
+
+def _read_categories(found: Any) -> dict[Hashable, int] | None:
+    if found is None:
+        return None
+    (values,) = _members(found, "categories", "values")
+    _require(isinstance(values, list), "categories")
+    bins = found.get("bins", list(range(len(values))))
+    _require(isinstance(bins, list) and len(bins) == len(values), "categories")
+    _require(all(type(bin) is int and 0 <= bin < MOST_BINS for bin in bins), "categories")
+    _require(all(map(_is_label, values)) and len(set(values)) == len(values), "categories")
+    return dict(zip(values, bins, strict=True))
+
+
+def read_trace(names: Any, columns: NDArray[Any]) -> Trace:
+    """Make a trace of the names and the values of its columns."""
+    kinds: dict[str, Any] = {
+        column.name: int if column.type == "list[int]" else float for column in fields(Trace)
+    }
+    _require(isinstance(names, list) and names == list(kinds), "trace")
+    _require(columns.dtype.str[1:] == "f8" and columns.ndim == 2 and len(columns) == len(names), "trace")
+    _require(bool(np.isfinite(columns).all()), "trace")
+    gains = columns[names.index("gain")]
+    _require(bool(((gains >= 0) & (gains <= 1)).all()), "trace")
+    values = zip(names, columns.tolist(), strict=True)
+    return Trace(**{name: [kinds[name](value) for value in column] for name, column in values})
+
+
+def _is_label(value: Any) -> bool:
+    """Whether a value can be a class or a category; longer numbers could be made to look up slowly."""
+    if isinstance(value, float):
+        return bool(np.isfinite(value))
+    return isinstance(value, str) or (isinstance(value, int) and -(2**63) <= value < 2**64)
+
+
+def _not_saved(what: str, value: Any) -> ValueError:
+    return ValueError(
+        f"{what} of type {type(value).__name__} can't be saved; accepted are strings, finite numbers and "
+        "booleans. To save the model as it is, use skops.io.dump"
+    )
+
+
+def _members(found: Any, what: str, *names: str) -> list[Any]:
+    _require(isinstance(found, dict) and set(names) <= set(found), what)
+    return [found[name] for name in names]
+
+
+def _require(condition: bool, what: str) -> None:
+    if not condition:
+        raise ValueError(f"its {what} are not what they should be")

@@ -1,0 +1,61 @@
+import os
+import stat
+import threading
+
+import pytest
+
+from kfhe.files import write_whole
+
+
+def test_text_and_bytes_are_written_and_folders_made(tmp_path):
+    write_whole(tmp_path / "new" / "folder" / "text", "é")
+    write_whole(str(tmp_path / "bytes"), b"\x00\xff")
+    assert (tmp_path / "new" / "folder" / "text").read_bytes() == "é".encode()
+    assert (tmp_path / "bytes").read_bytes() == b"\x00\xff"
+
+
+@pytest.mark.parametrize("step", ["os.fsync", "os.replace"])
+def test_a_full_disk_leaves_the_old_file_and_no_other(tmp_path, monkeypatch, step):
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+
+    def full(*arguments):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(step, full)
+    with pytest.raises(OSError, match=r"file: can't be written: No space left on device"):
+        write_whole(path, b"new")
+    assert path.read_bytes() == b"old"
+    assert os.listdir(tmp_path) == ["file"]
+
+
+def test_others_may_read_what_the_umask_allows(tmp_path):
+    before = os.umask(0o027)
+    try:
+        write_whole(tmp_path / "file", b"")
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "file").stat().st_mode) == 0o640
+
+
+def test_a_link_stays_a_link(tmp_path):
+    (tmp_path / "link").symlink_to(tmp_path / "file")
+    write_whole(tmp_path / "link", b"new")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "file").read_bytes() == b"new"
+
+
+def test_a_pipe_stays_a_pipe(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    writer = threading.Thread(target=write_whole, args=(tmp_path / "pipe", b"new"))
+    writer.start()
+    assert (tmp_path / "pipe").read_bytes() == b"new"
+    writer.join()
+    assert stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)
+
+
+def test_a_folder_is_refused(tmp_path):
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(IsADirectoryError, match="folder: can't be written: Is a directory"):
+        write_whole(tmp_path / "folder", b"")
+    assert os.listdir(tmp_path) == ["folder"]
