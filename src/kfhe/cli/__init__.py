@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from kfhe.cli import data, study
+from kfhe.cli import data, export, study
 from kfhe.cli.bench import bench
 from kfhe.study.errors import StudyError
 
@@ -18,6 +18,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command()(bench)
+app.command(epilog=export.EXAMPLES)(export.export)
 app.add_typer(data.app, name="data")
 app.add_typer(study.app, name="study")
 

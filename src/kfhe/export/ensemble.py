@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from kfhe.classifier import KFHEClassifier
-from kfhe.forest import CATEGORICAL, LEAF, MISSING_LEFT, Forest, Tree
+from kfhe.forest import CATEGORICAL, LEAF, MISSING_LEFT, Forest
 from kfhe.tree import CARTClassifier
 
 Floats = NDArray[np.float64]
@@ -67,7 +67,7 @@ class Ensemble:
 
     @cached_property
     def votes(self) -> Floats:
-        """What each leaf adds to the scores: its vote times its tree's weight; shape (n_leaves, n_classes)."""
+        """What each leaf adds to each class's score: its vote times the weight of its tree."""
         forest = self.forest
         votes = forest.leaf_weights / forest.leaf_weights.sum(axis=1, keepdims=True, dtype=np.float64)
         if not forest.soft:
@@ -97,16 +97,19 @@ class Ensemble:
         sets: list[list[Floats]] = [[] for _ in self.forest.schema.names]
         for t, tree in enumerate(self.forest):
             weights = self.node_weights(t)
-            for i in np.flatnonzero(tree.nodes["kind"] & CATEGORICAL):
-                sets[tree.nodes["feature"][i]].append(_members(tree, tree.nodes[i]) * weights[i] ** 0.5)
+            for i in np.flatnonzero(tree.nodes["kind"] & CATEGORICAL).tolist():
+                sets[tree.nodes["feature"][i]].append(tree.bins_left(i) * weights[i] ** 0.5)
         positions: list[NDArray[np.int64] | None] = [None] * len(sets)
         for j, categories in enumerate(self.forest.schema.categories):
-            if categories is not None:
-                n_bins = max(categories.values(), default=-1) + 1
-                sides = np.array(sets[j]).reshape(-1, 256)[:, :n_bins]
+            if categories is None:
+                continue
+            n_bins = max(categories.values(), default=-1) + 1
+            positions[j] = np.arange(n_bins)
+            if sets[j]:
+                sides = np.array(sets[j])[:, :n_bins]
                 sides -= sides.mean(axis=1, keepdims=True)
-                main_direction = np.linalg.eigh(sides.T @ sides)[1][:, -1:]
-                positions[j] = np.argsort(np.argsort(main_direction.reshape(-1), kind="stable"))
+                main_direction = np.linalg.eigh(sides.T @ sides)[1][:, -1]
+                positions[j] = np.argsort(np.argsort(main_direction, kind="stable"))
         return positions
 
     def splits(self, t: int) -> Iterator[tuple[int, Split]]:
@@ -119,7 +122,7 @@ class Ensemble:
                 steps = [(float(node["threshold"]), True)]
             else:
                 goes_left = np.empty(len(positions), dtype=bool)
-                goes_left[positions] = _members(tree, node)[: len(positions)]
+                goes_left[positions] = tree.bins_left(i)[: len(positions)]
                 turns = np.flatnonzero(goes_left[1:] != goes_left[:-1]).tolist()
                 steps = [(float(code), bool(goes_left[code])) for code in turns]
                 if not turns:  # the other side is for missing values alone
@@ -127,7 +130,7 @@ class Ensemble:
             yield i, Split(int(node["feature"]), steps, bool(node["kind"] & MISSING_LEFT))
 
 
-def _members(tree: Tree, node: Any) -> NDArray[np.bool_]:
-    """Return which bins go left at a categorical split."""
-    words = tree.category_sets[int(node["threshold"])].astype("<u8")
-    return np.unpackbits(words.view(np.uint8), bitorder="little").astype(bool)
+def check_names(names: list[str]) -> None:
+    """Raise unless each column has a name of its own."""
+    if len(set(names)) < len(names) or "" in names:
+        raise ValueError(f"exported columns need names, all different; the model's are {names}")

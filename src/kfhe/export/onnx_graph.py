@@ -11,7 +11,7 @@ import onnx
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
-from kfhe.export.ensemble import Ensemble
+from kfhe.export.ensemble import Ensemble, check_names
 from kfhe.forest import LEAF
 
 # As old as can be, for old runtimes: LabelEncoder takes numbers of type double since ai.onnx.ml 4.
@@ -27,8 +27,8 @@ def onnx_model(model: Any) -> onnx.ModelProto:
     classes = ensemble.forest.classes
     inputs, nodes, matrix = _read_columns(ensemble)
     names = {value.name for value in inputs} | {matrix}
-    label, probabilities, best, table, number = (
-        _unused(name, names) for name in ("label", "probabilities", "best", "classes", "number")
+    label, probabilities, best, table = (
+        _unused(name, names) for name in ("label", "probabilities", "best", "classes")
     )
     nodes += [
         helper.make_node(
@@ -71,12 +71,11 @@ def _read_columns(ensemble: Ensemble) -> tuple[list[onnx.ValueInfoProto], list[o
     if all(categories is None for categories in schema.categories):
         shape = [None, len(schema.names)]
         return [helper.make_tensor_value_info("X", TensorProto.DOUBLE, shape)], [], "X"
-    if len(set(schema.names)) < len(schema.names) or "" in schema.names:
-        raise ValueError(f"the inputs of an ONNX graph need names, all different; the columns are {schema.names}")
+    check_names(schema.names)
     names = set(schema.names)
     inputs, nodes, numbers = [], [], []
     for name, categories, positions in zip(schema.names, schema.categories, ensemble.positions, strict=True):
-        kind = TensorProto.DOUBLE
+        kind: int = TensorProto.DOUBLE
         numbers.append(name)
         if categories is not None and positions is not None:
             kind, keys = _keys(name, list(categories))
@@ -106,11 +105,11 @@ def _keys(name: str, categories: list[Hashable]) -> tuple[int, onnx.TensorProto]
     if not all(isinstance(category, int | float) for category in categories):
         kinds = sorted({type(category).__name__ for category in categories})
         raise ValueError(
-            f"column {name!r} has categories of type {', '.join(kinds)}; an ONNX graph takes strings or numbers"
+            f"column {name!r} has categories of type {', '.join(kinds)}; ONNX takes strings or numbers"
         )
     keys = np.array(categories, dtype=np.float64)
     if len(np.unique(keys)) < len(keys):
-        raise ValueError(f"column {name!r} has categories that are the same number in an ONNX graph")
+        raise ValueError(f"column {name!r} has categories that are the same number as float64")
     return TensorProto.DOUBLE, numpy_helper.from_array(keys)
 
 
@@ -124,9 +123,7 @@ def _label_tensor(classes: NDArray[Any], name: str) -> onnx.TensorProto:
     if all(isinstance(label, int | float) and label == int(label) for label in labels):
         return numpy_helper.from_array(np.array(labels, dtype=np.int64), name)
     kinds = sorted({type(label).__name__ for label in labels})
-    raise ValueError(
-        f"the classes are of type {', '.join(kinds)}; an ONNX graph gives strings, integers or booleans"
-    )
+    raise ValueError(f"the classes are of type {', '.join(kinds)}; ONNX gives strings, integers or booleans")
 
 
 # The attributes of TreeEnsembleRegressor, one row per node, and one per leaf and class that it votes for.

@@ -15,6 +15,15 @@ from kfhe.validation import check_table
 Floats = NDArray[np.float64]
 
 MAX_NODES = 2**15 - 1  # shap counts the nodes of a tree in 16 bits
+COLUMNS = (
+    "children_left",
+    "children_right",
+    "children_default",
+    "features",
+    "thresholds",
+    "node_sample_weight",
+)
+Range = tuple[float, float]  # the numbers above the first and up to the second
 
 
 class ForestExplainer(shap.TreeExplainer):
@@ -65,9 +74,6 @@ def _thresholds(ensemble: Ensemble) -> list[Floats]:
     return [np.unique(nodes["threshold"][nodes["feature"] == j]) for j in columns]
 
 
-Range = tuple[float, float]  # the numbers above the first and up to the second
-
-
 def _unfold(ensemble: Ensemble, t: int, thresholds: list[Floats]) -> dict[str, NDArray[Any]]:
     """Return a tree in the form of shap: a split has one threshold, a node has one parent.
 
@@ -75,45 +81,44 @@ def _unfold(ensemble: Ensemble, t: int, thresholds: list[Floats]) -> dict[str, N
     its own: the two children are copied. The copies of a child share its weight, so that the averages
     that shap takes over both sides of a split stay the same.
     """
-    tree, splits, n_classes = ensemble.forest[t], dict(ensemble.splits(t)), ensemble.votes.shape[1]
+    tree, splits, weights = ensemble.forest[t], dict(ensemble.splits(t)), ensemble.node_weights(t)
     votes = ensemble.votes[ensemble.forest.tree_leaves[t] :]
-    weights = ensemble.node_weights(t)
+    no_vote = np.zeros(votes.shape[1])
     rows: list[tuple[float, ...]] = [()]
     # What is still to be copied: a node, the row to copy it to, the copy's share of the weight, and the
-    # categories that get there.
+    # numbers of the categories that get there.
     stack: list[tuple[int, int, float, dict[int, Range]]] = [(0, 0, 1.0, {})]
     while stack:
         i, row, share, ranges = stack.pop()
-        first_child = int(tree.nodes["left"][i])
+        first_child, weight = int(tree.nodes["left"][i]), share * weights[i]
         if i not in splits:
-            rows[row] = (-1, -1, -1, -1, 0, share * weights[i], *votes[first_child])
+            rows[row] = (-1, -1, -1, -1, 0.0, weight, *votes[first_child])
             continue
         split = splits[i]
         is_numeric = ensemble.positions[split.feature] is None
         pieces = _pieces(split, ranges.get(split.feature, (-np.inf, np.inf)))
-        weight = share * weights[i]
-        for k, (left, reached) in enumerate(pieces):
+        for k, (left, (low, high)) in enumerate(pieces):
             child = first_child + (not left)
             child_share = share / sum(side == left for side, _ in pieces)
-            inner = ranges if is_numeric else ranges | {split.feature: reached}
-            if k + 1 == len(pieces):
+            inner = ranges if is_numeric else ranges | {split.feature: (low, high)}
+            if k == len(pieces) - 1:
                 stack.append((child, row, child_share, inner))
                 break
             here, other = len(rows), len(rows) + 1
-            rows += [(), ()]
-            threshold = np.searchsorted(thresholds[split.feature], reached[1]) if is_numeric else reached[1]
+            threshold = float(np.searchsorted(thresholds[split.feature], high)) if is_numeric else high
             default = here if left == split.missing_left else other
-            rows[row] = (here, other, default, split.feature, threshold, weight, *[0] * n_classes)
+            rows[row] = (here, other, default, split.feature, threshold, weight, *no_vote)
+            rows += [(), ()]
             stack.append((child, here, child_share, inner))
             row, weight = other, weight - child_share * weights[child]
         if len(rows) > MAX_NODES:
             raise ValueError(
-                f"tree {t} has too many sets of categories for shap: more than {MAX_NODES} nodes; a smaller "
-                "max_depth or max_leaf_nodes makes smaller trees"
+                f"tree {t} has too many sets of categories for shap, which takes up to {MAX_NODES} nodes; "
+                "a smaller max_depth or max_leaf_nodes makes smaller trees"
             )
     table = np.array(rows)
-    names = ("children_left", "children_right", "children_default", "features", "thresholds", "node_sample_weight")
-    return {name: table[:, k].copy() for k, name in enumerate(names)} | {"values": table[:, len(names) :].copy()}
+    columns = dict(zip(COLUMNS, table.T.copy(), strict=False))
+    return columns | {"values": table[:, len(COLUMNS) :].copy()}
 
 
 def _pieces(split: Split, reached: Range) -> list[tuple[bool, Range]]:
@@ -130,4 +135,3 @@ def _pieces(split: Split, reached: Range) -> list[tuple[bool, Range]]:
         if threshold >= high:
             break
     return pieces if len(pieces) > 1 else [*pieces, (not pieces[0][0], reached)]
-
