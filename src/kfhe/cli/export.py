@@ -50,7 +50,7 @@ def export(
         endings = [f".{known}" for known in Format]
         if output.suffix.lower() not in endings:
             raise typer.BadParameter(
-                f"{output} does not end in {' or '.join(endings)}; rename it or give --format",
+                f"{output.name} does not end in {' or '.join(endings)}; rename it or give --format",
                 param_hint="--output",
             )
         format = Format(output.suffix.lower()[1:])
