@@ -72,6 +72,7 @@ def test_values_next_to_the_thresholds_go_the_same_way():
         ([2.0, 4.0], "tensor(int64)"),
         ([False, True], "tensor(bool)"),
         (np.array(["a", "b"], dtype=object), "tensor(string)"),
+        (np.array([np.int64(4), np.int64(7)], dtype=object), "tensor(int64)"),
     ],
 )
 def test_labels_are_of_the_type_of_the_classes(classes, kind):

@@ -7,6 +7,7 @@ from math import factorial
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 import shap
 from random_tables import random_classes, random_table
@@ -120,11 +121,12 @@ def test_interaction_values_add_up_to_the_values(case):
     np.testing.assert_allclose(interactions.sum(axis=2), explainer.shap_values(rows), atol=1e-9)
 
 
-def test_the_explanation_shows_the_values_that_were_given():
-    X, scores = random_table(np.random.default_rng(0), 100, [4], 0.1)
-    explanation = to_shap(KFHEClassifier(n_estimators=2).fit(X, random_classes(scores, 2)))(X)
-    assert explanation.feature_names == list(X)
-    pd.testing.assert_frame_equal(pd.DataFrame(explanation.data, columns=list(X)).infer_objects(), X)
+@pytest.mark.parametrize("table", [pd.DataFrame, pl.DataFrame])
+def test_the_explanation_shows_the_values_that_were_given(table):
+    X = table({"number": np.arange(40) % 7, "word": ["x", "y"] * 20})
+    explanation = to_shap(KFHEClassifier(n_estimators=2).fit(X, [0, 1] * 20))(X)
+    assert explanation.feature_names == ["number", "word"]
+    assert explanation[1, :, 0].data.tolist() == [1, "y"]
 
 
 def test_values_next_to_the_thresholds_go_the_same_way():

@@ -65,6 +65,12 @@ class Ensemble:
             raise ValueError(f"only native trees (estimator=None) can be exported; {otherwise}")
         return cls(model.estimators_, model.component_weights_)
 
+    @property
+    def classes(self) -> list[Any]:
+        """The class labels as values of Python's own types."""
+        labels = self.forest.classes.tolist()
+        return [label.item() if isinstance(label, np.generic) else label for label in labels]
+
     @cached_property
     def votes(self) -> Floats:
         """What each leaf adds to each class's score: its vote times the weight of its tree."""

@@ -18,7 +18,7 @@ def json_text(model: Any) -> str:
     ensemble = Ensemble.of(model, otherwise="skops.io.dump saves models with other components")
     forest, schema = ensemble.forest, ensemble.forest.schema
     check_names(schema.names)
-    _check_values("the classes", forest.classes.tolist())
+    _check_values("the classes", ensemble.classes)
     for name, categories in zip(schema.names, schema.categories, strict=True):
         _check_values(f"the categories of column {name!r}", categories or ())
     features = [
@@ -31,7 +31,7 @@ def json_text(model: Any) -> str:
         head = _dump({"weight": float(ensemble.weights[t]), "voting": voting})
         nodes = _lines(_dump(_node(tree, schema, i)) for i in range(len(tree.nodes)))
         trees.append(f'{head[:-1]}, "nodes": {nodes}}}')
-    head = _dump({"format": "kfhe trees", "version": 1, "classes": forest.classes.tolist()})
+    head = _dump({"format": "kfhe trees", "version": 1, "classes": ensemble.classes})
     return f'{head[:-1]},\n"features": {_lines(map(_dump, features))},\n"trees": {_lines(trees)}}}'
 
 

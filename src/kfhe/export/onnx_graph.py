@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import onnx
-from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
 from kfhe.export.ensemble import Ensemble, check_names
@@ -24,7 +23,6 @@ def onnx_model(model: Any) -> onnx.ModelProto:
     ensemble = Ensemble.of(
         model, otherwise="skl2onnx exports other components, one by one, from model.estimators_"
     )
-    classes = ensemble.forest.classes
     inputs, nodes, matrix = _read_columns(ensemble)
     names = {value.name for value in inputs} | {matrix}
     label, probabilities, best, table = (
@@ -37,14 +35,14 @@ def onnx_model(model: Any) -> onnx.ModelProto:
         helper.make_node("ArgMax", [probabilities], [best], axis=1, keepdims=0),
         helper.make_node("Gather", [table, best], [label]),
     ]
-    labels = _label_tensor(classes, table)
+    labels = _label_tensor(ensemble.classes, table)
     graph = helper.make_graph(
         nodes,
         "kfhe",
         inputs,
         [
             helper.make_tensor_value_info(label, labels.data_type, [None]),
-            helper.make_tensor_value_info(probabilities, TensorProto.FLOAT, [None, len(classes)]),
+            helper.make_tensor_value_info(probabilities, TensorProto.FLOAT, [None, len(ensemble.classes)]),
         ],
         initializer=[labels],
     )
@@ -113,9 +111,8 @@ def _keys(name: str, categories: list[Hashable]) -> tuple[int, onnx.TensorProto]
     return TensorProto.DOUBLE, numpy_helper.from_array(keys)
 
 
-def _label_tensor(classes: NDArray[Any], name: str) -> onnx.TensorProto:
+def _label_tensor(labels: list[Any], name: str) -> onnx.TensorProto:
     """Return the class labels as strings, integers or booleans."""
-    labels = classes.tolist()
     if all(isinstance(label, str) for label in labels):
         return numpy_helper.from_array(np.array(labels, dtype=object), name)
     if all(isinstance(label, bool) for label in labels):

@@ -42,6 +42,12 @@ class ForestExplainer(shap.TreeExplainer):
             masker = shap.maskers.Independent(matrix, max_samples=len(matrix))
         super().__init__({"trees": trees}, masker, feature_names=self._ensemble.forest.schema.names)
 
+    def __call__(self, X: Any, *args: Any, **kwargs: Any) -> Any:
+        """Return the SHAP values with the rows that they are for, a `shap.Explanation`."""
+        explanation = super().__call__(X, *args, **kwargs)
+        explanation.data = np.asarray(X)  # plots can't index all the tables that a model takes
+        return explanation
+
     def shap_values(self, X: Any, *args: Any, **kwargs: Any) -> Any:
         """Return the SHAP values, of shape (n_samples, n_features, n_classes)."""
         return super().shap_values(self._matrix(X), *args, **kwargs)
