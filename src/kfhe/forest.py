@@ -232,6 +232,11 @@ class Tree:
             depths[nodes["left"][i] : nodes["left"][i] + 2] = depths[i] + 1
         return depths
 
+    def bins_left(self, i: int) -> NDArray[np.uint8]:
+        """Return for each of 256 bins whether it goes left (1) at node i, a categorical split."""
+        words = self.category_sets[int(self.nodes["threshold"][i])].astype("<u8")
+        return np.unpackbits(words.view(np.uint8), bitorder="little")
+
     def export_text(self, *, decimals: int = 2) -> str:
         """Return the tree as indented text, one line per node."""
         lines: list[str] = []
@@ -272,11 +277,11 @@ class Tree:
         node = self.nodes[i]
         name = self._forest.schema.names[node["feature"]]
         if node["kind"] & CATEGORICAL:
-            bits = self.category_sets[int(node["threshold"])]
+            goes_left = self.bins_left(i)
             categories = self._forest.schema.categories[node["feature"]] or {}
             sides: tuple[list[str], list[str]] = ([], [])
             for category, bin in categories.items():
-                sides[1 - int(bits[bin // 64] >> np.uint64(bin % 64) & np.uint64(1))].append(str(category))
+                sides[1 - goes_left[bin]].append(str(category))
             left, right = (f"{name} in {{{', '.join(side)}}}" for side in sides)
         elif np.isinf(node["threshold"]):
             return f"{name} not missing", f"{name} missing"

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from kfhe.cli import bench, data, evaluate, fit, plot, predict, study
+from kfhe.cli import bench, data, evaluate, export, fit, plot, predict, study
 from kfhe.study.errors import StudyError
 
 app = typer.Typer(
@@ -20,6 +20,7 @@ app.command(epilog=fit.EXAMPLES)(fit.fit)
 app.command(epilog=predict.EXAMPLES)(predict.predict)
 app.command(epilog=evaluate.EXAMPLES)(evaluate.evaluate)
 app.command(epilog=plot.EXAMPLES)(plot.plot)
+app.command(epilog=export.EXAMPLES)(export.export)
 app.command()(bench.bench)
 app.add_typer(data.app, name="data")
 app.add_typer(study.app, name="study")

@@ -1,0 +1,72 @@
+"""``kfhe export``: a saved model for other programs."""
+
+from __future__ import annotations
+
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+EXAMPLES = """
+Examples:
+
+  kfhe export model.kfhe -o model.onnx
+
+  kfhe export model.kfhe -o model.json
+
+  kfhe export model.kfhe --format json -o - | jq '.trees[0]'
+"""
+
+
+class Format(StrEnum):
+    """What a model can be exported to."""
+
+    onnx = "onnx"
+    json = "json"
+
+
+def export(
+    model: Annotated[
+        Path,
+        typer.Argument(help="A model that kfhe fit has written; - for standard input.", show_default=False),
+    ],
+    output: Annotated[
+        Path,
+        typer.Option("--output", "-o", help="The file to write; - for standard output.", show_default=False),
+    ],
+    format: Annotated[
+        Format | None,
+        typer.Option("--format", "-f", help="What to write; if not given, the file's ending tells."),
+    ] = None,
+) -> None:
+    """Write a model as an ONNX graph or as JSON, for use without kfhe.
+
+    The ONNX graph takes raw columns, strings and gaps included, and gives labels and probabilities. The JSON
+    text lists the trees, node by node. The documentation of kfhe.export describes both.
+    """
+    if format is None:
+        endings = [f".{known}" for known in Format]
+        if output.suffix.lower() not in endings:
+            raise typer.BadParameter(
+                f"{output.name} does not end in {' or '.join(endings)}; rename it or give --format",
+                param_hint="--output",
+            )
+        format = Format(output.suffix.lower()[1:])
+    if output.is_dir():
+        raise typer.BadParameter(f"{output} is a folder; give the name of a file", param_hint="--output")
+
+    import kfhe
+    from kfhe.files import write_whole
+
+    fitted = kfhe.load(sys.stdin.buffer if str(model) == "-" else model)
+    if format is Format.onnx:
+        content = kfhe.export.to_onnx(fitted).SerializeToString()
+    else:
+        content = f"{kfhe.export.to_json(fitted)}\n".encode()
+    if str(output) == "-":
+        sys.stdout.buffer.write(content)
+        sys.stdout.buffer.flush()
+    else:
+        write_whole(output, content)

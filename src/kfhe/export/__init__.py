@@ -1,0 +1,179 @@
+"""Export: fitted models for other programs.
+
+All of it is exact: categories, missing values and the weights of the trees are included, and values and
+categories that were never seen are treated as in `predict`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import onnx
+
+    from kfhe.export.shap_explainer import ForestExplainer
+
+__all__ = ["to_json", "to_onnx", "to_shap"]
+
+
+def to_onnx(model: Any) -> onnx.ModelProto:
+    """Return a model as an ONNX graph, which onnxruntime and others run without Python.
+
+    The graph has the outputs ``label``, of shape (n_samples,), and ``probabilities``, float32 of shape
+    (n_samples, n_classes). If a column has such a name, an underscore is added to that of the output.
+
+    If all columns are numeric, there is one input ``X``, float64 of shape (n_samples, n_features). Else there
+    is one input per column, of shape (n_samples, 1) and with the name of the column: strings if its
+    categories are strings, float64 for all others. Thresholds are float64 as well, so the graph decides as
+    the model does. NaN is a missing number. A string that is none of the categories, such as the empty one,
+    stands for a missing or unknown category, which the model treats alike.
+
+    The package ``onnx`` is needed: ``pip install "kfhe[onnx]"``.
+
+    Parameters
+    ----------
+    model : KFHEClassifier or CARTClassifier
+        A fitted model of native trees.
+
+    Returns
+    -------
+    onnx.ModelProto
+        The graph. ``SerializeToString()`` gives what belongs into an ``.onnx`` file.
+
+    Examples
+    --------
+    >>> import onnxruntime
+    >>> import pandas as pd
+    >>> from kfhe import KFHEClassifier
+    >>> from kfhe.export import to_onnx
+    >>> X = pd.DataFrame({"size": [1.0, 2.0, None, 4.0] * 10, "city": ["Cork", "Cork", "Sligo", None] * 10})
+    >>> y = ["low", "low", "high", "high"] * 10
+    >>> model = KFHEClassifier(random_state=0).fit(X, y)
+    >>> session = onnxruntime.InferenceSession(to_onnx(model).SerializeToString())
+    >>> table = {"size": X[["size"]].to_numpy(), "city": X[["city"]].to_numpy(dtype=object)}
+    >>> label, probabilities = session.run(None, table)
+    >>> print(label[:4])
+    ['low' 'low' 'high' 'high']
+    """
+    with _extra("onnx"):
+        from kfhe.export.onnx_graph import onnx_model
+    return onnx_model(model)
+
+
+def to_json(model: Any) -> str:
+    """Return a model as JSON text, for programs of your own and for reading: one line per node.
+
+    The text is an object with
+
+    - ``format``: "kfhe trees", and ``version``: 1;
+    - ``classes``: the class labels;
+    - ``features``: for each column its ``name`` and its ``categories``, null for a numeric column;
+    - ``trees``: each with its ``weight``, its ``voting`` ("hard" or "soft") and its ``nodes``, root first.
+
+    A node is either a leaf, with ``class_weights``: the weight of the training rows of each class in it. Or
+    it is a split, with the name of the ``feature`` that it looks at, and the numbers of the nodes to go on
+    with, ``left`` and ``right``. Numbers up to ``threshold`` go left (null: all numbers do); of a categorical
+    column, the ``categories`` that are listed do. Missing values, and categories that are not among those
+    of the feature, go to the side that ``missing`` names.
+
+    A tree votes for the class with the largest weight in the leaf, the first of them if there are several;
+    with ``voting`` "soft" by the classes' shares of the weight. The scores of a row are the sum of the
+    votes, each times the tree's weight. Numbers are written with all digits: a reader that calculates in
+    float64, tree by tree, gets the scores of the model to the last bit.
+
+    Parameters
+    ----------
+    model : KFHEClassifier or CARTClassifier
+        A fitted model of native trees.
+
+    Returns
+    -------
+    str
+        The JSON text.
+
+    Examples
+    --------
+    >>> from kfhe import CARTClassifier
+    >>> from kfhe.export import to_json
+    >>> tree = CARTClassifier(min_samples_leaf=1, min_samples_split=2).fit([[1], [2], [4]], [0, 0, 1])
+    >>> print(to_json(tree))
+    {"format": "kfhe trees", "version": 1, "classes": [0, 1],
+    "features": [
+    {"name": "0", "categories": null}
+    ],
+    "trees": [
+    {"weight": 1.0, "voting": "soft", "nodes": [
+    {"feature": "0", "threshold": 3.0, "missing": "left", "left": 1, "right": 2},
+    {"class_weights": [2, 0]},
+    {"class_weights": [0, 1]}
+    ]}
+    ]}
+    """
+    from kfhe.export.json_text import json_text
+
+    return json_text(model)
+
+
+def to_shap(model: Any, background: Any = None) -> ForestExplainer:
+    """Return an explainer of the package shap that gives the exact SHAP values of a model's scores.
+
+    It is a `shap.TreeExplainer` that takes the same tables as the model, strings and gaps included. Called
+    with a table it returns a `shap.Explanation`, which shap's plots take: values of shape (n_samples,
+    n_features, n_classes), which add up with the base values to ``predict_proba``.
+
+    SHAP values compare a prediction with those where features are unknown. With ``background``, values from
+    its rows stand in for them (shap's "interventional", in single precision). Without it, both sides of
+    their splits are averaged, by the weight of the training rows (shap's "tree_path_dependent").
+
+    The package ``shap`` is needed: ``pip install "kfhe[shap]"``.
+
+    Parameters
+    ----------
+    model : KFHEClassifier or CARTClassifier
+        A fitted model of native trees.
+    background : array or data frame, default=None
+        Rows to compare with; a hundred will do, and the time grows with their number.
+
+    Returns
+    -------
+    shap.TreeExplainer
+        The explainer.
+
+    Raises
+    ------
+    ValueError
+        A tree is too large for shap. Its trees have no sets of categories: a split on many categories becomes
+        several splits, and the parts of the tree below it are copied.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from kfhe import KFHEClassifier
+    >>> from kfhe.export import to_shap
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> model = KFHEClassifier(n_estimators=10, random_state=0).fit(X, y)
+    >>> explanation = to_shap(model, background=X[::10])(X[:5])
+    >>> explanation.shape
+    (5, 4, 3)
+    >>> scores = explanation.base_values + explanation.values.sum(axis=1)
+    >>> bool((abs(scores - model.predict_proba(X[:5])) < 1e-6).all())
+    True
+    """
+    with _extra("shap"):
+        from kfhe.export.shap_explainer import ForestExplainer
+    return ForestExplainer(model, background)
+
+
+@contextmanager
+def _extra(package: str) -> Iterator[None]:
+    """Say how to get a package that is not there."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if error.name != package:
+            raise
+        raise ImportError(
+            f'this export needs the package {package}: pip install "kfhe[{package}]"', name=package
+        ) from None

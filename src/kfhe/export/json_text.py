@@ -1,0 +1,67 @@
+"""JSON: the trees of a fitted model as text."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Hashable, Iterable
+from typing import Any
+
+import numpy as np
+
+from kfhe.export.ensemble import Ensemble, check_names
+from kfhe.forest import CATEGORICAL, LEAF, MISSING_LEFT, Tree
+from kfhe.table import Schema
+
+
+def json_text(model: Any) -> str:
+    """Write the text; `kfhe.export.to_json` describes it."""
+    ensemble = Ensemble.of(model, otherwise="skops.io.dump saves models with other components")
+    forest, schema = ensemble.forest, ensemble.forest.schema
+    check_names(schema.names)
+    _check_values("the classes", ensemble.classes)
+    for name, categories in zip(schema.names, schema.categories, strict=True):
+        _check_values(f"the categories of column {name!r}", categories or ())
+    features = [
+        {"name": name, "categories": None if categories is None else list(categories)}
+        for name, categories in zip(schema.names, schema.categories, strict=True)
+    ]
+    trees = []
+    for t, tree in enumerate(forest):
+        voting = "soft" if forest.soft or t == 0 else "hard"  # h_0 votes by shares
+        head = _dump({"weight": float(ensemble.weights[t]), "voting": voting})
+        nodes = _lines(_dump(_node(tree, schema, i)) for i in range(len(tree.nodes)))
+        trees.append(f'{head[:-1]}, "nodes": {nodes}}}')
+    head = _dump({"format": "kfhe trees", "version": 1, "classes": ensemble.classes})
+    return f'{head[:-1]},\n"features": {_lines(map(_dump, features))},\n"trees": {_lines(trees)}}}'
+
+
+def _dump(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)
+
+
+def _lines(items: Iterable[str]) -> str:
+    """Return a JSON array with a line per item."""
+    return "[\n" + ",\n".join(items) + "\n]"
+
+
+def _check_values(what: str, values: Iterable[Hashable]) -> None:
+    for value in values:
+        if not isinstance(value, str | int | float) or value in (np.inf, -np.inf):
+            raise ValueError(f"{what} can't be written to JSON: {value!r}; accepted are strings and numbers")
+
+
+def _node(tree: Tree, schema: Schema, i: int) -> dict[str, Any]:
+    node = tree.nodes[i]
+    left = int(node["left"])
+    if node["kind"] == LEAF:
+        return {"class_weights": tree.leaf_weights[left].tolist()}
+    condition: dict[str, Any] = {"feature": schema.names[node["feature"]]}
+    if node["kind"] & CATEGORICAL:
+        goes_left = tree.bins_left(i)
+        categories = schema.categories[node["feature"]] or {}
+        condition["categories"] = [category for category, bin in categories.items() if goes_left[bin]]
+    else:
+        threshold = float(node["threshold"])
+        condition["threshold"] = None if threshold == np.inf else threshold
+    missing = "left" if node["kind"] & MISSING_LEFT else "right"
+    return condition | {"missing": missing, "left": left, "right": left + 1}

@@ -1,0 +1,185 @@
+"""ONNX: a fitted model as one graph, from raw columns to labels and probabilities."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+from kfhe.export.ensemble import Ensemble, check_names
+from kfhe.forest import LEAF
+
+# As old as can be, for old runtimes: LabelEncoder takes numbers of type double since ai.onnx.ml 4.
+IR_VERSION, OPSET, ML_OPSET = 8, 13, 4
+ML = "ai.onnx.ml"
+
+
+def onnx_model(model: Any) -> onnx.ModelProto:
+    """Build the graph; `kfhe.export.to_onnx` describes it."""
+    ensemble = Ensemble.of(
+        model, otherwise="skl2onnx exports other components, one by one, from model.estimators_"
+    )
+    inputs, nodes, matrix = _read_columns(ensemble)
+    names = {value.name for value in inputs} | {matrix}
+    label, probabilities, best, table = (
+        _unused(name, names) for name in ("label", "probabilities", "best", "classes")
+    )
+    nodes += [
+        helper.make_node(
+            "TreeEnsembleRegressor", [matrix], [probabilities], domain=ML, **_tree_attributes(ensemble)
+        ),
+        helper.make_node("ArgMax", [probabilities], [best], axis=1, keepdims=0),
+        helper.make_node("Gather", [table, best], [label]),
+    ]
+    labels = _label_tensor(ensemble.classes, table)
+    graph = helper.make_graph(
+        nodes,
+        "kfhe",
+        inputs,
+        [
+            helper.make_tensor_value_info(label, labels.data_type, [None]),
+            helper.make_tensor_value_info(probabilities, TensorProto.FLOAT, [None, len(ensemble.classes)]),
+        ],
+        initializer=[labels],
+    )
+    return helper.make_model(
+        graph,
+        producer_name="kfhe",
+        producer_version=version("kfhe"),
+        ir_version=IR_VERSION,
+        opset_imports=[helper.make_opsetid("", OPSET), helper.make_opsetid(ML, ML_OPSET)],
+    )
+
+
+def _unused(name: str, names: set[str]) -> str:
+    """Return a name that no other value has, and remember it."""
+    while name in names:
+        name += "_"
+    names.add(name)
+    return name
+
+
+def _read_columns(ensemble: Ensemble) -> tuple[list[onnx.ValueInfoProto], list[onnx.NodeProto], str]:
+    """Return the inputs, the nodes that make them one matrix of numbers, and its name."""
+    schema = ensemble.forest.schema
+    if all(categories is None for categories in schema.categories):
+        shape = [None, len(schema.names)]
+        return [helper.make_tensor_value_info("X", TensorProto.DOUBLE, shape)], [], "X"
+    check_names(schema.names)
+    names = set(schema.names)
+    inputs, nodes, numbers = [], [], []
+    for name, categories, positions in zip(schema.names, schema.categories, ensemble.positions, strict=True):
+        kind: int = TensorProto.DOUBLE
+        numbers.append(name)
+        if categories is not None and positions is not None:
+            kind, keys = _keys(name, list(categories))
+            codes = [float(positions[bin]) for bin in categories.values()] or [np.nan]
+            numbers[-1] = _unused(f"{name} as a number", names)
+            nodes.append(
+                helper.make_node(
+                    "LabelEncoder",
+                    [name],
+                    [numbers[-1]],
+                    domain=ML,
+                    keys_tensor=keys,
+                    values_tensor=numpy_helper.from_array(np.array(codes)),
+                    default_tensor=numpy_helper.from_array(np.array([np.nan])),
+                )
+            )
+        inputs.append(helper.make_tensor_value_info(name, kind, [None, 1]))
+    matrix = _unused("X", names)
+    nodes.append(helper.make_node("Concat", numbers, [matrix], axis=1))
+    return inputs, nodes, matrix
+
+
+def _keys(name: str, categories: list[Hashable]) -> tuple[int, onnx.TensorProto]:
+    """Return the type of a categorical column, and its categories as a tensor."""
+    if all(isinstance(category, str) for category in categories):
+        return TensorProto.STRING, numpy_helper.from_array(np.array(categories or [""], dtype=object))
+    if not all(isinstance(category, int | float) for category in categories):
+        kinds = sorted({type(category).__name__ for category in categories})
+        raise ValueError(
+            f"column {name!r} has categories of type {', '.join(kinds)}; ONNX takes strings or numbers"
+        )
+    keys = np.array(categories, dtype=np.float64)
+    if len(np.unique(keys)) < len(keys):
+        raise ValueError(f"column {name!r} has categories that are the same number as float64")
+    return TensorProto.DOUBLE, numpy_helper.from_array(keys)
+
+
+def _label_tensor(labels: list[Any], name: str) -> onnx.TensorProto:
+    """Return the class labels as strings, integers or booleans."""
+    if all(isinstance(label, str) for label in labels):
+        return numpy_helper.from_array(np.array(labels, dtype=object), name)
+    if all(isinstance(label, bool) for label in labels):
+        return numpy_helper.from_array(np.array(labels), name)
+    if all(isinstance(label, int | float) and label == int(label) for label in labels):
+        return numpy_helper.from_array(np.array(labels, dtype=np.int64), name)
+    kinds = sorted({type(label).__name__ for label in labels})
+    raise ValueError(f"the classes are of type {', '.join(kinds)}; ONNX gives strings, integers or booleans")
+
+
+# The attributes of TreeEnsembleRegressor, one row per node, and one per leaf and class that it votes for.
+NODES = np.dtype(
+    [
+        ("nodes_treeids", "i8"),
+        ("nodes_nodeids", "i8"),
+        ("nodes_modes", "U10"),
+        ("nodes_featureids", "i8"),
+        ("nodes_values_as_tensor", "f8"),
+        ("nodes_truenodeids", "i8"),
+        ("nodes_falsenodeids", "i8"),
+        ("nodes_missing_value_tracks_true", "i8"),
+    ]
+)
+TARGETS = np.dtype(
+    [
+        ("target_treeids", "i8"),
+        ("target_nodeids", "i8"),
+        ("target_ids", "i8"),
+        ("target_weights_as_tensor", "f8"),
+    ]
+)
+
+
+def _tree_attributes(ensemble: Ensemble) -> dict[str, Any]:
+    """Describe the trees to the operator TreeEnsembleRegressor, which adds up a score per class."""
+    nodes: list[tuple[Any, ...]] = []
+    targets: list[tuple[Any, ...]] = []
+    first_leaf = ensemble.forest.tree_leaves
+    for t, tree in enumerate(ensemble.forest):
+        nodes += _branches(ensemble, t)  # first, because the first node is the root
+        votes = ensemble.votes[first_leaf[t] : first_leaf[t + 1]]
+        for i in np.flatnonzero(tree.nodes["kind"] == LEAF).tolist():
+            nodes.append((t, i, "LEAF", 0, 0.0, 0, 0, 0))
+            vote = votes[tree.nodes["left"][i]]
+            targets += [(t, i, k, vote[k]) for k in np.flatnonzero(vote).tolist()]
+    attributes: dict[str, Any] = {"n_targets": ensemble.votes.shape[1]}
+    for rows in (np.array(nodes, dtype=NODES), np.array(targets, dtype=TARGETS)):
+        for name in rows.dtype.names or ():
+            as_tensor = name.endswith("_as_tensor")
+            attributes[name] = numpy_helper.from_array(rows[name]) if as_tensor else rows[name].tolist()
+    return attributes
+
+
+def _branches(ensemble: Ensemble, t: int) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows of a tree's splits.
+
+    A set of categories is a chain of thresholds: where one holds, it leads to one of the two children, and
+    else to the next. So a child can have many parents, but it is the false branch of only one of them;
+    onnxruntime relies on that.
+    """
+    tree = ensemble.forest[t]
+    new = len(tree.nodes)  # number for a node of a chain
+    for i, split in ensemble.splits(t):
+        children = {True: int(tree.nodes["left"][i]), False: int(tree.nodes["left"][i]) + 1}
+        chain = [i, *range(new, new + len(split.steps) - 1)]
+        new += len(chain) - 1
+        for k, (threshold, left) in enumerate(split.steps):
+            otherwise = chain[k + 1] if k + 1 < len(chain) else children[not left]
+            missing = left == split.missing_left
+            yield t, chain[k], "BRANCH_LEQ", split.feature, threshold, children[left], otherwise, missing

@@ -1,0 +1,143 @@
+"""SHAP: a fitted model as trees that the package shap explains exactly."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import shap
+from numpy.typing import NDArray
+
+from kfhe.export.ensemble import Ensemble, Split
+from kfhe.forest import LEAF
+from kfhe.validation import check_table
+
+Floats = NDArray[np.float64]
+
+MAX_NODES = 2**15 - 1  # shap counts the nodes of a tree in 16 bits
+COLUMNS = (
+    "children_left",
+    "children_right",
+    "children_default",
+    "features",
+    "thresholds",
+    "node_sample_weight",
+)
+Range = tuple[float, float]  # the numbers above the first and up to the second
+
+
+class ForestExplainer(shap.TreeExplainer):
+    """A `shap.TreeExplainer` that takes the tables that the model takes; `kfhe.export.to_shap` makes it."""
+
+    def __init__(self, model: Any, background: Any = None) -> None:
+        self._classifier = model
+        self._ensemble = Ensemble.of(
+            model, otherwise="shap.Explainer(model.predict_proba, X) explains any other model"
+        )
+        self._thresholds = _thresholds(self._ensemble)
+        trees = [_unfold(self._ensemble, t, self._thresholds) for t in range(len(self._ensemble.forest))]
+        masker = None
+        if background is not None:
+            matrix = self._matrix(background)
+            masker = shap.maskers.Independent(matrix, max_samples=len(matrix))
+        super().__init__({"trees": trees}, masker, feature_names=self._ensemble.forest.schema.names)
+
+    def __call__(self, X: Any, *args: Any, **kwargs: Any) -> Any:
+        """Return the SHAP values with the rows that they are for, a `shap.Explanation`."""
+        explanation = super().__call__(X, *args, **kwargs)
+        explanation.data = np.asarray(X)  # plots can't index all the tables that a model takes
+        return explanation
+
+    def shap_values(self, X: Any, *args: Any, **kwargs: Any) -> Any:
+        """Return the SHAP values, of shape (n_samples, n_features, n_classes)."""
+        return super().shap_values(self._matrix(X), *args, **kwargs)
+
+    def shap_interaction_values(self, X: Any, *args: Any, **kwargs: Any) -> Any:
+        """Return the interaction values, of shape (n_samples, n_features, n_features, n_classes)."""
+        return super().shap_interaction_values(self._matrix(X), *args, **kwargs)
+
+    def _matrix(self, X: Any) -> Floats:
+        """Return a table as numbers that the unfolded trees compare: ranks of values, positions of bins."""
+        matrix = self._ensemble.forest.schema.matrix(check_table(self._classifier, X, reset=False)).copy()
+        for j, positions in enumerate(self._ensemble.positions):
+            present = ~np.isnan(matrix[:, j])
+            values = matrix[present, j]
+            matrix[present, j] = (
+                np.searchsorted(self._thresholds[j], values)
+                if positions is None
+                else positions[values.astype(np.intp)]
+            )
+        return matrix
+
+
+def _thresholds(ensemble: Ensemble) -> list[Floats]:
+    """Return the thresholds of each column, in ascending order.
+
+    shap compares in single precision. Numbers of thresholds are exact there, so they stand in for values.
+    """
+    nodes = ensemble.forest.nodes[ensemble.forest.nodes["kind"] != LEAF]
+    columns = range(len(ensemble.forest.schema.names))
+    return [np.unique(nodes["threshold"][nodes["feature"] == j]) for j in columns]
+
+
+def _unfold(ensemble: Ensemble, t: int, thresholds: list[Floats]) -> dict[str, NDArray[Any]]:
+    """Return a tree in the form of shap: a split has one threshold, a node has one parent.
+
+    A set of categories becomes a chain of thresholds on the same column. Each of them leads to a child of
+    its own: the two children are copied. The copies of a child share its weight, so that the averages
+    that shap takes over both sides of a split stay the same.
+    """
+    tree, splits, weights = ensemble.forest[t], dict(ensemble.splits(t)), ensemble.node_weights(t)
+    votes = ensemble.votes[ensemble.forest.tree_leaves[t] :]
+    no_vote = np.zeros(votes.shape[1])
+    rows: list[tuple[float, ...]] = [()]
+    # What is still to be copied: a node, the row to copy it to, the copy's share of the weight, and the
+    # numbers of the categories that get there.
+    stack: list[tuple[int, int, float, dict[int, Range]]] = [(0, 0, 1.0, {})]
+    while stack:
+        i, row, share, ranges = stack.pop()
+        first_child, weight = int(tree.nodes["left"][i]), share * weights[i]
+        if i not in splits:
+            rows[row] = (-1, -1, -1, -1, 0.0, weight, *votes[first_child])
+            continue
+        split = splits[i]
+        is_numeric = ensemble.positions[split.feature] is None
+        pieces = _pieces(split, ranges.get(split.feature, (-np.inf, np.inf)))
+        for k, (left, (low, high)) in enumerate(pieces):
+            child = first_child + (not left)
+            child_share = share / sum(side == left for side, _ in pieces)
+            inner = ranges if is_numeric else ranges | {split.feature: (low, high)}
+            if k == len(pieces) - 1:
+                stack.append((child, row, child_share, inner))
+                break
+            here, other = len(rows), len(rows) + 1
+            threshold = float(np.searchsorted(thresholds[split.feature], high)) if is_numeric else high
+            default = here if left == split.missing_left else other
+            rows[row] = (here, other, default, split.feature, threshold, weight, *no_vote)
+            rows += [(), ()]
+            stack.append((child, here, child_share, inner))
+            row, weight = other, weight - child_share * weights[child]
+        if len(rows) > MAX_NODES:
+            raise ValueError(
+                f"tree {t} has too many sets of categories for shap, which takes up to {MAX_NODES} nodes; "
+                "a smaller max_depth or max_leaf_nodes makes smaller trees"
+            )
+    table = np.array(rows)
+    columns = dict(zip(COLUMNS, table.T.copy(), strict=False))
+    return columns | {"values": table[:, len(COLUMNS) :].copy()}
+
+
+def _pieces(split: Split, reached: Range) -> list[tuple[bool, Range]]:
+    """Cut the range that gets to a split into pieces that go left (True) or right, by turns.
+
+    Each side has a piece, if only for missing values or for shap's averages.
+    """
+    low, high = reached
+    pieces = []
+    for threshold, left in [*split.steps, (np.inf, not split.steps[-1][1])]:
+        if threshold > low:
+            pieces.append((left, (low, min(threshold, high))))
+            low = threshold
+        if threshold >= high:
+            break
+    return pieces if len(pieces) > 1 else [*pieces, (not pieces[0][0], reached)]
