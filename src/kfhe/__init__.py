@@ -4,13 +4,22 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kfhe import noise, stats
+    from kfhe import audit, noise, stats
     from kfhe.classifier import KFHEClassifier
     from kfhe.kalman import KalmanFilter
     from kfhe.model_file import ModelFileError, load
     from kfhe.tree import CARTClassifier
 
-__all__ = ["CARTClassifier", "KFHEClassifier", "KalmanFilter", "ModelFileError", "load", "noise", "stats"]
+__all__ = [
+    "CARTClassifier",
+    "KFHEClassifier",
+    "KalmanFilter",
+    "ModelFileError",
+    "audit",
+    "load",
+    "noise",
+    "stats",
+]
 
 # Names are loaded when they are first used, so that the command line starts at once.
 _HOMES = {
