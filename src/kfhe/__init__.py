@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kfhe import export, noise, stats
+    from kfhe import audit, export, noise, stats
     from kfhe.callbacks import Callback
     from kfhe.classifier import KFHEClassifier
     from kfhe.early_stopping import EarlyStopping
@@ -21,6 +21,7 @@ __all__ = [
     "KFHEClassifier",
     "KalmanFilter",
     "ModelFileError",
+    "audit",
     "export",
     "load",
     "noise",

@@ -5,11 +5,12 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from kfhe.bench.algorithms import ONE_HOT, OURS
 from kfhe.bench.runner import Result, Run
 
-Measure = Callable[[Run], float | None]
+Measure = Callable[[Any], float | None]  # takes a run
 
 TASKS = {
     "fit": "fit_seconds",

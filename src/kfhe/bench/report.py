@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
+from typing import Any
 
 from rich.table import Table
 
 from kfhe.bench.algorithms import OURS
-from kfhe.bench.goals import GOALS
+from kfhe.bench.goals import GOALS, Goal
 from kfhe.bench.runner import Result, Run
 
 MEGABYTE = 1e6
@@ -49,18 +50,23 @@ def table(run: Run, dataset: str) -> Table:
 def closing_lines(run: Run) -> Iterator[str]:
     """Yield how to read the tables, what is not in them and why, and a line for each of their goals."""
     yield EXPLANATION
-    load, cpus = run.settings["load"], run.settings["cpus"]
-    if load > cpus / 2:
-        yield f"The machine was busy before (load {load:.1f}, {cpus} CPUs): don't trust these times."
+    yield from busy_lines(run.settings)
     yield from (f"{name}: {reason}" for name, reason in run.left_out.items())
     yield from (f"{each.dataset}, {each.algorithm}: {each.error}" for each in run.results if each.error)
     yield from (goal.describe(goal.measure(run)) for goal in GOALS if goal.dataset in run.tables)
 
 
-def as_json(run: Run) -> str:
-    """Return everything as JSON."""
+def busy_lines(settings: dict[str, Any]) -> Iterator[str]:
+    """Yield a warning if the machine had other things to do."""
+    load, cpus = settings["load"], settings["cpus"]
+    if load > cpus / 2:
+        yield f"The machine was busy before (load {load:.1f}, {cpus} CPUs): don't trust these times."
+
+
+def as_json(run: Any, aims: Iterable[Goal] = GOALS) -> str:
+    """Return everything as JSON: a run, and which goals it has reached."""
     goals = []
-    for goal in GOALS:
+    for goal in aims:
         measured = goal.measure(run)
         goals.append(
             {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -86,9 +86,7 @@ class Run:
     """
 
     settings: dict[str, Any]
-    versions: dict[str, str | None] = field(
-        default_factory=lambda: {library: _version(library) for library in LIBRARIES}
-    )
+    versions: dict[str, str | None] = field(default_factory=lambda: versions_of(LIBRARIES))
     tables: dict[str, dict[str, int]] = field(default_factory=dict)
     results: list[Result] = field(default_factory=list)
     left_out: dict[str, str] = field(default_factory=dict)
@@ -198,6 +196,11 @@ def _ask(
         yield from processes[result.algorithm].submit(task, *args).result().items()
     except Exception as error:  # a peer's failure must not end the run
         result.error = f"{type(error).__name__}: {error}".splitlines()[0]
+
+
+def versions_of(libraries: Iterable[str]) -> dict[str, str | None]:
+    """Return the versions of libraries, None for those that are not installed."""
+    return {library: _version(library) for library in libraries}
 
 
 def _version(library: str) -> str | None:

@@ -438,8 +438,9 @@ cdef class Grower:
         cdef int64_t i
         cdef int n_threads = self.n_threads if self.problem.n_rows >= VOTE_ROWS else 1
         if n_threads == 1:
-            for i in range(self.problem.n_rows):
-                self.write_shares(i, &votes[i, 0])
+            with nogil:
+                for i in range(self.problem.n_rows):
+                    self.write_shares(i, &votes[i, 0])
             return
         for i in prange(self.problem.n_rows, nogil=True, num_threads=n_threads, schedule="static"):
             self.write_shares(i, &votes[i, 0])

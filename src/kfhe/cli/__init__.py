@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from kfhe.cli import bench, data, evaluate, export, fit, plot, predict, study
+from kfhe.cli import audit, bench, data, evaluate, export, fit, plot, predict, study
 from kfhe.study.errors import StudyError
 
 app = typer.Typer(
@@ -19,6 +19,7 @@ app = typer.Typer(
 app.command(epilog=fit.EXAMPLES)(fit.fit)
 app.command(epilog=predict.EXAMPLES)(predict.predict)
 app.command(epilog=evaluate.EXAMPLES)(evaluate.evaluate)
+app.command(epilog=audit.EXAMPLES)(audit.audit)
 app.command(epilog=plot.EXAMPLES)(plot.plot)
 app.command(epilog=export.EXAMPLES)(export.export)
 app.command()(bench.bench)

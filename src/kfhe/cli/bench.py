@@ -26,12 +26,20 @@ def bench(
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Small datasets only.")] = False,
     full: Annotated[bool, typer.Option("--full", help="All datasets, the million rows too.")] = False,
+    audit: Annotated[
+        bool, typer.Option("--audit", help="Compare the search for wrong labels with cleanlab instead.")
+    ] = False,
 ) -> None:
     """Train and predict with ours and with the peers that are installed, and compare.
 
     Everybody gets 100 components, the same rows, 10 % of the training labels changed, and the same number
-    of threads.
+    of threads. With --audit, labels of 15 datasets are changed and have to be found, others in each round.
     """
+    if audit:
+        if algorithm or quick or full:
+            raise typer.BadParameter("--audit takes none of --algorithm, --quick and --full")
+        _bench_audit(data, rounds or 3, threads, json_file)
+        return
     from rich.console import Console
 
     from kfhe.bench.algorithms import ALGORITHMS
@@ -62,6 +70,35 @@ def bench(
         raise typer.Exit(1)
     for line in closing_lines(run):
         console.print(line, highlight=False, markup=False)
+    if json_file is not None:
+        typer.echo(f"The results are in {json_file}")
+
+
+def _bench_audit(data: list[str] | None, rounds: int, threads: int, json_file: Path | None) -> None:
+    from rich.console import Console
+
+    from kfhe.bench.audit import DATASETS, GOALS, AuditRun, closing_lines, comparison, estimates, measure
+    from kfhe.bench.report import as_json
+
+    _check_names("--data", data or [], DATASETS)
+    if json_file is not None:
+        _check_writable(json_file)
+    run = AuditRun.with_settings(rounds=rounds, n_threads=threads)
+    for dataset in dict.fromkeys(data or DATASETS):
+        with Console(stderr=True).status("") as status:
+            measure(run, dataset, report=status.update)
+        if json_file is not None:
+            _write(json_file, as_json(run, GOALS))
+    console = Console()
+    if not console.is_terminal:
+        console.width = 150
+    if run.tables:
+        console.print(comparison(run))
+        console.print(estimates(run))
+    for line in closing_lines(run):
+        console.print(line, highlight=False, markup=False)
+    if not run.tables:
+        raise typer.Exit(1)
     if json_file is not None:
         typer.echo(f"The results are in {json_file}")
 

@@ -37,6 +37,8 @@ class LabelledTable:
         For each feature, whether it holds categories.
     first_row : int
         Number of the first row in messages.
+    all_columns : pyarrow.Table
+        The table as it was read, with the target and the columns that are left out.
     """
 
     name: str
@@ -45,6 +47,7 @@ class LabelledTable:
     y: NDArray[Any]
     categorical: list[bool]
     first_row: int
+    all_columns: Any
 
     @classmethod
     def read(
@@ -84,7 +87,7 @@ class LabelledTable:
             is_text or types.is_dictionary(field.type) or field.name in categorical
             for is_text, field in zip(text, X.schema, strict=True)
         ]
-        return cls(name, target, X, y, of_categories, first_row)
+        return cls(name, target, X, y, of_categories, first_row, table)
 
     def frame(self) -> Any:
         """Return the features as a pandas frame."""

@@ -1,0 +1,143 @@
+"""``kfhe audit``: the labels of a table that look wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kfhe.cli import options
+
+if TYPE_CHECKING:
+    from kfhe.audit import LabelAudit
+    from kfhe.cli.labelled import LabelledTable
+
+EXAMPLES = """
+Examples:
+
+  kfhe audit data.csv --target label -o suspects.csv
+
+  kfhe audit data.csv -t label --drop id --all -o quality.parquet
+"""
+SHOWN = 10  # suspects on the terminal
+OURS, OWN = 4, 6  # columns of the audit, and most of the table's own that a terminal has room for
+
+
+def audit(
+    table: options.LabelledFile,
+    target: options.Target,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            help="The .csv, .csv.gz or .parquet file to write the suspects to; - for standard output.",
+            show_default=False,
+        ),
+    ] = None,
+    all_rows: Annotated[bool, typer.Option("--all", help="Write all rows, and which are suspects.")] = False,
+    categorical: options.Categorical = None,
+    drop: options.Drop = None,
+    n_estimators: Annotated[
+        int, typer.Option("--n-estimators", min=1, help="Number of trees that vote.")
+    ] = 500,
+    random_state: Annotated[
+        int, typer.Option(min=0, max=2**32 - 1, help="Seed: the same one gives the same suspects.")
+    ] = 0,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="Threads; default: one per processor.", show_default=False)
+    ] = None,
+) -> None:
+    """Find the labels of a table that look wrong.
+
+    Each label is judged by trees that have not seen it. The file lists the suspects, the most suspicious
+    first: the row's number (the header of a csv is row 1), the given label, the one that the trees suggest, the
+    share of their votes that the given label got (its quality), and the row's other columns; those that
+    are left out by --drop, too.
+
+    Hard rows look like wrong ones: look at the suspects before you change them.
+    """
+    import pyarrow as pa
+
+    from kfhe.audit import label_quality
+    from kfhe.cli.labelled import LabelledTable
+    from kfhe.table_files import write_table
+    from kfhe.table_files.output import check_output
+
+    if target in (drop or ()):
+        raise typer.BadParameter("the target can't be left out", param_hint="--drop")
+    if all_rows and output is None:
+        raise typer.BadParameter("name the file to write all rows to: --output", param_hint="--all")
+    if output is not None:
+        check_output(output)
+    data = LabelledTable.read(table, target, categorical=categorical or (), drop=drop or ())
+    found = label_quality(
+        data.X,
+        data.y,
+        n_estimators=n_estimators,
+        categorical_features=data.categorical if categorical else "from_dtype",
+        random_state=random_state,
+        n_jobs=jobs,
+    )
+    listed = _listed(data, found)
+    is_suspect = pa.array(found.suspects[found.rank.argsort()])
+    suspects = listed.filter(is_suspect)
+    _show(data, found, suspects, to_stderr=str(output) == "-")
+    if output is not None:
+        write_table(output, listed.add_column(OURS, "suspect", is_suspect) if all_rows else suspects)
+        if str(output) != "-":
+            what = f"All {len(listed):,} rows" if all_rows else f"The {len(suspects):,} suspects"
+            typer.echo(f"{what} are in {output}, the most suspicious first.", err=True)
+
+
+def _listed(data: LabelledTable, found: LabelAudit) -> Any:
+    """Return all rows, the most suspicious first, each with both labels and its quality."""
+    import pyarrow as pa
+
+    from kfhe.table_files.types import value_type
+
+    order = found.rank.argsort()
+    listed = data.all_columns.drop_columns([data.target]).take(order)
+    given = data.all_columns.column(data.target).take(order)
+    given = given.cast(value_type(given.type))
+    columns = {
+        "row": pa.array(order + data.first_row),
+        "given": given,
+        "suggested": pa.array(found.suggested[order].tolist(), given.type),
+        "quality": pa.array(found.quality[order].round(4)),
+    }
+    for position, (name, column) in enumerate(columns.items()):
+        is_taken = name in listed.column_names
+        listed = listed.add_column(position, f"audit {name}" if is_taken else name, column)
+    return listed
+
+
+def _show(data: LabelledTable, found: LabelAudit, suspects: Any, *, to_stderr: bool) -> None:
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    console = Console(stderr=to_stderr, highlight=False, soft_wrap=True)
+    if not console.is_terminal:
+        console.width = 150  # room for all columns
+    for note in data.notes():
+        console.print(note, style="yellow", markup=False)
+    n_disputed = int((found.suggested != found.given).sum())
+    console.print(
+        f"{data.name}: {len(found):,} labels. About {found.estimated_share:.1%} of them seem to be wrong. "
+        f"The trees disagree with {n_disputed:,}; the {len(suspects):,} most suspicious of these are the "
+        "suspects.",
+        markup=False,
+    )
+    if not len(suspects):
+        return
+    title = f"The worst {SHOWN}" if len(suspects) > SHOWN else "The suspects"
+    shown = Table(title=title, title_justify="left")
+    worst = suspects.slice(0, SHOWN).select(range(min(suspects.num_columns, OURS + OWN)))
+    for position, name in enumerate(worst.column_names):
+        shown.add_column(escape(name), no_wrap=position < OURS)
+    for values in zip(*(column.to_pylist() for column in worst.columns), strict=True):
+        shown.add_row(*("" if value is None else escape(str(value)) for value in values))
+    console.print(shown, soft_wrap=False)
+    console.print("Hard rows look like wrong ones: look at them before you change them.", markup=False)

@@ -1,0 +1,209 @@
+"""The audit: which labels look wrong."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.sparse import csr_matrix
+from sklearn.datasets import load_iris, make_classification
+from sklearn.metrics import roc_auc_score
+
+from kfhe.audit import _judge, label_quality
+from kfhe.noise import flip_labels
+
+
+@pytest.fixture(scope="module")
+def clean_iris():
+    return load_iris(return_X_y=True)
+
+
+def same(audit, other):
+    return all(np.array_equal(getattr(audit, name), getattr(other, name)) for name in vars(audit))
+
+
+class TestFinding:
+    @pytest.mark.parametrize("share", [0.1, 0.2])
+    def test_changed_labels_are_found(self, clean_iris, share):
+        X, y = clean_iris
+        noisy = flip_labels(y, share, random_state=1)
+        audit = label_quality(X, noisy, random_state=0)
+        changed = noisy != y
+        assert roc_auc_score(changed, -audit.quality) > 0.97
+        assert changed[audit.suspects].mean() > 0.8
+        assert (audit.suggested == y)[changed].mean() > 0.9
+
+    def test_it_is_as_the_clean_labels_were(self, clean_iris):
+        X, y = clean_iris
+        audit = label_quality(X, y, random_state=0)
+        assert audit.estimated_share < 0.02
+        assert audit.suspects.sum() <= 3
+
+    def test_a_class_that_is_one_typo_is_the_worst(self, clean_iris):
+        X, y = clean_iris
+        names = np.array(["setosa", "versicolor", "virginica"])[y].astype(object)
+        names[10] = "setsoa"
+        audit = label_quality(X, names, random_state=0)
+        assert audit.quality[10] == 0
+        assert audit.rank[10] == 1
+        assert audit.suggested[10] == "setosa"
+
+    def test_a_label_has_no_vote_on_itself(self):
+        """Where X says nothing, trees that had seen a row would side with its label."""
+        rng = np.random.default_rng(0)
+        X, y = rng.random((200, 3)), rng.integers(2, size=200)
+        audit = label_quality(X, y, random_state=0)
+        assert 0.3 < (audit.suggested == y).mean() < 0.7
+
+    def test_many_classes_categories_and_gaps(self):
+        rng = np.random.default_rng(0)
+        city = rng.integers(12, size=600)
+        X = pd.DataFrame({"city": [f"city {k}" for k in city], "noise": rng.normal(size=600)})
+        X.loc[::7, "noise"] = np.nan
+        X.loc[::31, "city"] = None
+        y = np.array([f"region {k}" for k in city])
+        noisy = flip_labels(y, 0.1, random_state=0)
+        audit = label_quality(X, noisy, random_state=0, n_estimators=100)
+        known = X["city"].notna().to_numpy()
+        assert roc_auc_score((noisy != y)[known], -audit.quality[known]) > 0.97
+
+
+class TestResult:
+    def test_ranks_order_the_qualities(self, iris):
+        audit = label_quality(*iris, random_state=0, n_estimators=50)
+        assert sorted(audit.rank) == list(range(1, 151))
+        assert (np.diff(audit.quality[audit.rank.argsort()]) >= 0).all()
+
+    def test_suspects_are_the_worst_of_the_labels_that_the_votes_dispute(self, iris):
+        audit = label_quality(*iris, random_state=0)
+        disputed = audit.suggested != audit.given
+        assert 0 < audit.suspects.sum() < disputed.sum()
+        assert disputed[audit.suspects].all()
+        assert audit.rank[audit.suspects].max() < audit.rank[disputed & ~audit.suspects].min()
+        assert audit.suspects.sum() == round(audit.estimated_share * 150)
+
+    @pytest.mark.parametrize("labels", [["no", "yes"], [False, True], [3, 7]])
+    def test_labels_come_back_as_they_were(self, labels):
+        X, y = make_classification(60, random_state=0)
+        given = np.array(labels)[y]
+        audit = label_quality(X, given, random_state=0, n_estimators=20)
+        assert np.array_equal(audit.given, given)
+        assert audit.suggested.dtype == given.dtype
+        assert set(audit.suggested.tolist()) <= set(labels)
+
+    def test_the_frame_has_the_worst_first(self, iris):
+        audit = label_quality(*iris, random_state=0, n_estimators=50)
+        frame = audit.to_frame()
+        assert list(frame.columns) == ["rank", "given", "suggested", "quality", "suspect"]
+        assert frame["rank"].tolist() == list(range(1, 151))
+        assert frame.loc[7, "quality"] == audit.quality[7]
+
+    def test_its_text_says_what_was_found(self, iris):
+        audit = label_quality(*iris, random_state=0, n_estimators=50)
+        assert repr(audit).startswith("LabelAudit of 150 labels: about ")
+        assert f"{audit.suspects.sum()} suspects" in repr(audit)
+
+    def test_a_row_that_no_tree_left_out_is_not_judged(self, iris):
+        audit = label_quality(*iris, random_state=0, n_estimators=1)
+        unknown = np.isnan(audit.quality)
+        assert 0.5 < unknown.mean() < 0.75
+        assert (audit.suggested == audit.given)[unknown].all()
+        assert not audit.suspects[unknown].any()
+        assert audit.rank[unknown].min() > audit.rank[~unknown].max()
+
+    def test_no_row_was_left_out(self):
+        audit = label_quality([[0.0], [1.0]], ["a", "b"], random_state=3, n_estimators=1)
+        assert audit.rank.tolist() == [1, 2] or np.isnan(audit.quality).sum() < 2
+        assert 0 <= audit.estimated_share <= 1
+
+
+class TestSameBits:
+    def test_threads_and_their_number_change_nothing(self, iris):
+        audits = [label_quality(*iris, random_state=0, n_estimators=51, n_jobs=n) for n in (1, 2, 3, 64)]
+        assert all(same(audits[0], other) for other in audits[1:])
+
+    def test_the_seed_decides(self, iris):
+        first, again, other = (label_quality(*iris, random_state=s, n_estimators=20) for s in (0, 0, 1))
+        assert same(first, again)
+        assert not same(first, other)
+
+    def test_containers_change_nothing(self):
+        rng = np.random.default_rng(0)
+        columns = {"number": rng.normal(size=80), "word": rng.choice(["a", "b", "c"], size=80)}
+        columns["number"][::9] = np.nan
+        y = rng.choice(["x", "y"], size=80)
+        pandas = pd.DataFrame(columns)
+        audits = [
+            label_quality(X, labels, random_state=0, n_estimators=20)
+            for X, labels in [
+                (pandas, y),
+                (pl.DataFrame(columns, nan_to_null=True), pl.Series(y)),
+                (pandas.to_numpy(dtype=object), y.tolist()),
+            ]
+        ]
+        assert same(audits[0], audits[1])
+        assert same(audits[0], audits[2])
+
+
+@settings(max_examples=50, deadline=None)
+@given(data=st.data(), n=st.integers(1, 40), c=st.integers(2, 5))
+def test_any_votes_give_a_sound_result(data, n, c):
+    labels = np.array(data.draw(st.lists(st.integers(0, c - 1), min_size=n, max_size=n)), dtype=np.int32)
+    votes = np.array(data.draw(st.lists(st.integers(0, 3), min_size=n * c, max_size=n * c)), dtype=float)
+    votes = votes.reshape(n, c)
+    with np.errstate(invalid="ignore"):
+        votes /= votes.sum(axis=1, keepdims=True)
+    audit = _judge(np.arange(c), labels, votes)
+    assert sorted(audit.rank) == list(range(1, n + 1))
+    assert 0 <= audit.estimated_share <= 1
+    assert audit.suspects.sum() <= round(audit.estimated_share * n)
+    assert not (audit.suspects & (audit.suggested == labels)).any()
+
+
+class TestEstimatedShare:
+    def judged(self, confidences, right):
+        votes = np.column_stack([confidences, 1 - np.array(confidences)])
+        return _judge(np.array([0, 1]), 1 - np.array(right, dtype=np.int32), votes)
+
+    def test_it_is_the_disagreement_among_the_surest(self):
+        """The surest half is wrong in 1 of 10, the rest by chance."""
+        right = np.tile([1, 1, 1, 1, 1, 1, 1, 1, 1, 0], 5).tolist() + [0, 1] * 25
+        audit = self.judged(np.linspace(1, 0.51, 100), right)
+        assert audit.estimated_share == pytest.approx(0.1, abs=0.01)
+
+    def test_a_lucky_few_don_t_count(self):
+        """A handful of rows without a mistake say little: at least a fifth has to be looked at."""
+        audit = self.judged(np.linspace(1, 0.51, 100), [1] * 10 + [0] * 90)
+        assert audit.estimated_share == pytest.approx(11 / 21)
+
+
+class TestMistakes:
+    @pytest.mark.parametrize(
+        ("X", "y", "message"),
+        [
+            ([[1.0], [2.0]], ["a", "a"], r"one class only \('a'\).*two at least"),
+            ([[1.0], [2.0]], ["a"], "X has 2 rows, y has 1"),
+            ([[1.0], [2.0]], ["a", None], "missing labels"),
+            ([[1.0], [2.0]], [0.5, 1.5], "continuous"),
+            ([[1.0], [2.0]], None, "y"),
+            ([[np.inf], [2.0]], [0, 1], "infinity in column '0'"),
+            ([1.0, 2.0], [0, 1], "2D"),
+            (np.empty((0, 2)), [0, 1], "0 sample"),
+        ],
+    )
+    def test_values(self, X, y, message):
+        with pytest.raises(ValueError, match=message):
+            label_quality(X, y, random_state=0)
+
+    def test_sparse(self):
+        with pytest.raises(TypeError, match="sparse"):
+            label_quality(csr_matrix(np.eye(2)), [0, 1])
+
+    @pytest.mark.parametrize(
+        "parameter",
+        [{"n_estimators": 0}, {"n_estimators": 1.5}, {"random_state": "x"}, {"categorical_features": 3}],
+    )
+    def test_parameters_are_named(self, parameter):
+        with pytest.raises(ValueError, match=f"'{next(iter(parameter))}' parameter of .*label_quality"):
+            label_quality([[1.0], [2.0]], [0, 1], **parameter)
