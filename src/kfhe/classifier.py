@@ -36,8 +36,6 @@ from kfhe.validation import (
     check_component,
     check_same_length,
     check_table,
-    checks_of,
-    encode_known_labels,
     encode_labels,
     refuse_sparse,
     row_weights,
@@ -211,7 +209,7 @@ categorical_features
         tasks = FitTasks(self, X, y, sample_weight) if hasattr(self, "_skl_callbacks") else None
         with unchanged_on_error(self):
             rows = self._validate(X, y, sample_weight)
-            validation = self._validation_set(X_val, y_val, rows)
+            validation = early_stopping.validation_set(self, X_val, y_val, rows)
             own = check_callbacks(callbacks)
             run = self._start_or_resume(rows)
             with run.undone_on_error(), self._watchers(run, validation, tasks) as watchers:
@@ -302,27 +300,6 @@ categorical_features
             seed_from(self.random_state),
             thread_count(self.n_jobs),
         )
-
-    def _validation_set(self, X_val: Any, y_val: Any, rows: TrainingRows) -> ValidationSet | None:
-        stopping = early_stopping.resolve(self.early_stopping)
-        if X_val is None and y_val is None:
-            if stopping is not None:
-                raise ValueError(
-                    f"early_stopping={self.early_stopping!r} needs a validation set: "
-                    "fit(X, y, X_val=..., y_val=...)"
-                )
-            return None
-        if X_val is None or y_val is None:
-            given, missing = ("y_val", "X_val") if X_val is None else ("X_val", "y_val")
-            raise ValueError(f"a validation set needs both X_val and y_val, got {given} without {missing}")
-        with checks_of("X_val"):
-            X_val = self._check_table(X_val, reset=False)
-        with checks_of("y_val"):
-            labels = encode_known_labels(y_val, rows.classes, self)
-        with checks_of("validation set"):
-            check_same_length(X_val, labels)
-        scoring = EarlyStopping.scoring if stopping is None else stopping.scoring
-        return ValidationSet(X_val, labels, rows.classes, scoring, rows.n_threads)
 
     @contextmanager
     def _watchers(

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from kfhe.cart.filtering import Measurer, correct
-from kfhe.sensors import Sensor
+from kfhe.sensors import Sensor, TrainingRows
 from kfhe.trace import Iteration
-from kfhe.validation import checks_of
+from kfhe.validation import check_same_length, checks_of, encode_known_labels
 
 Floats = NDArray[np.float64]
 Scorer = Callable[[Any, Any, Any], float]
@@ -137,11 +137,36 @@ class Predicted(ClassifierMixin, BaseEstimator):
         self._scores = scores
 
     def predict(self, X: Any) -> NDArray[Any]:
+        """Return the class with the highest score, whatever X is."""
         classes: NDArray[Any] = self.classes_[self._scores.argmax(axis=1)]
         return classes
 
     def predict_proba(self, X: Any) -> Floats:
+        """Return the scores, whatever X is."""
         return self._scores.copy()
+
+
+def validation_set(estimator: Any, X_val: Any, y_val: Any, rows: TrainingRows) -> ValidationSet | None:
+    """Check what fit got beside the training rows; None if there is no validation set."""
+    stopping = resolve(estimator.early_stopping)
+    if X_val is None and y_val is None:
+        if stopping is not None:
+            raise ValueError(
+                f"early_stopping={estimator.early_stopping!r} needs a validation set: "
+                "fit(X, y, X_val=..., y_val=...)"
+            )
+        return None
+    if X_val is None or y_val is None:
+        given, missing = ("y_val", "X_val") if X_val is None else ("X_val", "y_val")
+        raise ValueError(f"a validation set needs both X_val and y_val, got {given} without {missing}")
+    with checks_of("X_val"):
+        X_val = estimator._check_table(X_val, reset=False)
+    with checks_of("y_val"):
+        labels = encode_known_labels(y_val, rows.classes, estimator)
+    with checks_of("validation set"):
+        check_same_length(X_val, labels)
+    scoring = EarlyStopping.scoring if stopping is None else stopping.scoring
+    return ValidationSet(X_val, labels, rows.classes, scoring, rows.n_threads)
 
 
 class Run(Protocol):
