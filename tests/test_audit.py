@@ -146,7 +146,7 @@ class TestSameBits:
         assert same(audits[0], audits[2])
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(data=st.data(), n=st.integers(1, 40), c=st.integers(2, 5))
 def test_any_votes_give_a_sound_result(data, n, c):
     labels = np.array(data.draw(st.lists(st.integers(0, c - 1), min_size=n, max_size=n)), dtype=np.int32)

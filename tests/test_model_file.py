@@ -30,8 +30,8 @@ from sklearn.naive_bayes import GaussianNB
 import kfhe
 from kfhe import KFHEClassifier, ModelFileError
 
-quickly = settings(max_examples=60, deadline=None)
-GOLDEN = Path(__file__).parent / "golden"
+quickly = settings(max_examples=60)
+GOLDEN = Path(__file__).parent / "golden" / "model_files"
 SMALL = {"n_estimators": 4, "min_samples_leaf": 1, "min_samples_split": 2, "random_state": 0}
 
 
@@ -184,7 +184,7 @@ def test_another_process_predicts_the_same_bits(tmp_path, rng):
 
 @pytest.mark.parametrize("number", [0, 1, 2])
 def test_files_of_the_first_format_are_read_for_good(number):
-    expected = json.loads((GOLDEN / "model_files.json").read_text())[number]
+    expected = json.loads((GOLDEN / "expected.json").read_text())[number]
     model = kfhe.load(GOLDEN / f"model_{number}.kfhe")
     table = np.array(expected["table"], dtype=object)
     np.testing.assert_allclose(model.predict_proba(table), expected["scores"], rtol=0, atol=1e-15)

@@ -42,7 +42,7 @@ def read_scores(text, rows):
     return scores
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(models())
 def test_a_reader_gets_the_scores_of_the_model(model_and_rows):
     model, rows = model_and_rows

@@ -46,7 +46,7 @@ def check(model, X):
     assert labels[clear].tolist() == model.predict(X)[clear].tolist()
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(models())
 def test_scores_and_labels_are_those_of_the_model(model_and_rows):
     model, rows = model_and_rows
