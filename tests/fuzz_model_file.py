@@ -14,6 +14,7 @@ import sys
 import tracemalloc
 import warnings
 from collections import Counter
+from copy import deepcopy
 
 import numpy as np
 from safetensors.numpy import load as load_arrays
@@ -190,18 +191,16 @@ def change_description(content, rng):
                 case 0:
                     del place[key]
                 case 1 if isinstance(place, list):
-                    place.insert(key, place[rng.choice(keys)])
+                    place.insert(key, deepcopy(place[rng.choice(keys)]))
                 case 2:
-                    place[key] = place[rng.choice(keys)]
+                    place[key] = deepcopy(place[rng.choice(keys)])
                 case 3 if isinstance(place[key], list):
                     rng.shuffle(place[key])
                 case 4:
-                    for _ in range(rng.choice([1, 10, 2000])):
+                    for _ in range(rng.choice([1, 2, 10, 100])):
                         place[key] = [place[key]]
-                        if rng.randrange(200) == 0:
-                            break
                 case _:
-                    place[key] = rng.choice(NASTY)
+                    place[key] = deepcopy(rng.choice(NASTY))
             break
     try:
         return put_together(description, arrays)
