@@ -12,7 +12,8 @@ from typing import Any
 
 from kfhe.study.catalogue import Facts, catalogue
 from kfhe.study.errors import StudyError
-from kfhe.study.tables import SUFFIXES, Dataset, import_pandas, is_table, make_dataset, read_table
+from kfhe.study.tables import Dataset, import_pandas, is_table, make_dataset, read_table
+from kfhe.table_files import SUFFIXES
 
 
 @dataclass(frozen=True)

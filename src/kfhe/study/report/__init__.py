@@ -14,7 +14,7 @@ from kfhe.study.report.latex import latex
 from kfhe.study.report.page import page
 from kfhe.study.report.reproduction import reproduction
 from kfhe.study.report.tables import Table, all_tables
-from kfhe.study.tables import SUFFIXES
+from kfhe.table_files import SUFFIXES
 
 __all__ = ["write_cells", "write_report", "write_reproduction"]
 
