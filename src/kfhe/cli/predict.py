@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -47,6 +48,8 @@ def predict(
     the column prediction. Columns are found by their names, in any order;
     those that the model doesn't know are ignored.
     """
+    # The table is read meanwhile, so threads that wait must not keep a core busy. Heeded when OpenMP is loaded.
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     from kfhe.cli.scoring import Scorer, load_model
     from kfhe.table_files import open_output, open_table
     from kfhe.table_files.output import check_output
