@@ -14,7 +14,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.tree import DecisionTreeClassifier
 
 from kfhe import KFHEClassifier
-from kfhe.classifier import component_weights
+from kfhe.kalman import component_weights
 
 
 @pytest.fixture(params=["exponential", "linear"])

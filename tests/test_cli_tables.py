@@ -402,6 +402,17 @@ def process(*arguments, **settings):
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **settings)
 
 
+def test_prediction_does_without_what_is_slow_to_import(model):
+    script = "import sys; from kfhe.cli import main; sys.argv = ['kfhe', 'predict', *sys.argv[1:]]\n"
+    script += "try: main()\n"
+    script += "finally: print({'sklearn', 'scipy', 'pandas'} & {*sys.modules}, file=sys.stderr)"
+    write("age,plan,city,months,support calls,monthly bill,paperless\n18,plus,Corwen,1,1,1.5,no\n")
+    command = [sys.executable, "-c", script, model, "mine.csv"]
+    result = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert result.stdout.splitlines()[0] == "prediction"
+    assert result.stderr == "set()\n"
+
+
 def test_a_reader_that_leaves_early_ends_it_quietly(model):
     pd.concat([pd.read_csv("new_customers.csv")] * 1500).to_csv("mine.csv", index=False)
     with process("predict", model, "mine.csv") as running:

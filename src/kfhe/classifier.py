@@ -24,6 +24,7 @@ from kfhe.cart.filtering import exact_sum
 from kfhe.cart.threads import thread_count
 from kfhe.early_stopping import BestLength, EarlyStopping, ValidationSet
 from kfhe.forest import Forest
+from kfhe.kalman import component_weights
 from kfhe.notebook import NotebookMixin
 from kfhe.progress import ProgressBar
 from kfhe.sensors import EstimatorSensor, Sensor, TrainingRows, TreeSensor
@@ -406,10 +407,3 @@ def fitted_attributes(classes: NDArray[Any], trace: Trace, components: Any) -> d
         "component_weights_": component_weights(trace["gain"]),
         "estimators_": components,
     }
-
-
-def component_weights(gains: Floats) -> Floats:
-    """Return how much each component contributes to the scores: the filter's recursion, unrolled."""
-    halves = np.append(1.0, gains / 2)
-    later: Floats = np.cumprod(np.append(1.0, 1 - halves[:0:-1]))[::-1]
-    return halves * later

@@ -107,3 +107,10 @@ def _non_negative(value: float, name: str) -> float:
     if not 0 <= value < math.inf:
         raise ValueError(f"{name} must be a finite number of at least 0, got {value!r}")
     return float(value)
+
+
+def component_weights(gains: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return how much each component contributes to the scores: the filter's recursion, unrolled."""
+    halves = np.append(1.0, gains / 2)
+    later: NDArray[np.float64] = np.cumprod(np.append(1.0, 1 - halves[:0:-1]))[::-1]
+    return halves * later

@@ -15,26 +15,35 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from importlib.metadata import version
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load as load_arrays
 from safetensors.numpy import save as save_arrays
-from sklearn.utils.validation import check_is_fitted
 
 from kfhe import model_header as header
-from kfhe.classifier import KFHEClassifier, fitted_attributes
 from kfhe.files import write_whole
 from kfhe.forest import Forest
+from kfhe.kalman import component_weights
 from kfhe.packed_forest import pack, unpack
+from kfhe.trace import Trace
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from kfhe.classifier import KFHEClassifier  # scikit-learn takes long to import
 
 FORMAT = 1
 LONGEST_HEADER = 100_000_000  # bytes, as in safetensors
 NO_CHECKSUM = b"0" * 64  # stands in for the checksum while that is computed
 
 File = str | os.PathLike[str] | BinaryIO
+T = TypeVar("T")
 
 
 class ModelFileError(ValueError):
@@ -43,6 +52,8 @@ class ModelFileError(ValueError):
 
 def save(model: KFHEClassifier, file: File) -> None:
     """Write a fitted model; see `KFHEClassifier.save`."""
+    from sklearn.utils.validation import check_is_fitted
+
     check_is_fitted(model)
     model._validate_params()
     forest = model.estimators_
@@ -118,12 +129,46 @@ def load(file: File) -> KFHEClassifier:
     >>> kfhe.load(file).fingerprint() == model.fingerprint()
     True
     """
+    return _load(file, _model)
+
+
+def load_forest(file: File) -> SavedForest:
+    """Read what prediction needs, and no more: it takes no scikit-learn, which is slow to start."""
+    return _load(file, _forest)
+
+
+@dataclass(frozen=True)
+class SavedForest:
+    """What a model file holds for prediction.
+
+    Attributes
+    ----------
+    forest : Forest
+        The trees, the classes, and how to read a table.
+    trace : Trace
+        What happened in training.
+    named : bool
+        Whether the model was trained on columns with names.
+    validation_scores : ndarray or None
+        Scores of the validation set, if there was one.
+    """
+
+    forest: Forest
+    trace: Trace
+    named: bool
+    validation_scores: NDArray[np.float64] | None
+
+    def scores(self, X: Any, n_threads: int) -> NDArray[np.float64]:
+        """Return the scores of the classes for each row of a table with just the model's columns."""
+        return self.forest.scores(X, component_weights(self.trace["gain"]), n_threads)
+
+
+def _load(file: File, make: Callable[[dict[str, Any], bytes], T]) -> T:
     if isinstance(file, str | os.PathLike):
         with open(file, "rb") as opened:
-            return load(opened)
+            return _load(opened, make)
     try:
-        description, content = _read(file)
-        return _model(description, content)
+        return make(*_read(file))
     except ValueError as error:
         raise ModelFileError(f"{getattr(file, 'name', 'model file')}: {error}") from None
 
@@ -177,9 +222,9 @@ def _too_new(what: str, writer: Any) -> ValueError:
     )
 
 
-def _model(description: dict[str, Any], content: bytes) -> KFHEClassifier:
-    """Make the model, each part of which is checked."""
-    try:
+def _forest(description: dict[str, Any], content: bytes) -> SavedForest:
+    """Make the forest, each part of which is checked."""
+    with _told_as_damage():
         arrays = load_arrays(content)
         trace = header.read_trace(description["trace"], arrays["trace"])
         classes = header.read_classes(description["classes"])
@@ -193,20 +238,36 @@ def _model(description: dict[str, Any], content: bytes) -> KFHEClassifier:
         scores = arrays.get("validation_scores")
         if scores is not None and (scores.dtype.str[1:] != "f8" or scores.ndim != 1):
             raise ValueError("there is something wrong with its validation scores")
+    return SavedForest(forest, trace, named, scores)
+
+
+def _model(description: dict[str, Any], content: bytes) -> KFHEClassifier:
+    """Make the model, each part of which is checked."""
+    from kfhe.classifier import KFHEClassifier, fitted_attributes
+
+    saved = _forest(description, content)
+    with _told_as_damage():
         parameters = header.read_parameters(description["parameters"])
         unknown = parameters.keys() - KFHEClassifier().get_params()
         model = KFHEClassifier(**{name: parameters[name] for name in parameters.keys() - unknown})
         model._validate_params()
+    if unknown:
+        raise _too_new(f"the parameter {min(unknown)!r:.50}", description["kfhe"])
+    names = saved.forest.schema.names
+    model.n_features_in_ = len(names)
+    if saved.named:
+        model.feature_names_in_ = np.array(names, dtype=object)
+    if saved.validation_scores is not None:
+        model.validation_scores_ = saved.validation_scores
+    model.__dict__.update(fitted_attributes(saved.forest.classes, saved.trace, saved.forest))
+    return model
+
+
+@contextmanager
+def _told_as_damage() -> Iterator[None]:
+    try:
+        yield
     except KeyError as error:
         raise _damaged(f"it lacks {error}") from None
     except (SafetensorError, ValueError) as error:
         raise _damaged(str(error)) from None
-    if unknown:
-        raise _too_new(f"the parameter {min(unknown)!r:.50}", description["kfhe"])
-    model.n_features_in_ = len(schema.names)
-    if named:
-        model.feature_names_in_ = np.array(schema.names, dtype=object)
-    if scores is not None:
-        model.validation_scores_ = scores
-    model.__dict__.update(fitted_attributes(classes, trace, forest))
-    return model

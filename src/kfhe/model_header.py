@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kfhe.early_stopping import EarlyStopping
 from kfhe.table import Schema
 from kfhe.trace import Trace
 
@@ -88,6 +87,8 @@ def read_parameters(found: Any) -> dict[str, Any]:
 
 def _write(value: Any, what: str) -> Any:
     """Describe a value: an object of JSON with one key stands for what JSON doesn't have."""
+    from kfhe.early_stopping import EarlyStopping  # imports scikit-learn, which prediction does without
+
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or isinstance(value, int) or _is_label(value):
@@ -120,6 +121,8 @@ def _read(found: Any, levels: int = 4) -> Any:
         case {"array": array}:
             return read_array(array, "parameters")
         case {"early_stopping": [rounds, str() | {"absent": str()} as scoring]}:
+            from kfhe.early_stopping import EarlyStopping
+
             return EarlyStopping(rounds, _read(scoring, levels - 1))
         case {"pairs": list(pairs)}:
             _require(all(isinstance(pair, list) and len(pair) == 2 for pair in pairs), "parameters")

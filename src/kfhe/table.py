@@ -172,16 +172,24 @@ class ArrowColumns:
         readable = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal, types.is_null)
         if not any(is_it(column.type) for is_it in readable):
             raise _unreadable(self.names[j], column.type)
-        numbers = column.cast(pa.float64(), safe=False)
-        return _to_numbers(numbers.to_numpy(), self.names[j])
+        return _arrow_values(column.cast(pa.float64(), safe=False).combine_chunks(), np.nan)
 
     def factorize(self, j: int) -> tuple[NDArray[Any], list[Hashable]]:
         """Return column j as positions in a list of distinct values."""
         if not self.is_text(j):
             return _factorize_numbers(self.numbers(j))
         encoded = self.X.column(j).dictionary_encode().unify_dictionaries().combine_chunks()
-        codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-        return codes, encoded.dictionary.to_pylist()
+        return _arrow_values(encoded.indices, -1), encoded.dictionary.to_pylist()
+
+
+def _arrow_values(array: Any, gap: float) -> NDArray[Any]:
+    """Return a pyarrow array as it is in memory; its to_numpy would import pandas, which takes a while."""
+    if array.null_count:
+        array = array.fill_null(gap)
+    dtype = np.dtype(array.type.to_pandas_dtype())
+    if not len(array):
+        return np.empty(0, dtype)
+    return np.frombuffer(array.buffers()[1], dtype, len(array), array.offset * dtype.itemsize)
 
 
 def open_columns(X: Any) -> Columns:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from sklearn.tree import DecisionTreeClassifier
 
 from kfhe import KFHEClassifier
-from kfhe.classifier import component_weights
+from kfhe.kalman import component_weights
 
 quickly = settings(max_examples=40)
 

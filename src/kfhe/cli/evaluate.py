@@ -201,7 +201,7 @@ def _of_model(path: Path, table: Path, target: str) -> Outcome:
     from kfhe.table_files.errors import TableFileError, no_column
 
     scorer = Scorer(load_model(path))
-    classes = scorer.model.classes_
+    classes = scorer.classes
     are_text = classes.dtype.kind not in "biuf"
     positions = {label: position for position, label in enumerate(classes.tolist())}
     true, scores = [], []

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 if TYPE_CHECKING:
-    from kfhe.cli.scoring import Scorer
+    import numpy as np
+    from numpy.typing import NDArray
 
 EXAMPLES = """
 Examples:
@@ -46,6 +48,8 @@ def predict(
     the column prediction. Columns are found by their names, in any order;
     those that the model doesn't know are ignored.
     """
+    # The table is read meanwhile, so threads that wait must not keep a core busy. Heeded when OpenMP is loaded.
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     from kfhe.cli.scoring import Scorer, load_model
     from kfhe.table_files import open_output, open_table
     from kfhe.table_files.output import check_output
@@ -54,39 +58,54 @@ def predict(
         raise typer.BadParameter("the model and the table can't both come from standard input")
     check_output(output)
     scorer = Scorer(load_model(model))
-    writes_text = not str(output).endswith(".parquet")
     with open_table(table) as rows:
         ignored = scorer.match(rows)
         if ignored:
             typer.echo(
                 f"kfhe: {rows.name}: not used, as the model doesn't know them: {', '.join(ignored)}", err=True
             )
-        schema = _schema(scorer, proba, writes_text)
+        labels = _labels(scorer.classes.tolist(), as_text=not str(output).endswith(".parquet"))
+        schema = _schema(scorer.classes.tolist() if proba else [], labels.type)
         with open_output(output, schema) as out:
             for scores in scorer.scores(rows):
-                out.write(_predictions(scorer, scores, schema))
+                out.write(_predictions(scores, labels, schema))
     for note in scorer.notes(rows.name):
         typer.echo(f"kfhe: {note}", err=True)
 
 
-def _schema(scorer: Scorer, proba: bool, writes_text: bool) -> Any:
-    """Return the columns of the output; a csv gets classes as Python writes them: True, not true."""
+def _schema(scored: list[Any], label_type: Any) -> Any:
     import pyarrow as pa
 
-    classes = pa.array(scorer.model.classes_.tolist())
-    fields = [pa.field("prediction", pa.string() if writes_text else classes.type)]
-    if proba:
-        fields += [pa.field(f"proba_{label}", pa.float64()) for label in scorer.model.classes_.tolist()]
-    return pa.schema(fields)
+    scores = [pa.field(f"proba_{label}", pa.float64()) for label in scored]
+    return pa.schema([pa.field("prediction", label_type), *scores])
 
 
-def _predictions(scorer: Scorer, scores: Any, schema: Any) -> Any:
+def _predictions(scores: NDArray[np.float64], labels: Any, schema: Any) -> Any:
     import pyarrow as pa
 
-    labels = scorer.model.classes_.tolist()
-    if pa.types.is_string(schema.types[0]):
-        labels = [str(label) for label in labels]
-    best = pa.array(scores.argmax(axis=1))
-    columns = [pa.array(labels, schema.types[0]).take(best)]
-    columns += [pa.array(scores[:, position]) for position in range(len(schema) - 1)]
+    columns = [labels.take(_as_arrow(scores.argmax(axis=1)))]
+    columns += [_as_arrow(scores[:, position]) for position in range(len(schema) - 1)]
     return pa.table(columns, schema=schema)
+
+
+# pyarrow.array would import pandas, to ask whether it is given a series; that takes longer than small tables.
+
+
+def _labels(classes: list[Any], *, as_text: bool) -> Any:
+    """Return the classes for pyarrow; a csv gets them as Python writes them: True, not true."""
+    import numpy as np
+    import pyarrow as pa
+
+    if not as_text:
+        return pa.array(classes)
+    words = [str(label).encode() for label in classes]
+    ends = np.cumsum([0, *map(len, words)], dtype=np.int32)
+    return pa.StringArray.from_buffers(len(words), pa.py_buffer(ends), pa.py_buffer(b"".join(words)))
+
+
+def _as_arrow(numbers: NDArray[Any]) -> Any:
+    import numpy as np
+    import pyarrow as pa
+
+    data = pa.py_buffer(np.ascontiguousarray(numbers))
+    return pa.Array.from_buffers(pa.from_numpy_dtype(numbers.dtype), len(numbers), [None, data])

@@ -14,20 +14,20 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from kfhe import KFHEClassifier
+    from kfhe.model_file import SavedForest
     from kfhe.table_files import TableFile
 
 
-def load_model(path: Path) -> KFHEClassifier:
+def load_model(path: Path) -> SavedForest:
     """Read a model file; ``-`` is standard input."""
-    import kfhe
+    from kfhe.model_file import load_forest
 
     if str(path) == "-":
-        return kfhe.load(sys.stdin.buffer)
+        return load_forest(sys.stdin.buffer)
     if path.is_dir():
         raise TableFileError(f"{path}: is a folder; give a model file, as kfhe fit writes it")
     try:
-        return kfhe.load(path)
+        return load_forest(path)
     except FileNotFoundError:
         raise TableFileError(f"{path}: there is no such file; kfhe fit writes model files") from None
 
@@ -37,19 +37,21 @@ class Scorer:
 
     Parameters
     ----------
-    model : KFHEClassifier
-        A fitted model of native trees.
+    model : SavedForest
+        The model.
 
     Attributes
     ----------
+    classes : ndarray
+        The classes that the model knows.
     unknown : dict
         For each column of categories, how many values were categories that the model has not seen.
     """
 
-    def __init__(self, model: KFHEClassifier) -> None:
-        self.model = model
-        schema = model.estimators_.schema
-        self._named = hasattr(model, "feature_names_in_")
+    def __init__(self, model: SavedForest) -> None:
+        self._model = model
+        self.classes = model.forest.classes
+        schema = model.forest.schema
         self._categories = dict(zip(schema.names, schema.categories, strict=True))
         self.unknown: dict[str, int] = {}
 
@@ -61,7 +63,7 @@ class Scorer:
         TableFileError
             If columns are missing.
         """
-        if not self._named:  # trained on an array: the columns count by their places
+        if not self._model.named:  # trained on an array: the columns count by their places
             if len(table.columns) != len(self._categories):
                 raise TableFileError(
                     f"{table.name}: has {len(table.columns)} columns; the model was trained without names on "
@@ -93,11 +95,11 @@ class Scorer:
 
     def score(self, batch: Any) -> NDArray[np.float64]:
         """Return the scores of the rows of a batch."""
+        from kfhe.cart.threads import thread_count
+
         features = batch.select(list(self._categories))
         self._count_unknown(features)
-        if not self._named:
-            features = features.rename_columns([str(j) for j in range(features.num_columns)])
-        return self.model.predict_proba(features)
+        return self._model.scores(features, thread_count())
 
     def notes(self, name: str) -> list[str]:
         """Return what was noticed in the rows, in sentences."""

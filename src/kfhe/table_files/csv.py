@@ -48,8 +48,8 @@ class CsvTable:
         if not len(table):
             raise self._no_rows()
         self._check_last_quote(data.count(b'"'), table)
-        types = [pa.float64() if pa.types.is_null(type) else type for type in table.schema.types]
-        return table.rename_columns(self.columns).cast(pa.schema(zip(self.columns, types, strict=True)))
+        found = [pa.float64() if pa.types.is_null(type) else type for type in table.schema.types]
+        return table.rename_columns(self.columns).cast(pa.schema(zip(self.columns, found, strict=True)))
 
     def _parse(self, data: bytes, types: dict[str, Any]) -> Any:
         import pyarrow as pa
