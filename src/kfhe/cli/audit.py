@@ -52,9 +52,9 @@ def audit(
     """Find the labels of a table that look wrong.
 
     Each label is judged by trees that have not seen it. The file lists the suspects, the most suspicious
-    first: the row's number (the header of a csv is row 1), the given label, the one that the trees suggest, the
-    share of their votes that the given label got (its quality), and the row's other columns; those that
-    are left out by --drop, too.
+    first: the row's number (the header of a csv is row 1), the given label, the one that the trees suggest,
+    the share of their votes that the given label got (its quality), and the row's other columns; those
+    that are left out by --drop, too.
 
     Hard rows look like wrong ones: look at the suspects before you change them.
     """
