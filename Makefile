@@ -4,7 +4,7 @@ VENV := .venv
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 INSTALLED := $(VENV)/.installed
 
-.PHONY: help run test lint test-lowest sanitize bench dist clean
+.PHONY: help run test lint test-lowest sanitize fuzz bench dist clean
 .DELETE_ON_ERROR:
 
 help:
@@ -12,6 +12,7 @@ help:
 	@echo "make test         the whole test suite, with linters and type checks"
 	@echo "make test-lowest  the test suite with the lowest supported versions of the dependencies"
 	@echo "make sanitize     tests of the engine under the address and undefined-behaviour sanitizers"
+	@echo "make fuzz         load 100,000 damaged and forged model files; FUZZ='count seed' for others"
 	@echo "make bench        ours and other libraries, timed on the same data; BENCH=--quick for small data only"
 	@echo "make dist         sdist and wheel in dist/, the wheel tried in an empty environment"
 	@echo "make clean        remove all that was built"
@@ -46,7 +47,7 @@ test-lowest: $(INSTALLED)
 	$(VENV)-lowest/bin/python -m pytest tests
 
 SANITIZED := tests/cart tests/property tests/test_golden.py tests/test_classifier.py tests/test_sample_weight.py \
-  tests/test_tree.py tests/test_table.py tests/test_forest.py tests/test_warm_start.py
+  tests/test_tree.py tests/test_table.py tests/test_forest.py tests/test_warm_start.py tests/test_model_file.py
 
 # The engine with the address and undefined-behaviour sanitizers and with every array index checked.
 sanitize: $(INSTALLED)
@@ -60,6 +61,9 @@ sanitize: $(INSTALLED)
 	LD_PRELOAD="$$(g++ -print-file-name=libasan.so) $$(g++ -print-file-name=libubsan.so)" \
 	  ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
 	  $(VENV)-sanitize/bin/python -m pytest --quiet -p no:cacheprovider $(SANITIZED)
+
+fuzz: $(INSTALLED)
+	$(VENV)/bin/python tests/fuzz_model_file.py $(FUZZ)
 
 bench: $(VENV)/.bench
 	$(VENV)/bin/kfhe bench $(BENCH)

@@ -73,12 +73,13 @@ def test_noisy_labels_compares_four_ensembles_at_five_levels(run):
         assert 0.5 < min(scores) <= max(scores) <= 1
 
 
-def test_the_code_in_the_readme_runs(capsys):
+def test_the_code_in_the_readme_runs(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
     variables = {}
     for block in blocks:
         exec(block, variables)
-    assert len(blocks) == 3
+    assert len(blocks) == 4
     scores = [
         float(line) for line in capsys.readouterr().out.splitlines() if re.fullmatch(r"[01]\.\d+", line)
     ]

@@ -5,13 +5,19 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kfhe import audit, noise, stats
+    from kfhe.callbacks import Callback
     from kfhe.classifier import KFHEClassifier
+    from kfhe.early_stopping import EarlyStopping
     from kfhe.kalman import KalmanFilter
     from kfhe.model_file import ModelFileError, load
+    from kfhe.trace import Iteration
     from kfhe.tree import CARTClassifier
 
 __all__ = [
     "CARTClassifier",
+    "Callback",
+    "EarlyStopping",
+    "Iteration",
     "KFHEClassifier",
     "KalmanFilter",
     "ModelFileError",
@@ -24,6 +30,9 @@ __all__ = [
 # Names are loaded when they are first used, so that the command line starts at once.
 _HOMES = {
     "CARTClassifier": "kfhe.tree",
+    "Callback": "kfhe.callbacks",
+    "EarlyStopping": "kfhe.early_stopping",
+    "Iteration": "kfhe.trace",
     "KFHEClassifier": "kfhe.classifier",
     "KalmanFilter": "kfhe.kalman",
     "ModelFileError": "kfhe.model_file",

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from copy import deepcopy
 from dataclasses import replace
 from numbers import Integral
-from time import perf_counter
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,20 +17,26 @@ from sklearn.utils import _safe_indexing, get_tags
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from kfhe import early_stopping
 from kfhe import emphasis as emphases
-from kfhe.cart.filtering import Measurer, effective_sample_size, exact_sum, normalise
+from kfhe.callbacks import Callback, CallbackSupportMixin, FitTasks
+from kfhe.cart.filtering import exact_sum
 from kfhe.cart.threads import thread_count
+from kfhe.early_stopping import BestLength, EarlyStopping, ValidationSet
 from kfhe.forest import Forest
-from kfhe.kalman import KalmanFilter
 from kfhe.progress import ProgressBar
 from kfhe.sensors import EstimatorSensor, Sensor, TrainingRows, TreeSensor
 from kfhe.table import BinnedTable
 from kfhe.trace import Trace
+from kfhe.training import TrainingRun
 from kfhe.tree import TREE_CONSTRAINTS
 from kfhe.validation import (
+    check_callbacks,
     check_component,
     check_same_length,
     check_table,
+    checks_of,
+    encode_known_labels,
     encode_labels,
     refuse_sparse,
     row_weights,
@@ -42,7 +47,7 @@ from kfhe.validation import (
 Floats = NDArray[np.float64]
 
 
-class KFHEClassifier(ClassifierMixin, BaseEstimator):
+class KFHEClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     """Kalman Filter-based Heuristic Ensemble (Pakrashi and Mac Namee, 2019).
 
     Training is seen as estimating a fixed, unknown state: the ideal classifier. Each component
@@ -69,6 +74,10 @@ categorical_features
         an `estimator` of your own.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes, on top of `sample_weight`.
+    early_stopping : int, EarlyStopping or None, default=None
+        When to stop before `n_estimators`: after so many iterations without a better log loss for the
+        validation set that `fit` gets, or as `EarlyStopping` says, by another score. The components up to
+        the best score are kept.
     warm_start : bool, default=False
         Whether a further call of `fit`, on the same data, adds components up to `n_estimators`.
     random_state : int, Generator, RandomState or None, default=None
@@ -94,6 +103,9 @@ categorical_features
         How much each component contributes to the scores. They sum to 1.
     trace_ : Trace
         What happened in each iteration.
+    validation_scores_ : ndarray
+        Score for the validation set, if `fit` got one: of h_0 alone, then after each iteration, those that
+        early stopping has cut off counted in. Higher is better: the default is the negative log loss.
     feature_importances_ : ndarray of shape (n_features_in_,)
         Importances of the components, averaged by component weight.
     n_features_in_, feature_names_in_
@@ -114,6 +126,7 @@ categorical_features
         "emphasis": [StrOptions({"exponential", "linear"}), callable],
         "n_estimators": [Interval(Integral, 1, None, closed="left")],
         "voting": [StrOptions({"hard", "soft"})],
+        "early_stopping": [Interval(Integral, 1, None, closed="left"), EarlyStopping, None],
         "warm_start": ["boolean"],
         "verbose": ["verbose"],
         **TREE_CONSTRAINTS,
@@ -135,6 +148,7 @@ categorical_features
         max_bins: int = 255,
         categorical_features: Any = "from_dtype",
         class_weight: dict[Any, float] | str | None = None,
+        early_stopping: int | EarlyStopping | None = None,
         warm_start: bool = False,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -153,13 +167,23 @@ categorical_features
         self.max_bins = max_bins
         self.categorical_features = categorical_features
         self.class_weight = class_weight
+        self.early_stopping = early_stopping
         self.warm_start = warm_start
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
 
     @_fit_context(prefer_skip_nested_validation=False)
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> KFHEClassifier:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        X_val: Any = None,
+        y_val: Any = None,
+        callbacks: Sequence[Callback] | None = None,
+    ) -> KFHEClassifier:
         """Train the ensemble.
 
         Parameters
@@ -170,22 +194,31 @@ categorical_features
             Their labels: strings, integers or booleans.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows. Zero means that the row is absent; scaling all of them changes nothing.
+        X_val, y_val : default=None
+            Rows and labels that are not trained on: a validation set, for `early_stopping` and
+            `validation_scores_`.
+        callbacks : list of Callback, default=None
+            Functions that are called with each iteration's row of the trace. Training ends when one of
+            them returns True.
 
         Returns
         -------
         KFHEClassifier
             The fitted classifier itself. If fitting fails, it stays as it was.
         """
+        # What scikit-learn's callbacks need to be told of an error stays outside of what an error undoes.
+        tasks = FitTasks(self, X, y, sample_weight) if hasattr(self, "_skl_callbacks") else None
         with unchanged_on_error(self):
             rows = self._validate(X, y, sample_weight)
-            resumes = self._resumes(rows)
-            if resumes and rows.n_threads < self._run.rows.n_threads:
-                # Its threads may be gone, as after a fork; the same seed gets to the same point without them.
-                rows, resumes = replace(rows, seed=self._run.rows.seed), False
-            run = self._run if resumes else TrainingRun(self._sensor(rows), rows)
-            with run.undone_on_error():
-                run.train(emphases.resolve(self.emphasis, rows.base), self.n_estimators, bool(self.verbose))
-            self._store(run, rows)
+            validation = self._validation_set(X_val, y_val, rows)
+            own = check_callbacks(callbacks)
+            run = self._start_or_resume(rows)
+            with run.undone_on_error(), self._watchers(run, validation, tasks) as watchers:
+                emphasis = emphases.resolve(self.emphasis, rows.base)
+                run.train(emphasis, self.n_estimators, [*own, *watchers], validation)
+            self._store(run, validation)
+            if tasks is not None:
+                tasks.finish()
         return self
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -221,11 +254,11 @@ categorical_features
         return hashlib.sha256(self.estimators_.digest().encode() + weights).hexdigest()
 
     def save(self, path: Any) -> None:
-        """Write the fitted model to a file that `kfhe.load` reads.
+        """Write the fitted model to a file that `kfhe.load` reads; there is an example there.
 
-        The file holds all that prediction and display need, as plain arrays and JSON: see `kfhe.load`. It has no
-        code: a function that is the `emphasis` is remembered by its name only. A `random_state` that is not an
-        int becomes None, and `fit` starts anew after loading, also with `warm_start=True`.
+        The file holds all that prediction and display need, as arrays and JSON, and no code: a function
+        that is the `emphasis` is remembered by its name only. A `random_state` that is not an int becomes
+        None. After loading, `fit` starts anew, also with `warm_start=True`.
 
         Parameters
         ----------
@@ -235,8 +268,8 @@ categorical_features
         Raises
         ------
         ValueError
-            The model has components other than native trees, or labels or categories that are neither strings
-            nor numbers. skops saves any model.
+            The model has components other than native trees, or has labels or categories other than
+            strings and numbers; skops saves such models.
         OSError
             The file can't be written.
         """
@@ -268,6 +301,56 @@ categorical_features
             thread_count(self.n_jobs),
         )
 
+    def _validation_set(self, X_val: Any, y_val: Any, rows: TrainingRows) -> ValidationSet | None:
+        stopping = early_stopping.resolve(self.early_stopping)
+        if X_val is None and y_val is None:
+            if stopping is not None:
+                raise ValueError(
+                    f"early_stopping={self.early_stopping!r} needs a validation set: "
+                    "fit(X, y, X_val=..., y_val=...)"
+                )
+            return None
+        if X_val is None or y_val is None:
+            given, missing = ("y_val", "X_val") if X_val is None else ("X_val", "y_val")
+            raise ValueError(f"a validation set needs both X_val and y_val, got {given} without {missing}")
+        with checks_of("X_val"):
+            X_val = self._check_table(X_val, reset=False)
+        with checks_of("y_val"):
+            labels = encode_known_labels(y_val, rows.classes, self)
+        with checks_of("validation set"):
+            check_same_length(X_val, labels)
+        scoring = EarlyStopping.scoring if stopping is None else stopping.scoring
+        return ValidationSet(X_val, labels, rows.classes, scoring, rows.n_threads)
+
+    @contextmanager
+    def _watchers(
+        self, run: TrainingRun, validation: ValidationSet | None, tasks: FitTasks | None
+    ) -> Iterator[list[Callback]]:
+        """Give the callbacks that the parameters ask for; early stopping ends at the best length."""
+        stopping = early_stopping.resolve(self.early_stopping)
+        watchers: list[Callback] = []
+        with ExitStack() as stack:
+            if validation is not None:
+                with checks_of("X_val"):
+                    validation.catch_up(run.sensor, run.trace["gain"])
+                if stopping is not None:
+                    best = BestLength(run, stopping.rounds, validation.history[-1])
+                    watchers.append(stack.enter_context(best))
+            if self.verbose:
+                bar = ProgressBar(self.n_estimators, len(run.trace))
+                watchers.append(stack.enter_context(bar))
+            if tasks is not None:
+                tasks.start(lambda: {**self._attributes(run, resumes=True), "trace_": deepcopy(run.trace)})
+                watchers.append(tasks)
+            yield watchers
+
+    def _start_or_resume(self, rows: TrainingRows) -> TrainingRun:
+        resumes = self._resumes(rows)
+        if resumes and rows.n_threads < self._run.rows.n_threads:
+            # Its threads may be gone, as after a fork; the same seed gets to the same point without them.
+            rows, resumes = replace(rows, seed=self._run.rows.seed), False
+        return self._run if resumes else TrainingRun(self._sensor(rows), rows)
+
     def _sensor(self, rows: TrainingRows) -> Sensor:
         if self.estimator is not None:
             return EstimatorSensor(self.estimator, rows, self.voting)
@@ -297,26 +380,21 @@ categorical_features
 
     def _component_settings(self) -> dict[str, Any]:
         """Return the parameters that all components have to share."""
-        others = ("emphasis", "n_estimators", "n_jobs", "verbose", "warm_start")
+        others = ("early_stopping", "emphasis", "n_estimators", "n_jobs", "verbose", "warm_start")
         return {name: value for name, value in self.get_params(deep=False).items() if name not in others}
 
-    def _store(self, run: TrainingRun, rows: TrainingRows) -> None:
-        self._adopt(rows.classes, run.trace, run.sensor.harvest(resumes=self.warm_start))
+    def _attributes(self, run: TrainingRun, *, resumes: bool) -> dict[str, Any]:
+        """Return the fitted attributes; `resumes`: the run is to go on."""
+        return fitted_attributes(run.rows.classes, run.trace, run.sensor.harvest(resumes=resumes))
+
+    def _store(self, run: TrainingRun, validation: ValidationSet | None) -> None:
+        for name in ("validation_scores_", "_run", "_run_settings"):
+            self.__dict__.pop(name, None)
+        self.__dict__.update(self._attributes(run, resumes=self.warm_start))
+        if validation is not None:
+            self.validation_scores_ = np.array(validation.history)
         if self.warm_start:
             self._run, self._run_settings = run, self._component_settings()
-        elif hasattr(self, "_run"):
-            del self._run, self._run_settings
-
-    def _adopt(self, classes: NDArray[Any], trace: Trace, components: Any) -> None:
-        """Be fitted: with what training left, or a model file has."""
-        self.classes_ = classes
-        self.trace_ = trace
-        self.n_iter_ = len(trace)
-        self.gains_ = trace["gain"]
-        self.measurement_errors_ = trace["measurement_error"]
-        self.variances_ = np.append(1.0, trace["posterior_variance"])
-        self.component_weights_ = component_weights(self.gains_)
-        self.estimators_ = components
 
     def _validate_for_prediction(self, X: Any) -> Any:
         check_is_fitted(self)
@@ -338,75 +416,18 @@ categorical_features
         return tags
 
 
-class TrainingRun:
-    """The state of training: two Kalman filters, a sensor that feeds them, and the trace.
-
-    Parameters
-    ----------
-    sensor : Sensor
-        Trains the components.
-    rows : TrainingRows
-        The training rows.
-    """
-
-    def __init__(self, sensor: Sensor, rows: TrainingRows) -> None:
-        self.sensor = sensor
-        self.rows = rows
-        self.trace = Trace()
-        self.model = KalmanFilter(sensor.initial(), 1.0, n_threads=rows.n_threads)
-        self.weights = self._uninformed_weights()
-        self.measurer = Measurer(rows.labels, rows.base, len(rows.classes), rows.n_threads)
-
-    @contextmanager
-    def undone_on_error(self) -> Iterator[None]:
-        """Forget the iterations of a training that fails, so that the run can still be resumed."""
-        n_iter = len(self.trace)
-        filters = (deepcopy(self.model), deepcopy(self.weights)) if n_iter else (self.model, self.weights)
-        try:
-            yield
-        except BaseException:
-            self.trace.cut(n_iter)
-            self.sensor.keep(n_iter + 1)
-            self.model, self.weights = filters
-            raise
-
-    def train(self, emphasis: emphases.Emphasis, n_estimators: int, verbose: bool) -> None:
-        """Run the filters until there are ``n_estimators`` components, or nothing is left to learn."""
-        rows, trace, model, measurer = self.rows, self.trace, self.model, self.measurer
-        guessing = 1 - 1 / rows.n_present
-        with ProgressBar(n_estimators, len(trace), shown=verbose) as bar:
-            while len(trace) < n_estimators and model.variance > 0 and rows.n_present > 1:
-                started = perf_counter()
-                model.predict()
-                self.weights.predict()
-                for resets in (0, 1):
-                    votes = self.sensor.read(self.weights.state, len(trace) + 1, resets)
-                    error, component_error = measurer.measure(model.state, votes)
-                    if component_error < guessing or resets:
-                        break
-                    self.weights = self._uninformed_weights()
-                sample_size = effective_sample_size(self.weights.state)
-                prior_variance = model.variance
-                gain = model.update(measurer.measurement, error)
-                if model.variance > 0:  # else this was the last iteration
-                    self.weights.update(emphasis(self.weights.state, measurer.missed), error)
-                    if not normalise(self.weights.state, rows.n_threads) > 0:
-                        raise ValueError("emphasis left no row with a positive weight to sample from")
-                trace.append(
-                    measurement_error=error,
-                    prior_variance=prior_variance,
-                    posterior_variance=model.variance,
-                    gain=gain,
-                    component_error=component_error,
-                    training_error=measurer.error(model.state),
-                    effective_sample_size=sample_size,
-                    resets=resets,
-                    seconds=perf_counter() - started,
-                )
-                bar.advance(error, model.variance, gain)
-
-    def _uninformed_weights(self) -> KalmanFilter:
-        return KalmanFilter(self.rows.base, 1.0, n_threads=self.rows.n_threads)
+def fitted_attributes(classes: NDArray[Any], trace: Trace, components: Any) -> dict[str, Any]:
+    """Return what a fitted classifier has, from what training left or a model file holds."""
+    return {
+        "classes_": classes,
+        "trace_": trace,
+        "n_iter_": len(trace),
+        "gains_": trace["gain"],
+        "measurement_errors_": trace["measurement_error"],
+        "variances_": np.append(1.0, trace["posterior_variance"]),
+        "component_weights_": component_weights(trace["gain"]),
+        "estimators_": components,
+    }
 
 
 def component_weights(gains: Floats) -> Floats:

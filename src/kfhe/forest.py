@@ -70,6 +70,10 @@ class Forest(Sequence["Tree"]):
         nodes = arrays.pop("nodes").view(NODE_DTYPE)
         return cls(schema, classes, soft, nodes, **arrays)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the fields alone: another thread may be adding what is cached."""
+        return {column.name: getattr(self, column.name) for column in fields(self)}
+
     def __len__(self) -> int:
         return len(self.tree_nodes) - 1
 

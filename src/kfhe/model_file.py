@@ -1,12 +1,13 @@
-"""Model files: a fitted ensemble of native trees as arrays and a JSON header, that anyone may open.
+"""Model files: a fitted ensemble of native trees as arrays and a JSON header.
 
-A file is in the safetensors format: little-endian arrays behind a header of JSON, whose metadata describe the model.
-Reading it runs no code from it and unpacks nothing: it takes memory in proportion to the file's size. Everything is
-checked, by a checksum over all of its bytes and then one by one, before it is used.
+A file is in the safetensors format: little-endian arrays behind a header, whose metadata tell as JSON what is
+known of the model. Nothing in it is code and nothing is compressed: a stranger's file can't do anything, and
+takes memory in proportion to its size. It has a checksum over all of its bytes, and what it says is checked
+before it is used.
 
-Versions: a file has a format number, now 1. Every version of kfhe reads the files of all versions before it. The number
-changes only when an older version could no longer read a file rightly; that version then says so. The place of the
-number and the checksum stay as they are for good.
+A file has a format number, now 1. Each version of kfhe reads the files of all versions before it. The number
+goes up only when older versions could no longer read a file rightly; they then refuse it and ask for a newer
+kfhe. What is merely new in a file, they leave aside. The places of checksum and number never change.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable
 from importlib.metadata import version
 from typing import Any, BinaryIO
 
@@ -25,14 +25,14 @@ from safetensors.numpy import save as save_arrays
 from sklearn.utils.validation import check_is_fitted
 
 from kfhe import model_header as header
-from kfhe.classifier import KFHEClassifier
+from kfhe.classifier import KFHEClassifier, fitted_attributes
 from kfhe.files import write_whole
 from kfhe.forest import Forest
 from kfhe.packed_forest import pack, unpack
 
 FORMAT = 1
 LONGEST_HEADER = 100_000_000  # bytes, as in safetensors
-NO_CHECKSUM = "0" * 64  # stands where the checksum goes, while it is computed
+NO_CHECKSUM = b"0" * 64  # stands in for the checksum while that is computed
 
 File = str | os.PathLike[str] | BinaryIO
 
@@ -44,16 +44,19 @@ class ModelFileError(ValueError):
 def save(model: KFHEClassifier, file: File) -> None:
     """Write a fitted model; see `KFHEClassifier.save`."""
     check_is_fitted(model)
+    model._validate_params()
     forest = model.estimators_
     if not isinstance(forest, Forest):
         raise ValueError(
-            f"only models of native trees (estimator=None) can be saved, this one has components of type "
-            f"{type(model.estimator).__name__}; save it with skops.io.dump"
+            "only models of native trees (estimator=None) can be saved, this one has components of type "
+            f"{type(model.estimator).__name__}; use skops.io.dump"
         )
     arrays = pack(forest)
     arrays["trace"] = np.array([model.trace_[name] for name in model.trace_.columns], dtype=np.float64)
+    if hasattr(model, "validation_scores_"):
+        arrays["validation_scores"] = model.validation_scores_
     description = {
-        "checksum": NO_CHECKSUM,  # the first of its kind in the file, as nothing before it is the user's
+        "checksum": NO_CHECKSUM.decode(),  # first, so that no other zeros come before it
         "format": FORMAT,
         "kfhe": version("kfhe"),
         "parameters": header.write_parameters(model.get_params(deep=False)),
@@ -63,13 +66,18 @@ def save(model: KFHEClassifier, file: File) -> None:
         "soft": forest.soft,
         "trace": model.trace_.columns,
     }
-    # One entry: safetensors gives several no order, and the same model should give the same file.
+    # One entry only: several would have no certain order, and the same model should give the same file.
     content = save_arrays(arrays, {"kfhe": json.dumps(description, separators=(",", ":"))})
-    content = content.replace(NO_CHECKSUM.encode(), hashlib.sha256(content).hexdigest().encode(), 1)
-    if hasattr(file, "write"):
-        file.write(content)
-    else:
+    if int.from_bytes(content[:8], "little") > LONGEST_HEADER:
+        raise ValueError(
+            "the model's categories are too many for a file: more than 100 MB; leave out columns that are "
+            "different in each row, or use skops.io.dump"
+        )
+    content = content.replace(NO_CHECKSUM, hashlib.sha256(content).hexdigest().encode(), 1)
+    if isinstance(file, str | os.PathLike):
         write_whole(file, content)
+    else:
+        file.write(content)
 
 
 def load(file: File) -> KFHEClassifier:
@@ -77,7 +85,7 @@ def load(file: File) -> KFHEClassifier:
 
     A file can come from a stranger: loading runs no code from it, and a damaged or forged one is an error.
     The model predicts the same bits as the one that was saved, and can be shown, exported, cloned and fitted
-    again. A function that was its `emphasis` is not in the file: set the parameter before fitting again.
+    again. A function that was its `emphasis` is not in the file: set that parameter before fitting again.
 
     Parameters
     ----------
@@ -92,8 +100,8 @@ def load(file: File) -> KFHEClassifier:
     Raises
     ------
     ModelFileError
-        The file is damaged, no model file at all, or needs a newer version of kfhe. Each version reads the files of
-        all versions before it.
+        The file is damaged, is no model file, or needs a newer kfhe: each version reads the files of all
+        versions before it.
     OSError
         There is no such file, or it can't be read.
 
@@ -110,49 +118,46 @@ def load(file: File) -> KFHEClassifier:
     >>> kfhe.load(file).fingerprint() == model.fingerprint()
     True
     """
-    if not hasattr(file, "read"):
+    if isinstance(file, str | os.PathLike):
         with open(file, "rb") as opened:
             return load(opened)
     try:
-        return _model(*_read(file))
+        description, content = _read(file)
+        return _model(description, content)
     except ValueError as error:
         raise ModelFileError(f"{getattr(file, 'name', 'model file')}: {error}") from None
 
 
 def _read(file: BinaryIO) -> tuple[dict[str, Any], bytes]:
-    """Return the description of the model and the whole file, once they are known to be ours and undamaged."""
-    start = file.read(8)
+    """Return the description of the model and the whole file, once that is known to be ours and undamaged."""
+    start = _read_up_to(file, 8)
     length = int.from_bytes(start, "little")
     if not start:
-        raise ValueError("the file is empty: was it saved to the end?")
+        raise ValueError("the file is empty. Save the model again")
     head = _read_up_to(file, length) if length <= LONGEST_HEADER else b""
-    if length > len(head) and head.startswith(b'{"__metadata__":{"kfhe":'):
+    if len(head) < length and head.startswith(b'{"__metadata__":{"kfhe":'):
         raise _damaged("it is cut off")
     try:
-        text = header.parse(head)["__metadata__"]["kfhe"]
-        description = header.parse(text)
+        description = header.parse(header.parse(head)["__metadata__"]["kfhe"])
         checksum, number, writer = (description[name] for name in ("checksum", "format", "kfhe"))
-        place = head.index(checksum.encode())
+        place = 8 + head.index(checksum.encode())
     except (AttributeError, KeyError, TypeError, ValueError):
         raise ValueError(
-            "this is no model file of kfhe, or a damaged one; model.save(...) makes one"
+            "this is no model file of kfhe, or a damaged one. model.save(...) makes one"
         ) from None
     content = b"".join([start, head, file.read()])
-    digest = hashlib.sha256(memoryview(content)[: place + 8])
-    digest.update(NO_CHECKSUM.encode())
-    digest.update(memoryview(content)[place + 8 + len(NO_CHECKSUM) :])
+    digest = hashlib.sha256(memoryview(content)[:place])
+    digest.update(NO_CHECKSUM)
+    digest.update(memoryview(content)[place + len(NO_CHECKSUM) :])
     if digest.hexdigest() != checksum:
         raise _damaged("its checksum is wrong")
     if number != FORMAT:
-        raise ValueError(
-            f"it is in format {number!r}, written by kfhe {writer}; this is kfhe {version('kfhe')}, which reads "
-            f"format {FORMAT}: pip install --upgrade kfhe"
-        )
+        raise _too_new(f"format {number!r:.20}", writer)
     return description, content
 
 
 def _read_up_to(file: BinaryIO, length: int) -> bytes:
-    """Read in pieces: a wrong length takes no more memory than there are bytes."""
+    """Read in pieces, so that a wrong length takes no more memory than there are bytes."""
     pieces = []
     while length > 0 and (piece := file.read(min(length, 1 << 20))):
         pieces.append(piece)
@@ -161,30 +166,47 @@ def _read_up_to(file: BinaryIO, length: int) -> bytes:
 
 
 def _damaged(how: str) -> ValueError:
-    return ValueError(f"the file is damaged: {how}. Get another copy, or save the model again")
+    how = how.rstrip(".") if len(how) < 300 else f"{how[:300]} ..."  # it may quote the file
+    return ValueError(f"the file is damaged: {how}. Get another copy of it, or save the model again")
+
+
+def _too_new(what: str, writer: Any) -> ValueError:
+    return ValueError(
+        f"it has {what} and comes from kfhe {writer!s:.20}, but this is kfhe {version('kfhe')}. "
+        "Get a newer one: pip install --upgrade kfhe"
+    )
 
 
 def _model(description: dict[str, Any], content: bytes) -> KFHEClassifier:
-    """Make the model, whose every part is checked."""
+    """Make the model, each part of which is checked."""
     try:
         arrays = load_arrays(content)
-        trace = header.read_trace(description["trace"], arrays.pop("trace"))
+        trace = header.read_trace(description["trace"], arrays["trace"])
         classes = header.read_classes(description["classes"])
         schema = header.read_schema(description["columns"])
         soft, named = description["soft"], description["named"]
         if type(soft) is not bool or type(named) is not bool:
-            raise ValueError("its voting or its names are not as they should be")
+            raise ValueError("there is something wrong with its voting or its names")
         forest = unpack(arrays, schema, classes, soft=soft)
         if len(forest) != len(trace) + 1:
-            raise ValueError("its trace is for another number of components")
-        model = KFHEClassifier(**header.read_parameters(description["parameters"]))
+            raise ValueError("its trace is of another number of components")
+        scores = arrays.get("validation_scores")
+        if scores is not None and (scores.dtype.str[1:] != "f8" or scores.ndim != 1):
+            raise ValueError("there is something wrong with its validation scores")
+        parameters = header.read_parameters(description["parameters"])
+        unknown = parameters.keys() - KFHEClassifier().get_params()
+        model = KFHEClassifier(**{name: parameters[name] for name in parameters.keys() - unknown})
         model._validate_params()
     except KeyError as error:
-        raise _damaged(f"it has no {error}") from None
-    except (SafetensorError, TypeError, ValueError) as error:
+        raise _damaged(f"it lacks {error}") from None
+    except (SafetensorError, ValueError) as error:
         raise _damaged(str(error)) from None
+    if unknown:
+        raise _too_new(f"the parameter {min(unknown)!r:.50}", description["kfhe"])
     model.n_features_in_ = len(schema.names)
     if named:
         model.feature_names_in_ = np.array(schema.names, dtype=object)
-    model._adopt(classes, trace, forest)
+    if scores is not None:
+        model.validation_scores_ = scores
+    model.__dict__.update(fitted_attributes(classes, trace, forest))
     return model

@@ -1,31 +1,42 @@
-"""The header of a model file: parameters, classes, columns and trace as plain JSON, and back."""
+"""The header of a model file: parameters, classes and columns as plain JSON, and back.
+
+What is read comes from anywhere: it is checked, and a ValueError says what is wrong.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from dataclasses import fields
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kfhe.early_stopping import EarlyStopping
 from kfhe.table import Schema
 from kfhe.trace import Trace
 
-# As wide as they need to be: strings, 0 stands for.
-DTYPES = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
-DTYPES += ("float16", "float32", "float64", "str", "object")
+# Types of arrays, and of their members; strings are as wide as they have to be.
+MEMBERS = {
+    "bool": bool,
+    **dict.fromkeys(("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"), int),
+    **dict.fromkeys(("float16", "float32", "float64"), float),
+    "str": str,
+    "object": object,
+}
 MOST_BINS = 255
+MOST_COLUMNS = 65535
 
 
 class NotInFile:
-    """Stands in for a function or object that a model was trained with and that its file can't hold.
+    """Stands in for a function that a model was trained with, as its file can't hold one.
 
     Parameters
     ----------
     name : str
-        What it was called.
+        What the function was called.
     """
 
     def __init__(self, name: str) -> None:
@@ -34,211 +45,200 @@ class NotInFile:
     def __repr__(self) -> str:
         return f"<{self.name}, not in the model file>"
 
-    def __call__(self, *arguments: Any, **options: Any) -> Any:
-        """Raise an error: it is gone."""
+    def __call__(self, *arguments: Any) -> Any:
+        """Raise an error: the function is not here."""
         raise RuntimeError(
-            f"the model came from a file, which can't hold {self.name}: "
-            "set the parameter anew with set_params before fitting again"
+            f"the function {self.name} is not in the file that the model was loaded from; "
+            "set the parameter with set_params before fitting again"
         )
 
 
-def parse(text: str | bytes) -> Any:
-    """Parse JSON that is strict: UTF-8, no key twice, no NaN; a ValueError says what is wrong."""
+def parse(text: bytes | str) -> Any:
+    """Parse JSON that is strict: UTF-8, no key twice, no NaN."""
+    text = text.decode("utf-8") if isinstance(text, bytes) else text
     try:
-        if isinstance(text, bytes):
-            text = text.decode("utf-8")
-        return json.loads(text, object_pairs_hook=_without_repeats, parse_constant=_no_constant)
+        return json.loads(text, object_pairs_hook=_without_repeats, parse_constant=_refused)
     except RecursionError:
-        raise ValueError("its header is nested too deeply") from None
-    except ValueError as error:
-        raise ValueError(f"its header is no proper JSON ({error})") from None
+        raise ValueError("JSON is nested too deeply") from None
 
 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise ValueError("a key is there twice")
-    return found
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        raise ValueError("JSON has a key twice")
+    return members
 
 
-def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is not accepted")
+def _refused(constant: str) -> Any:
+    raise ValueError(f"JSON has {constant}")
 
 
 def write_parameters(parameters: dict[str, Any]) -> dict[str, Any]:
-    """Describe parameters; only whole numbers make a `random_state` that can be written down."""
+    """Describe parameters; a `random_state` other than an int is not kept."""
     seed = parameters["random_state"]
-    if not isinstance(seed, int | np.integer):
-        parameters = {**parameters, "random_state": None}
-    return {name: _write(value) for name, value in parameters.items()}
+    parameters = {**parameters, "random_state": seed if isinstance(seed, int | np.integer) else None}
+    return {name: _write(value, f"{name}=") for name, value in parameters.items()}
 
 
 def read_parameters(found: Any) -> dict[str, Any]:
-    """Make parameters of what `write_parameters` wrote."""
-    return {name: _read(value) for name, value in _expect(dict, found, "parameters").items()}
+    """Read what `write_parameters` wrote."""
+    _require(isinstance(found, dict), "parameters")
+    return {name: _read(value) for name, value in found.items()}
 
 
-def _write(value: Any) -> Any:
-    """Describe a parameter: objects of JSON with a single key stand for what JSON doesn't have."""
+def _write(value: Any, what: str) -> Any:
+    """Describe a value: an object of JSON with one key stands for what JSON doesn't have."""
     if isinstance(value, np.generic):
         value = value.item()
-    if value is None or isinstance(value, bool | int | str):
+    if value is None or isinstance(value, int) or _is_label(value):
         return value
-    if isinstance(value, float):
-        return value if np.isfinite(value) else {"float": repr(value)}
-    if isinstance(value, list | tuple):
-        return [_write(item) for item in value]
     if isinstance(value, dict):
-        return {"pairs": [[_write(key), _write(item)] for key, item in value.items()]}
+        return {"pairs": [[_write(key, what), _write(item, what)] for key, item in value.items()]}
     if isinstance(value, np.ndarray):
-        return {"array": write_array(value, "a parameter")}
+        return {"array": write_array(value, what)}
+    if isinstance(value, EarlyStopping):
+        return {"early_stopping": [_write(value.rounds, what), _write(value.scoring, what)]}
     if isinstance(value, NotInFile):
         return {"absent": value.name}
-    return {"absent": getattr(value, "__qualname__", type(value).__qualname__)}
+    if callable(value):
+        return {"absent": getattr(value, "__qualname__", type(value).__qualname__)}
+    try:
+        return [_write(item, what) for item in value]
+    except TypeError:
+        raise _not_saved(what, value) from None
 
 
-def _read(found: Any) -> Any:
-    if isinstance(found, list):
-        return [_read(item) for item in found]
-    if not isinstance(found, dict):
-        return found
-    kind, content = next(iter(found.items()), ("", None))
-    if len(found) == 1 and kind == "float" and content in ("inf", "-inf", "nan"):
-        return float(content)
-    if len(found) == 1 and kind == "absent" and isinstance(content, str):
-        return NotInFile(content)
-    if len(found) == 1 and kind == "array":
-        return read_array(content, "parameters")
-    if len(found) == 1 and kind == "pairs" and isinstance(content, list):
-        if all(isinstance(pair, list) and len(pair) == 2 and _is_label(pair[0]) for pair in content):
-            return {key: _read(value) for key, value in content}
-    raise ValueError("its parameters are not as they should be")
+def _read(found: Any, levels: int = 4) -> Any:
+    _require(levels > 0, "parameters")
+    match found:
+        case None | bool() | int() | float() | str():
+            return found
+        case list():
+            return [_read(item, levels - 1) for item in found]
+        case {"absent": str(name)}:
+            return NotInFile(name)
+        case {"array": array}:
+            return read_array(array, "parameters")
+        case {"early_stopping": [rounds, str() | {"absent": str()} as scoring]}:
+            return EarlyStopping(rounds, _read(scoring, levels - 1))
+        case {"pairs": list(pairs)}:
+            _require(all(isinstance(pair, list) and len(pair) == 2 for pair in pairs), "parameters")
+            _require(all(_is_label(key) for key, _ in pairs), "parameters")
+            return {key: _read(value, levels - 1) for key, value in pairs}
+    raise ValueError("there is something wrong with its parameters")
 
 
 def write_array(values: NDArray[Any], what: str) -> dict[str, Any]:
-    """Describe a one-dimensional array of labels."""
+    """Describe an array of labels."""
     dtype = "str" if values.dtype.kind == "U" else values.dtype.name
-    plain = values.tolist()
-    odd = [value for value in plain if not _is_label(value)]
-    if dtype not in DTYPES or values.ndim != 1 or odd:
-        kind = type(odd[0]).__name__ if odd else dtype
-        raise ValueError(
-            f"{what} of type {kind} can't be saved; accepted are strings, finite numbers and booleans. "
-            "skops.io.dump saves any model"
-        )
-    return {"dtype": dtype, "values": plain}
+    labels = [label.item() if isinstance(label, np.generic) else label for label in values.tolist()]
+    for label in labels:
+        if not _is_label(label):
+            raise _not_saved(what, label)
+    if dtype not in MEMBERS:
+        raise _not_saved(what, values[0])
+    return {"dtype": dtype, "values": labels}
 
 
 def read_array(found: Any, what: str) -> NDArray[Any]:
-    """Make an array of what `write_array` wrote."""
+    """Read what `write_array` wrote."""
     dtype, values = _members(found, what, "dtype", "values")
-    _expect(list, values, what)
-    _require(dtype in DTYPES and all(map(_is_label, values)), what)
+    _require(isinstance(dtype, str) and dtype in MEMBERS and isinstance(values, list), what)
+    _require(all(map(_is_label, values)), what)
     if dtype == "object":
         array = np.empty(len(values), dtype=object)
         array[:] = values
         return array
-    kinds = {"b": bool, "i": int, "u": int, "f": float}
-    _require({type(value) for value in values} <= {kinds.get(np.dtype(dtype).kind, str)}, what)
+    _require(all(type(value) is MEMBERS[dtype] for value in values), what)
     try:
         array = np.array(values, dtype=dtype)
-    except (OverflowError, ValueError):  # such as 300 in 8 bits
-        raise ValueError(f"its {what} are not as they should be") from None
-    _require(array.tolist() == values, what)  # such as 0.1 in 32 bits
+    except OverflowError:  # such as 300 in 8 bits
+        array = np.array([])
+    _require(array.tolist() == values, what)  # not so with 0.1 in 32 bits
     return array
 
 
 def read_classes(found: Any) -> NDArray[Any]:
-    """Make the class labels of what `write_array` wrote."""
+    """Read the class labels: what `write_array` wrote, in order."""
     classes = read_array(found, "classes")
-    labels = classes.tolist()
     try:
-        in_order = all(low < high for low, high in zip(labels[:-1], labels[1:], strict=True))
+        in_order = all(low < high for low, high in pairwise(classes.tolist()))
     except TypeError:
         in_order = False
-    _require(bool(labels) and in_order, "classes")
+    _require(in_order and len(classes) > 0, "classes")
     return classes
 
 
 def write_schema(schema: Schema) -> dict[str, Any]:
-    """Describe the columns: names, and for categorical ones the categories and their bins."""
-    columns = list(zip(schema.names, schema.categories, strict=True))
+    """Describe the columns: their names, and the categories of those that have them."""
+    columns = zip(schema.names, schema.categories, strict=True)
     return {"names": schema.names, "categories": [_write_categories(*column) for column in columns]}
 
 
-def _write_categories(name: str, bins: dict[Hashable, int] | None) -> Any:
+def _write_categories(name: str, bins: dict[Hashable, int] | None) -> dict[str, Any] | None:
     if bins is None:
         return None
-    odd = [value for value in bins if not _is_category(value)]
-    if odd:
-        raise ValueError(
-            f"column {name!r} has categories of type {type(odd[0]).__name__}, which can't be saved; accepted are "
-            "strings and finite numbers. skops.io.dump saves any model"
-        )
-    # Most often each category has a bin of its own, in order.
-    numbered = list(bins.values()) == list(range(len(bins)))
-    return {"values": list(bins)} if numbered else {"values": list(bins), "bins": list(bins.values())}
+    for category in bins:
+        if not _is_label(category):
+            raise _not_saved(f"categories of column {name!r}", category)
+    own_bins = list(bins.values()) == list(range(len(bins)))  # as most often
+    return {"values": list(bins)} if own_bins else {"values": list(bins), "bins": list(bins.values())}
 
 
 def read_schema(found: Any) -> Schema:
-    """Make a schema of what `write_schema` wrote."""
+    """Read what `write_schema` wrote."""
     names, categories = _members(found, "columns", "names", "categories")
-    _expect(list, names, "columns")
-    _expect(list, categories, "columns")
+    _require(isinstance(names, list) and isinstance(categories, list), "columns")
+    _require(0 < len(names) == len(categories) <= MOST_COLUMNS, "columns")
     _require(all(isinstance(name, str) for name in names), "columns")
-    _require(0 < len(names) == len(categories) <= 65535, "columns")
     return Schema(names, [_read_categories(column) for column in categories])
 
 
 def _read_categories(found: Any) -> dict[Hashable, int] | None:
     if found is None:
         return None
-    values = _expect(dict, found, "categories").get("values")
-    _expect(list, values, "categories")
+    (values,) = _members(found, "categories", "values")
+    _require(isinstance(values, list), "categories")
     bins = found.get("bins", list(range(len(values))))
-    _expect(list, bins, "categories")
-    _require(set(found) <= {"values", "bins"} and len(bins) == len(values), "categories")
+    _require(isinstance(bins, list) and len(bins) == len(values), "categories")
     _require(all(type(bin) is int and 0 <= bin < MOST_BINS for bin in bins), "categories")
-    _require(all(map(_is_category, values)) and len(set(values)) == len(values), "categories")
+    _require(all(map(_is_label, values)) and len(set(values)) == len(values), "categories")
     return dict(zip(values, bins, strict=True))
 
 
 def read_trace(names: Any, columns: NDArray[Any]) -> Trace:
-    """Make a trace of the names of its columns and their values."""
-    kinds: dict[str, Callable[[float], float]] = {
+    """Make a trace of the names and the values of its columns."""
+    kinds: dict[str, Any] = {
         column.name: int if column.type == "list[int]" else float for column in fields(Trace)
     }
     _require(isinstance(names, list) and names == list(kinds), "trace")
     _require(columns.dtype.str[1:] == "f8" and columns.ndim == 2 and len(columns) == len(names), "trace")
     _require(bool(np.isfinite(columns).all()), "trace")
-    rows = dict(zip(names, columns.tolist(), strict=True))
-    _require(all(0 <= gain <= 1 for gain in rows["gain"]), "trace")
-    return Trace(**{name: [kinds[name](value) for value in values] for name, values in rows.items()})
+    gains = columns[names.index("gain")]
+    _require(bool(((gains >= 0) & (gains <= 1)).all()), "trace")
+    values = zip(names, columns.tolist(), strict=True)
+    return Trace(**{name: [kinds[name](value) for value in column] for name, column in values})
 
 
 def _is_label(value: Any) -> bool:
-    return isinstance(value, str | int) or _is_finite(value)
+    """Whether a value can be a class or a category; longer numbers could be made to look up slowly."""
+    if isinstance(value, float):
+        return bool(np.isfinite(value))
+    return isinstance(value, str) or (isinstance(value, int) and -(2**63) <= value < 2**64)
 
 
-def _is_category(value: Any) -> bool:
-    return not isinstance(value, bool) and _is_label(value)
-
-
-def _is_finite(value: Any) -> bool:
-    return isinstance(value, float) and bool(np.isfinite(value))
+def _not_saved(what: str, value: Any) -> ValueError:
+    return ValueError(
+        f"{what} of type {type(value).__name__} can't be saved; accepted are strings, finite numbers and "
+        "booleans. To save the model as it is, use skops.io.dump"
+    )
 
 
 def _members(found: Any, what: str, *names: str) -> list[Any]:
-    """Return the members of an object that has just these."""
-    _require(isinstance(found, dict) and set(found) == set(names), what)
+    _require(isinstance(found, dict) and set(names) <= set(found), what)
     return [found[name] for name in names]
-
-
-def _expect(kind: type, found: Any, what: str) -> Any:
-    _require(isinstance(found, kind), what)
-    return found
 
 
 def _require(condition: bool, what: str) -> None:
     if not condition:
-        raise ValueError(f"its {what} are not as they should be")
+        raise ValueError(f"there is something wrong with its {what}")

@@ -1,9 +1,8 @@
 """Forests as the few small arrays of a model file, and back.
 
-Nodes are stored in the order in which a walk visits them: a split, all that is left of it, all that is right
-of it. A bit per node, split or leaf, then tells the shape of all trees: where trees end, where children are and
-how leaves are numbered need not be stored, and can't be stored wrongly. All else is stored per split or leaf, in the
-same order.
+Nodes are taken in the order of a walk: a split, then all on its left, then all on its right. One bit per
+node, split or leaf, then tells the shape of all trees. Where trees end, where children are and how leaves are
+numbered is not stored, and so can't be stored wrongly. All else is stored per split or leaf, in this order.
 """
 
 from __future__ import annotations
@@ -30,10 +29,7 @@ LAYOUT: dict[str, tuple[tuple[str, ...], int]] = {
     "cut": (("u1",), 1),  # per numeric split, as the next one
     "threshold": (UNSIGNED, 1),  # position in thresholds
     "thresholds": (("f8",), 1),
-    "category_sets": (
-        ("u1",),
-        1,
-    ),  # bits, for each categorical split as many bytes as the feature's bins take
+    "category_sets": (("u1",), 1),  # bits, per categorical split: as many bytes as the feature's bins take
     "leaf_weights": (UNSIGNED, 2),
 }
 
@@ -121,7 +117,7 @@ def unpack(arrays: Arrays, schema: Schema, classes: NDArray[Any], *, soft: bool)
 def _visited_splits(
     forest: Forest, is_split: NDArray[np.bool_], trees: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """Return the positions of all splits, in the order of visits: a tree's k-th one has its children at 2k + 1."""
+    """Return where the splits are, in the order of the walk: a tree's k-th has its children at 2k + 1."""
     first_splits = np.append(0, np.cumsum(is_split))[forest.tree_nodes]
     found = np.flatnonzero(is_split)
     places = np.empty_like(found)
@@ -155,15 +151,14 @@ def _shape(is_split: NDArray[np.bool_], n_splits: int) -> tuple[NDArray[np.int64
 
 
 def _check_layout(arrays: Arrays) -> None:
-    _require(set(arrays) == set(LAYOUT), f"its arrays are not {', '.join(LAYOUT)}")
     for name, (types, n_dimensions) in LAYOUT.items():
+        _require(name in arrays, f"it lacks the array {name!r}")
         array = arrays[name]
         _require(
             array.dtype.str[1:] in types and array.ndim == n_dimensions,
             f"array {name!r} is of type {array.dtype} with {array.ndim} dimensions",
         )
-    for name in ("gain",):
-        _require(len(arrays[name]) == len(arrays["feature"]), f"array {name!r} is too short or too long")
+    _require(len(arrays["gain"]) == len(arrays["feature"]), "there is not one gain for each split")
 
 
 def _check_leaf_weights(leaf_weights: NDArray[Any], tree_leaves: NDArray[np.int64], n_classes: int) -> None:

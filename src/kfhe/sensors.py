@@ -5,7 +5,7 @@ The votes hold a class per training row (int32, hard voting) or a score per row 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
@@ -18,7 +18,9 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples, has_fit_parameter
 
 from kfhe.cart.draws import Draws, random_numbers
-from kfhe.forest import Forest
+from kfhe.cart.growing import restored
+from kfhe.cart.traversal import apply
+from kfhe.forest import NODE_DTYPE, Forest
 from kfhe.table import BinnedTable
 from kfhe.tree import make_grower
 from kfhe.validation import integer_weights, same_table
@@ -78,6 +80,12 @@ class Sensor(Protocol):
     def keep(self, n_components: int) -> None:
         """Drop all components but the first ones."""
 
+    def encode(self, X: Any) -> Any:
+        """Return other rows in the form that `votes` takes."""
+
+    def votes(self, t: int, encoded: Any) -> Votes:
+        """Return what component t votes for other rows; h_0 always gives scores."""
+
 
 class TreeSensor:
     """Grows native CART trees on bootstrap counts.
@@ -99,6 +107,13 @@ class TreeSensor:
         self._grower = make_grower(settings, table, rows.labels, len(rows.classes), rows.seed, rows.n_threads)
         self._draws = rows.draws()
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Give the grower as plain arrays, which skops can save as well as pickle."""
+        return {**self.__dict__, "_grower": self._grower.__reduce__()[1]}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _grower=restored(*state["_grower"]))
+
     def harvest(self, *, resumes: bool) -> Forest:
         """Return the forest; it takes over the grower's memory unless that is still needed."""
         return Forest.grown_by(
@@ -119,6 +134,18 @@ class TreeSensor:
     def keep(self, n_components: int) -> None:
         """Drop all trees but the first ones."""
         self._grower.keep(n_components)
+
+    def encode(self, X: Any) -> Floats:
+        """Return other rows as numbers."""
+        return self._table.schema.matrix(X)
+
+    def votes(self, t: int, encoded: Floats) -> Votes:
+        """Return what tree t votes for other rows."""
+        nodes, leaf_weights, category_sets = self._grower.tree(t)
+        leaves = apply(nodes.view(NODE_DTYPE), category_sets, encoded, self._rows.n_threads)
+        if t and self._hard:
+            return leaf_weights.argmax(axis=1).astype(np.int32)[leaves]
+        return (leaf_weights / leaf_weights.sum(axis=1, keepdims=True, dtype=np.float64))[leaves]
 
 
 class OnlyClass(DummyClassifier):
@@ -155,8 +182,8 @@ class EstimatorSensor:
         self._draws = rows.draws()
 
     def harvest(self, *, resumes: bool) -> EstimatorEnsemble:
-        """Return the ensemble of the components."""
-        return self.components
+        """Return the ensemble of the components; if more are to be added, not the growing one."""
+        return self.components.copy() if resumes else self.components
 
     def initial(self) -> Floats:
         """Train h_0 on all rows, by weight where it can be weighted."""
@@ -185,7 +212,15 @@ class EstimatorSensor:
 
     def keep(self, n_components: int) -> None:
         """Drop all components but the first ones."""
-        del self.components[n_components:]
+        self.components.keep(n_components)
+
+    def encode(self, X: Any) -> Any:
+        """Return other rows as they are."""
+        return X
+
+    def votes(self, t: int, encoded: Any) -> Votes:
+        """Return what component t votes for other rows."""
+        return self.components.votes_of(t, encoded) if t else self.components.scores_of(0, encoded)
 
     def _fit_on(self, counts: NDArray[np.int32], iteration: int, attempt: int) -> Any:
         rows = self._rows
@@ -208,13 +243,31 @@ class EstimatorSensor:
         return component.set_params(**seeds)
 
 
-class EstimatorEnsemble(list[Any]):
+class EstimatorEnsemble(Sequence[Any]):
     """Fitted scikit-learn classifiers, h_0 first, as one ensemble."""
 
     def __init__(self, components: list[Any], classes: NDArray[Any], voting: str) -> None:
-        super().__init__(components)
+        self._components = components
         self._classes = classes
         self._voting = voting
+
+    def __len__(self) -> int:
+        return len(self._components)
+
+    def __getitem__(self, t: Any) -> Any:
+        return self._components[t]
+
+    def append(self, component: Any) -> None:
+        """Add a component."""
+        self._components.append(component)
+
+    def keep(self, n_components: int) -> None:
+        """Drop all components but the first ones."""
+        del self._components[n_components:]
+
+    def copy(self) -> EstimatorEnsemble:
+        """Return an ensemble of the same components that can grow on its own."""
+        return EstimatorEnsemble(self._components.copy(), self._classes, self._voting)
 
     def scores_of(self, t: int, X: Any) -> Floats:
         """Return the n x c scores that component t adds to the ensemble's."""

@@ -3,10 +3,37 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+
+class Iteration(NamedTuple):
+    """What happened in one iteration: a row of the trace, as callbacks get it.
+
+    Attributes
+    ----------
+    iteration : int
+        Number of the iteration, from 1.
+    measurement_error, prior_variance, posterior_variance, gain, component_error, training_error, \
+effective_sample_size, resets, seconds
+        As the columns of `Trace`.
+    validation_score : float or None
+        Score of the ensemble so far for the validation set, if there is one; higher is better.
+    """
+
+    iteration: int
+    measurement_error: float
+    prior_variance: float
+    posterior_variance: float
+    gain: float
+    component_error: float
+    training_error: float
+    effective_sample_size: float
+    resets: int
+    seconds: float
+    validation_score: float | None
 
 
 @dataclass
@@ -58,6 +85,11 @@ class Trace:
         columns = vars(self)
         for name, value in row.items():
             columns[name].append(value)
+
+    def last_row(self, validation_score: float | None) -> Iteration:
+        """Return the last iteration, with its score for the validation set."""
+        values = {name: column[-1] for name, column in vars(self).items()}
+        return Iteration(len(self), **values, validation_score=validation_score)
 
     def cut(self, n_iter: int) -> None:
         """Keep the first iterations only."""

@@ -33,6 +33,16 @@ def unchanged_on_error(estimator: Any) -> Iterator[None]:
         raise
 
 
+@contextmanager
+def checks_of(argument: str) -> Iterator[None]:
+    """Say which argument it was that a check refused."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"{argument}: {error}") from error
+
+
 def check_component(estimator: Any) -> None:
     """Raise unless an estimator can be a component."""
     if isinstance(estimator, type):
@@ -90,6 +100,27 @@ def encode_labels(y: Any, estimator: Any) -> tuple[NDArray[Any], NDArray[np.int3
         kinds = sorted({type(label).__name__ for label in y.tolist()})
         raise ValueError(f"y mixes labels of types {', '.join(kinds)}; use one type for all") from None
     return classes, labels.reshape(-1).astype(np.int32)
+
+
+def encode_known_labels(y: Any, classes: NDArray[Any], estimator: Any) -> NDArray[np.int32]:
+    """Return each row's position among classes that are known already."""
+    found, labels = encode_labels(y, estimator)
+    positions = {label: position for position, label in enumerate(classes.tolist())}
+    unknown = [label for label in found.tolist() if label not in positions]
+    if unknown:
+        raise ValueError(f"labels that the training data does not have: {unknown}; it has {list(positions)}")
+    return np.array([positions[label] for label in found.tolist()], dtype=np.int32)[labels]
+
+
+def check_callbacks(callbacks: Any) -> list[Any]:
+    """Return the callbacks of a call of fit."""
+    if callbacks is None:
+        return []
+    if not (isinstance(callbacks, list | tuple) and all(map(callable, callbacks))):
+        raise TypeError(
+            f"callbacks must be a list of functions that take an iteration's row, got {callbacks!r}"
+        )
+    return list(callbacks)
 
 
 def _as_labels(y: Any) -> Any:

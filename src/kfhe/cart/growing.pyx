@@ -454,6 +454,21 @@ cdef class Grower:
         for k in range(n_classes):
             shares[k] = <double> weights[k] / <double> total
 
+    def tree(self, size_t t):
+        """Return a copy of one tree: nodes (bytes), leaf weights and category sets."""
+        if t + 1 >= self.tree_nodes.size():
+            raise IndexError(f"there are {len(self)} trees, got {t}")
+        cdef Py_ssize_t n_classes = self.problem.n_classes
+        return (
+            piece(self.forest_nodes, self.tree_nodes[t], self.tree_nodes[t + 1], sizeof(Node)),
+            piece(self.forest_leaf_weights, self.tree_leaves[t], self.tree_leaves[t + 1], 4 * n_classes)
+            .view(np.int32)
+            .reshape(-1, n_classes),
+            piece(self.forest_category_sets, self.tree_sets[t], self.tree_sets[t + 1], 32)
+            .view(np.uint64)
+            .reshape(-1, 4),
+        )
+
     def arrays(self, *, copy=True):
         """Return the forest as arrays: nodes (bytes), gains, leaf weights, category sets, and where trees start.
 
@@ -491,6 +506,15 @@ cdef class Grower:
                 block.append(&data[0], data.shape[0])
         self.tree_nodes, self.tree_leaves = arrays["tree_nodes"], arrays["tree_leaves"]
         self.tree_sets = arrays["tree_sets"]
+
+
+cdef piece(Block block, int64_t first, int64_t end, int64_t size):
+    """Copy the bytes of the entries ``first .. end - 1`` of a block."""
+    copied = np.empty((end - first) * size, dtype=np.uint8)
+    cdef uint8_t[::1] data = copied
+    if end > first:
+        memcpy(&data[0], block.data + first * size, (end - first) * size)
+    return copied
 
 
 def restored(args, settings, arrays):

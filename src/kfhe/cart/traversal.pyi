@@ -21,5 +21,5 @@ def add_trees(
     n_threads: int = 1,
 ) -> None: ...
 def apply(
-    nodes: NDArray[Any], category_sets: NDArray[np.uint64], rows: NDArray[np.float64]
+    nodes: NDArray[Any], category_sets: NDArray[np.uint64], rows: NDArray[np.float64], n_threads: int = 1
 ) -> NDArray[np.int32]: ...

@@ -150,18 +150,21 @@ cdef void add_block(
 
 
 def apply(
-    const Node[::1] nodes, const uint64_t[:, ::1] category_sets, const double[:, ::1] rows
+    const Node[::1] nodes, const uint64_t[:, ::1] category_sets, const double[:, ::1] rows, int n_threads=1
 ):
     """Return the number of the leaf that each row falls into, for a single tree."""
     cdef int64_t n_rows = rows.shape[0], block, start
     cdef const uint64_t *sets = &category_sets[0, 0] if category_sets.shape[0] else NULL
     result = np.empty(n_rows, dtype=np.int32)
     cdef int32_t[::1] leaves = result
-    with nogil:
-        for block in range((n_rows + BLOCK - 1) // BLOCK):
-            start = block * BLOCK
-            find_leaves(
-                &nodes[0], sets, &rows[start, 0], rows.shape[1], min(<int64_t> BLOCK, n_rows - start), False,
-                &leaves[start],
-            )
+    if n_rows < PARALLEL_STEPS:
+        n_threads = 1
+    for block in prange(
+        (n_rows + BLOCK - 1) // BLOCK, nogil=True, num_threads=n_threads, schedule="dynamic", chunksize=4
+    ):
+        start = block * BLOCK
+        find_leaves(
+            &nodes[0], sets, &rows[start, 0], rows.shape[1], min(<int64_t> BLOCK, n_rows - start), False,
+            &leaves[start],
+        )
     return result

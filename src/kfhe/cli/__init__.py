@@ -39,7 +39,7 @@ def _root(
 def main() -> None:
     """Run the command line: 0 it worked, 1 it failed, 2 it was used wrongly."""
     try:
-        app()
+        app(prog_name="kfhe")
     except Exception as error:
         if _debug:
             raise

@@ -62,8 +62,9 @@ def evaluate(
 ) -> None:
     """Tell how well a model does on rows that it was not trained on.
 
-    Without --model, models are trained on parts of the table and tested on the rest: each row is tested once,
-    in one of the folds, or a share of the rows is held out. Labels are taken to be right.
+    Without --model, models are trained on parts of the table and tested on
+    the rest: each row is tested once, in one of the folds, or a share of the
+    rows is held out. Labels are taken to be right.
     """
     if sum(given is not None for given in (model, folds, holdout)) > 1:
         raise typer.BadParameter("choose one of --model, --folds and --holdout")
@@ -72,6 +73,7 @@ def evaluate(
     if target in (drop or ()):
         raise typer.BadParameter("the target can't be left out", param_hint="--drop")
     if model is not None:
+        _refuse_training_options(context)
         outcome = _of_model(model, table, target)
     else:
         from kfhe.cli.labelled import LabelledTable
@@ -82,6 +84,14 @@ def evaluate(
         typer.echo(json.dumps(outcome.as_dict(), indent=2))
     else:
         _print(outcome, target)
+
+
+def _refuse_training_options(context: typer.Context) -> None:
+    for name in (*options.TRAINING, "categorical", "drop"):
+        source = context.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            hint = f"--{name.replace('_', '-')}"
+            raise typer.BadParameter("with --model nothing is trained; leave it out", param_hint=hint)
 
 
 @dataclass(frozen=True)
@@ -148,8 +158,7 @@ def _of_training(data: LabelledTable, model: KFHEClassifier, folds: int, holdout
     for train, test in _splits(data, labels, folds, holdout, model.random_state):
         trained = clone(model).fit(data.X.take(train), data.y[train])
         tests.append((labels[test], trained.predict_proba(data.X.take(test))))
-    n_tested = sum(len(true) for true, _ in tests)
-    how = f"{folds}-fold cross-validation" if holdout is None else f"{n_tested} rows held out"
+    how = f"{folds}-fold cross-validation" if holdout is None else "hold-out"
     return _outcome(f"{data.name}: {how}", classes, tests)
 
 
@@ -225,9 +234,9 @@ def _print(outcome: Outcome, target: str) -> None:
     console = Console(highlight=False)
     if not console.is_terminal:
         console.width = 150  # room for all columns
-    title = f"{outcome.how}, {outcome.confusion.sum():,} rows"
     several = len(outcome.scores) > 1
-    metrics = Table("metric", "mean" if several else "value", title=escape(title), title_justify="left")
+    console.print(f"{outcome.how}, {outcome.confusion.sum():,} rows", markup=False, soft_wrap=True)
+    metrics = Table("metric", "mean" if several else "value")
     if several:
         metrics.add_column("from")
         metrics.add_column("to")
@@ -239,8 +248,8 @@ def _print(outcome: Outcome, target: str) -> None:
     if len(outcome.classes) > MOST_CLASSES:
         console.print(f"{len(outcome.classes)} classes: --json prints the confusion matrix.")
         return
-    matrix = Table(f"{escape(target)}", title="Rows by true class (down) and predicted class (across)")
-    matrix.title_justify = "left"
+    console.print("Rows by true class (down) and predicted class (across):")
+    matrix = Table(escape(target))
     for label in outcome.classes:
         matrix.add_column(escape(str(label)), justify="right")
     matrix.add_column("right", justify="right")

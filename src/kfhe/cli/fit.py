@@ -48,9 +48,9 @@ def fit(
 ) -> None:
     """Train a model on a table and save it.
 
-    Types are found by themselves: a column in which every cell is a number is numeric, true and false count
-    as 1 and 0, any other column holds categories. Cells that are empty, NA, nan and the like are gaps. Nothing
-    needs to be filled in or encoded.
+    Types are found by themselves: a column of numbers is numeric, true and
+    false count as 1 and 0, any other column holds categories. Cells that are
+    empty, NA, nan and the like are gaps. Nothing needs preparation.
     """
     from rich.console import Console
 

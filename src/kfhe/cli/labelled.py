@@ -133,7 +133,7 @@ class LabelledTable:
         n_classes = len(self.class_counts())
         if self.y.dtype.kind in "iuf" and n_classes > MANY_NUMBERS:
             notes.append(
-                f"Target {self.target!r} has {n_classes} different numbers: each is taken for a class of its own."
+                f"Target {self.target!r} has {n_classes} different numbers: each is taken for a class."
             )
         return notes
 

@@ -13,6 +13,16 @@ if TYPE_CHECKING:
     from kfhe.cli.labelled import LabelledTable
 
 _TRAINING = "Training"
+# The names of the options below that say how to train
+TRAINING: tuple[str, ...] = (
+    "emphasis",
+    "n_estimators",
+    "max_depth",
+    "min_samples_leaf",
+    "min_samples_split",
+    "class_weight",
+)
+TRAINING += ("random_state", "jobs")
 
 
 class Emphasis(StrEnum):

@@ -42,8 +42,9 @@ def predict(
 ) -> None:
     """Predict the class of each row of a table.
 
-    The output has a row for each row, in the same order, with the class in the column prediction. Columns are
-    found by their names, in any order; those that the model doesn't know are ignored.
+    The output has a row for each row, in the same order, with the class in
+    the column prediction. Columns are found by their names, in any order;
+    those that the model doesn't know are ignored.
     """
     from kfhe.cli.scoring import Scorer, load_model
     from kfhe.table_files import open_output, open_table

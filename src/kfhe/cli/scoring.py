@@ -89,7 +89,7 @@ class Scorer:
         """Yield batches of the model's columns, and of others; the next is read while one is worked on."""
         words = [column for column, known in self._categories.items() if _are_text(known)]
         others = [column for column in self._categories if column not in words]
-        return _read_ahead(table.batches([*others, *numbers], [*words, *text]))
+        return _read_ahead(table.batches({*others, *numbers}, {*words, *text}))
 
     def score(self, batch: Any) -> NDArray[np.float64]:
         """Return the scores of the rows of a batch."""

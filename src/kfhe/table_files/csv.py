@@ -10,26 +10,13 @@ from typing import IO, Any
 from kfhe.table_files.errors import TableFileError, check_names
 from kfhe.table_files.types import is_plain, value_type
 
-# What pandas.read_csv takes for a gap.
-GAPS = [
-    "",
-    "#N/A",
-    "#N/A N/A",
-    "#NA",
-    "-1.#IND",
-    "-1.#QNAN",
-    "-NaN",
-    "-nan",
-    "1.#IND",
-    "1.#QNAN",
-    "<NA>",
-    "N/A",
-]
-GAPS += ["NA", "NULL", "NaN", "None", "n/a", "nan", "null"]
+# What pandas.read_csv takes for a gap, but for a few that start like numbers, such as -1.#IND: each number
+# would have to be compared with those.
+GAPS = ["", "#N/A", "#N/A N/A", "#NA", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"]
 
-
-BLOCK = 4 << 20  # bytes that are read at once
-PROBE = 64 << 10  # bytes that tell the columns
+BLOCK = 1 << 19  # bytes that are read at once; more of them would not stay in the processor's cache
+PROBE = 1 << 16  # bytes that tell the columns
+ROWS = 1 << 15  # at least so many rows make a batch
 
 
 class CsvTable:
@@ -40,9 +27,12 @@ class CsvTable:
     def __init__(self, name: str, stream: IO[bytes]) -> None:
         self.name = name
         self._stream = stream
-        self._start = _read_fully(stream, BLOCK)
+        self._start = _read_fully(stream, 1 << 22)
+        width = len(self._start.split(b"\n", 1)[0])
+        self._block = max(BLOCK, 16 * width)  # a row has to fit in it
         self._types = self._probe()
         self.columns = [column or f"Unnamed: {j}" for j, column in enumerate(self._types)]
+        self._in_file = dict(zip(self.columns, self._types, strict=True))
 
     def read(self, text: Collection[str] = ()) -> Any:
         """Return all rows as a pyarrow table."""
@@ -50,7 +40,7 @@ class CsvTable:
 
         data = self._start + self._stream.read()
         types = {column: pa.string() for column, type in self._types.items() if not is_plain(type)}
-        types |= {self._in_file(column): pa.string() for column in self.columns if column in text}
+        types |= {self._in_file[column]: pa.string() for column in self.columns if column in text}
         table = self._parse(data, types)
         other = {column.name: pa.string() for column in table.schema if not is_plain(column.type)}
         if other:  # dates, which are text to us, and bytes that are no text, for which this is an error
@@ -58,7 +48,8 @@ class CsvTable:
         if not len(table):
             raise self._no_rows()
         self._check_last_quote(data.count(b'"'), table)
-        return table.rename_columns(self.columns)
+        types = [pa.float64() if pa.types.is_null(type) else type for type in table.schema.types]
+        return table.rename_columns(self.columns).cast(pa.schema(zip(self.columns, types, strict=True)))
 
     def _parse(self, data: bytes, types: dict[str, Any]) -> Any:
         import pyarrow as pa
@@ -66,7 +57,7 @@ class CsvTable:
 
         convert = _convert_options(column_types=types)
         for threads in (True, False):  # without threads, errors tell the row
-            read = csv.ReadOptions(use_threads=threads, block_size=BLOCK)
+            read = csv.ReadOptions(use_threads=threads, block_size=self._block)
             try:
                 return csv.read_csv(io.BytesIO(data), read, _parse_options(), convert)
             except (pa.ArrowInvalid, UnicodeDecodeError) as error:
@@ -79,39 +70,45 @@ class CsvTable:
         import pyarrow as pa
         from pyarrow import csv
 
-        words = pa.dictionary(pa.int32(), pa.string())
         types = {}
-        for column in self.columns:
-            in_file = self._in_file(column)
+        for column, in_file in self._in_file.items():
             if column in text:
-                types[in_file] = words
+                types[in_file] = pa.dictionary(pa.int32(), pa.string())
             elif column in numbers:
                 booleans = pa.types.is_boolean(self._types[in_file])
                 types[in_file] = pa.bool_() if booleans else pa.float64()
+        names = [column for column, in_file in self._in_file.items() if in_file in types]
         convert = _convert_options(column_types=types, include_columns=list(types))
-        read = csv.ReadOptions(use_threads=False, block_size=BLOCK)
+        read = csv.ReadOptions(use_threads=False, block_size=self._block)
         stream = _Resumed(self._start, self._stream)
-        names = [column for column in self.columns if column in numbers or column in text]
-        rows, batch = 0, None
+        pieces: list[Any] = []
+        batch = None
         try:
             for batch in csv.open_csv(stream, read, _parse_options(), convert):
-                rows += len(batch)
-                yield pa.Table.from_batches([batch]).rename_columns(names)
+                pieces.append(batch)
+                if sum(map(len, pieces)) >= ROWS:
+                    yield pa.Table.from_batches(pieces).rename_columns(names)
+                    pieces = []
         except (pa.ArrowInvalid, UnicodeDecodeError) as error:
             raise self._explained(error) from error
-        if batch is None or not rows:
+        if batch is None:
             raise self._no_rows()
         self._check_last_quote(stream.quotes, batch)
+        if pieces:
+            yield pa.Table.from_batches(pieces).rename_columns(names)
 
     def _probe(self) -> dict[str, Any]:
         """Return the columns, and the types that they have in the first rows."""
         import pyarrow as pa
         from pyarrow import csv
 
+        if self._start.startswith((b"\xff\xfe", b"\xfe\xff")):
+            raise TableFileError(f"{self.name}: is in UTF-16; save it as UTF-8")
         if not self._start.strip():
             raise TableFileError(f"{self.name}: is empty; the first row must name the columns")
         try:
-            read = csv.ReadOptions(use_threads=False, block_size=PROBE)
+            block = self._block if self._block > BLOCK else PROBE
+            read = csv.ReadOptions(use_threads=False, block_size=block)
             schema = csv.open_csv(io.BytesIO(self._start), read, _parse_options(), _convert_options()).schema
             names = schema.names
         except (pa.ArrowInvalid, UnicodeDecodeError) as error:
@@ -126,10 +123,6 @@ class CsvTable:
                 f"{self.name}: columns seem to be separated by {separator!r}; accepted are commas"
             )
         return dict(zip(names, schema.types, strict=True))
-
-    def _in_file(self, column: str) -> str:
-        """Return what the file calls a column."""
-        return list(self._types)[self.columns.index(column)]
 
     def _no_rows(self) -> TableFileError:
         return TableFileError(f"{self.name}: there are no rows below the header")
@@ -170,7 +163,7 @@ class CsvTable:
             return TableFileError(f"{self.name}: the header has bytes that are not UTF-8; {_RECODE}")
         if "straddling" in message:
             return TableFileError(
-                f'{self.name}: there is a row of more than {BLOCK >> 20} MB; is a quote (") never closed?'
+                f'{self.name}: a row has more than {self._block >> 10} kB; is a quote (") never closed?'
             )
         return TableFileError(f"{self.name}: can't be read: {message.splitlines()[0]}")
 

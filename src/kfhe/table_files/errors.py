@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection
 from difflib import get_close_matches
 
@@ -26,6 +27,6 @@ def no_column(source: str, column: str, columns: list[str]) -> TableFileError:
 
 def check_names(source: str, columns: list[str]) -> None:
     """Raise if two columns have the same name."""
-    twice = sorted({repr(column) for column in columns if columns.count(column) > 1})
+    twice = [repr(column) for column, count in Counter(columns).items() if count > 1]
     if twice:
         raise TableFileError(f"{source}: there are several columns named {', '.join(twice)}; rename them")

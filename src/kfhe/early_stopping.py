@@ -1,0 +1,183 @@
+"""Early stopping: scores for a validation set, and the length of the ensemble that has the best one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import isfinite
+from numbers import Integral
+from types import TracebackType
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.metrics import get_scorer
+
+from kfhe.cart.filtering import Measurer, correct
+from kfhe.sensors import Sensor
+from kfhe.trace import Iteration
+
+Floats = NDArray[np.float64]
+Scorer = Callable[[Any, Any, Any], float]
+
+
+@dataclass(frozen=True)
+class EarlyStopping:
+    """Stop training once the score for the validation set no longer improves.
+
+    Parameters
+    ----------
+    rounds : int
+        After how many iterations without a better score to stop.
+    scoring : str or callable, default="neg_log_loss"
+        The score: a name that scikit-learn knows, such as "accuracy" or "f1_macro", or a scorer, as
+        `sklearn.metrics.make_scorer` makes them. Higher is better.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.model_selection import train_test_split
+    >>> from kfhe import EarlyStopping, KFHEClassifier
+    >>> X, X_val, y, y_val = train_test_split(*load_iris(return_X_y=True), random_state=0)
+    >>> model = KFHEClassifier(early_stopping=EarlyStopping(5, scoring="accuracy"), random_state=0)
+    >>> model = model.fit(X, y, X_val=X_val, y_val=y_val)
+    >>> model.n_iter_ < 100
+    True
+    >>> bool(model.score(X_val, y_val) == model.validation_scores_.max())
+    True
+    """
+
+    rounds: int
+    scoring: str | Scorer = "neg_log_loss"
+
+    def __post_init__(self) -> None:
+        if isinstance(self.rounds, bool) or not isinstance(self.rounds, Integral) or self.rounds < 1:
+            raise ValueError(f"early stopping takes a number of rounds of at least 1, got {self.rounds!r}")
+        if not (isinstance(self.scoring, str) or callable(self.scoring)):
+            raise TypeError(f"scoring must be a name or a scorer, got {self.scoring!r}")
+
+
+def resolve(early_stopping: int | EarlyStopping | None) -> EarlyStopping | None:
+    """Return what the parameter ``early_stopping`` stands for."""
+    if early_stopping is None or isinstance(early_stopping, EarlyStopping):
+        return early_stopping
+    return EarlyStopping(early_stopping)
+
+
+class ValidationSet:
+    """Rows that the ensemble is scored on as it grows; each component votes for them once.
+
+    Parameters
+    ----------
+    X : array or data frame
+        The rows, as the user has them.
+    labels : int32 array
+        Position of each row's label among the classes.
+    classes : ndarray
+        The class labels.
+    scoring : str or scorer
+        What to score by.
+    n_threads : int
+        Number of threads.
+
+    Attributes
+    ----------
+    history : list of float
+        The score after h_0 alone, then after each further component.
+    """
+
+    def __init__(
+        self, X: Any, labels: NDArray[np.int32], classes: NDArray[Any], scoring: str | Scorer, n_threads: int
+    ) -> None:
+        base = np.full(len(labels), 1 / len(labels))
+        self.history: list[float] = []
+        self._X, self._labels, self._classes = X, labels, classes
+        self._measurer = Measurer(labels, base, len(classes), n_threads)
+        self._n_threads = n_threads
+        self._scoring = scoring
+        self._scorer = None if scoring == "neg_log_loss" else get_scorer(scoring)
+
+    def catch_up(self, sensor: Sensor, gains: Floats) -> None:
+        """Score h_0 and the components that there are already."""
+        self._encoded = sensor.encode(self._X)
+        self._scores: Floats = np.ascontiguousarray(sensor.votes(0, self._encoded), dtype=np.float64)
+        self.history = [self._score()]
+        for gain in gains:
+            self.follow(sensor, gain)
+
+    def follow(self, sensor: Sensor, gain: float) -> float:
+        """Let the next component correct the scores as it did for the training rows."""
+        self._measurer.measure(self._scores, sensor.votes(len(self.history), self._encoded))
+        correct(self._scores.ravel(), self._measurer.measurement.ravel(), gain, self._n_threads)
+        self.history.append(self._score())
+        return self.history[-1]
+
+    def _score(self) -> float:
+        if self._scorer is None:  # the default: at once, and whichever classes the rows are of
+            likelihood = self._scores[np.arange(len(self._labels)), self._labels]
+            return float(np.log(likelihood.clip(np.finfo(np.float64).eps, 1)).mean())
+        predicted = _Predicted(self._classes, self._scores)
+        score = float(self._scorer(predicted, self._X, self._classes[self._labels]))
+        if not isfinite(score):
+            raise ValueError(f"scoring={self._scoring!r} gave {score} for the validation set")
+        return score
+
+
+class _Predicted(ClassifierMixin, BaseEstimator):
+    """What scorers ask: a classifier that has its scores for the validation set already."""
+
+    def __init__(self, classes: NDArray[Any], scores: Floats) -> None:
+        self.classes_ = classes
+        self._scores = scores
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        classes: NDArray[Any] = self.classes_[self._scores.argmax(axis=1)]
+        return classes
+
+    def predict_proba(self, X: Any) -> Floats:
+        return self._scores.copy()
+
+
+class Run(Protocol):
+    """A training run, as far as `BestLength` knows it."""
+
+    def checkpoint(self) -> Any:
+        """Return the point where the run is."""
+
+    def restore(self, point: Any) -> None:
+        """Go back to an earlier point."""
+
+
+class BestLength:
+    """A callback that stops the run so many rounds after the best score, and then takes it back there.
+
+    Parameters
+    ----------
+    run : Run
+        What to stop.
+    rounds : int
+        How many iterations without a better score are too many.
+    score : float
+        The score so far.
+    """
+
+    def __init__(self, run: Run, rounds: int, score: float) -> None:
+        self._run, self._rounds = run, rounds
+        self._score, self._point = score, run.checkpoint()
+
+    def __call__(self, row: Iteration) -> bool:
+        """Compare the score with the best one; of equal ones the first is the best."""
+        assert row.validation_score is not None
+        if row.validation_score > self._score:
+            self._score, self._point = row.validation_score, self._run.checkpoint()
+        return bool(row.iteration - self._point.n_iter >= self._rounds)
+
+    def __enter__(self) -> BestLength:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None:
+            self._run.restore(self._point)

@@ -1,0 +1,454 @@
+"""From a table to a model and predictions: kfhe fit, predict and evaluate, and how they fail."""
+
+import gzip
+import io
+import json
+import os
+import re
+import resource
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import kfhe as library
+from kfhe.cli import main
+
+ROOT = Path(__file__).parents[1]
+DATA = ROOT / "examples" / "data"
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path, monkeypatch):
+    """Run in a folder that holds the example's files alone."""
+    for name in ("customers.csv", "new_customers.csv"):
+        (tmp_path / name).write_bytes((DATA / name).read_bytes())
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+
+
+@pytest.fixture
+def kfhe(monkeypatch, capfdbinary):
+    """Run the command in this process; return what it said on standard output and error."""
+
+    def command(*arguments, code=0, piped=b""):
+        monkeypatch.setattr("sys.argv", ["kfhe", *map(str, arguments)])
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(piped))))
+        with pytest.raises(SystemExit) as ended:
+            main()
+        sys.stdout.flush()
+        said = capfdbinary.readouterr()
+        errors = said.err.decode()
+        assert ended.value.code == code, errors
+        assert "Traceback" not in errors
+        return said.out, errors
+
+    return command
+
+
+@pytest.fixture
+def model(kfhe):
+    kfhe("fit", "customers.csv", "--target", "outcome", "-o", "model.kfhe")
+    return "model.kfhe"
+
+
+def predictions(name="out.csv"):
+    return pd.read_parquet(name) if name.endswith("parquet") else pd.read_csv(name)
+
+
+def write(text, name="mine.csv"):
+    Path(name).write_bytes(text if isinstance(text, bytes) else text.encode())
+    return name
+
+
+def test_the_two_commands_of_the_readme_work_in_a_fresh_folder(kfhe):
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    section = readme.split("## From a csv to predictions in two commands")[1].split("\n## ")[0]
+    commands = re.findall(r"^    kfhe (.+?)(?:  #.*)?$", section, re.MULTILINE)
+    assert [command.split()[0] for command in commands[:2]] == ["fit", "predict"]
+    for command in commands:
+        kfhe(*command.replace("examples/data/", "").split())
+    frame, new = pd.read_csv("customers.csv"), pd.read_csv("new_customers.csv")
+    expected = library.KFHEClassifier(random_state=0).fit(frame.drop(columns="outcome"), frame["outcome"])
+    assert library.load("model.kfhe").fingerprint() == expected.fingerprint()
+    assert predictions()["prediction"].tolist() == expected.predict(new).tolist()
+
+
+def test_fit_shows_columns_classes_and_where_the_model_is(kfhe):
+    out, said = kfhe("fit", "customers.csv", "-t", "outcome", "-o", "model.kfhe")
+    assert not out
+    for line in (
+        r"customers.csv: 500 rows",
+        r"age +│ number +│ 18 to 77 +│ 20 ",
+        r"plan +│ category +│ 3: basic, family, plus +│ 28 ",
+        r"outcome +│ target +│ leaves \(121\), stays \(290\), upgrades \(89\)",
+        r"Trained 101 trees in .* miss \d.* of the training rows",
+        r"The model is in model.kfhe. Next: kfhe predict model.kfhe",
+    ):
+        assert re.search(line, said), line
+
+
+def test_parquet_gzip_and_pipes_give_the_same_predictions(kfhe, model):
+    kfhe("predict", model, "new_customers.csv", "-o", "out.csv", "--proba")
+    expected = predictions()
+    for name in ("customers", "new_customers"):
+        pd.read_csv(f"{name}.csv").to_parquet(f"{name}.parquet")
+        Path(f"{name}.csv.gz").write_bytes(gzip.compress(Path(f"{name}.csv").read_bytes()))
+    for ending in ("parquet", "csv.gz"):
+        kfhe("fit", f"customers.{ending}", "-t", "outcome", "-o", "other.kfhe")
+        kfhe("predict", "other.kfhe", f"new_customers.{ending}", "-o", f"out.{ending}", "--proba")
+        pd.testing.assert_frame_equal(predictions(f"out.{ending}"), expected)
+    piped = Path("customers.csv").read_bytes()
+    saved, _ = kfhe("fit", "-", "-t", "outcome", "-o", "-", piped=piped)
+    assert library.load(io.BytesIO(saved)).fingerprint() == library.load(model).fingerprint()
+    written, _ = kfhe("predict", "-", "new_customers.csv", "--proba", piped=saved)
+    assert written == Path("out.csv").read_bytes()
+    written, _ = kfhe("predict", model, "-", "--proba", piped=Path("new_customers.parquet").read_bytes())
+    assert written == Path("out.csv").read_bytes()
+
+
+def test_the_scores_are_those_of_the_library_to_the_last_bit(kfhe, model):
+    kfhe("predict", model, "new_customers.csv", "-o", "out.csv", "--proba")
+    loaded = library.load(model)
+    scores = loaded.predict_proba(pd.read_csv("new_customers.csv"))
+    assert list(predictions()) == ["prediction", "proba_leaves", "proba_stays", "proba_upgrades"]
+    np.testing.assert_array_equal(pd.read_csv("out.csv", dtype=str).iloc[:, 1:].astype(float), scores)
+
+
+@pytest.mark.parametrize("labels", [[0, 1, 2], [True, False, True], ["1", "x", "y, z"], [1.0, 2.0, 3.0]])
+def test_labels_are_written_as_they_are_in_python(kfhe, labels, rng):
+    frame = pd.DataFrame({"a": rng.random(90), "label": np.resize(np.array(labels), 90)})
+    trained = library.KFHEClassifier(random_state=0, n_estimators=3).fit(frame[["a"]], frame["label"])
+    trained.save("python.kfhe")
+    frame.to_csv("mine.csv", index=False)
+    kfhe("fit", "mine.csv", "-t", "label", "-o", "ours.kfhe", "--n-estimators", 3)
+    assert library.load("ours.kfhe").fingerprint() == trained.fingerprint()
+    for model in ("python.kfhe", "ours.kfhe"):
+        for output in ("out.csv", "out.parquet"):
+            kfhe("predict", model, "mine.csv", "-o", output)
+            assert predictions(output)["prediction"].tolist() == trained.predict(frame[["a"]]).tolist()
+
+
+def test_categories_are_the_same_whether_python_or_the_command_reads_them(kfhe, rng):
+    n = 300
+    frame = pd.DataFrame(
+        {
+            "zip": rng.choice(["007", "07", "123"], n),  # numbers, as for pandas
+            "code": rng.choice([1, 2, 3], n),  # made categories below
+            "gappy code": rng.choice([1, 2, None], n),
+            "mixed": rng.choice(["1", "2.0", "x", None], n),
+            "flag": rng.choice([True, False], n),
+            "gappy flag": rng.choice([True, False, None], n),
+            "word": rng.choice(["yes", "no", "NA", ""], n),
+        }
+    )
+    frame["label"] = (frame["code"] == 2) ^ (frame["mixed"] == "x") ^ (frame["word"] == "yes")
+    frame.to_csv("mine.csv", index=False)
+    read = pd.read_csv("mine.csv")
+    chosen = ["--categorical", "code", "--categorical", "gappy code"]
+    kfhe("fit", "mine.csv", "-t", "label", "-o", "ours.kfhe", *chosen)
+    ours = library.load("ours.kfhe")
+    features = read.drop(columns="label")
+    mask = ["code", "gappy code", "mixed", "word"]
+    trained = library.KFHEClassifier(random_state=0, categorical_features=mask)
+    trained.fit(features, read["label"]).save("python.kfhe")
+    assert trained.fingerprint() == ours.fingerprint()
+    for model in ("ours.kfhe", "python.kfhe"):
+        _, said = kfhe("predict", model, "mine.csv", "-o", "out.csv")
+        assert "never seen" not in said
+        assert predictions()["prediction"].tolist() == ours.predict(features).tolist()
+
+
+def test_columns_are_found_by_name_in_any_order_and_others_ignored(kfhe, model):
+    new = pd.read_csv("new_customers.csv")
+    kfhe("predict", model, "new_customers.csv", "-o", "out.csv")
+    expected = Path("out.csv").read_bytes()
+    new.assign(outcome="?", id=range(len(new)))[[*reversed(list(new)), "outcome", "id"]].to_csv("mine.csv")
+    _, said = kfhe("predict", model, "mine.csv", "-o", "out.csv")
+    assert Path("out.csv").read_bytes() == expected
+    assert "mine.csv: not used, as the model doesn't know them: Unnamed: 0, outcome, id" in said
+
+
+def test_a_model_without_names_takes_columns_by_their_places(kfhe, iris):
+    X, y = iris
+    library.KFHEClassifier(random_state=0, n_estimators=3).fit(X, y).save("iris.kfhe")
+    frame = pd.DataFrame(X, columns=["sl", "sw", "pl", "pw"])
+    frame.to_csv("mine.csv", index=False)
+    _, said = kfhe("predict", "iris.kfhe", "mine.csv", "-o", "out.csv")
+    assert not said
+    assert predictions()["prediction"].tolist() == library.load("iris.kfhe").predict(X).tolist()
+    frame.assign(more=1).to_csv("mine.csv", index=False)
+    _, said = kfhe("predict", "iris.kfhe", "mine.csv", code=1)
+    assert "has 5 columns; the model was trained without names on 4" in said
+
+
+def test_unknown_categories_are_counted_and_said_once(kfhe, model):
+    new = pd.read_csv("new_customers.csv")
+    new.loc[3:8, "plan"] = "premium"
+    pd.concat([new] * 600).to_csv("mine.csv", index=False)  # more than one batch
+    _, said = kfhe("predict", model, "mine.csv", "-o", "out.csv")
+    assert said.count("never seen") == 2
+    assert "column 'plan': 3600 values are categories that the model has never seen" in said
+    assert len(predictions()) == 60_000
+
+
+def test_evaluate_tells_the_metrics_and_the_confusion_matrix(kfhe):
+    out, _ = kfhe("evaluate", "customers.csv", "-t", "outcome", "--n-estimators", 5, "--folds", 3)
+    assert "customers.csv: 3-fold cross-validation, 500 rows" in out.decode()
+    for word in ("macro F1", "accuracy", "log loss", "leaves", "stays", "upgrades"):
+        assert word in out.decode()
+    found = {}
+    for name, options in {"folds": ["--folds", 3], "hold-out": ["--holdout", 0.2]}.items():
+        out, _ = kfhe("evaluate", "customers.csv", "-t", "outcome", *options, "--json")
+        found[name] = json.loads(out)
+        matrix = np.array(found[name]["confusion_matrix"])
+        assert matrix.sum() == found[name]["rows"]
+        assert 0.6 < found[name]["accuracy"] < 0.95
+        assert 0.5 < found[name]["macro_f1"] < 0.95
+        assert found[name]["log_loss"] > 0
+    assert (found["folds"]["rows"], found["hold-out"]["rows"]) == (500, 100)
+    assert np.array(found["folds"]["confusion_matrix"]).sum(axis=1).tolist() == [121, 290, 89]
+
+
+def test_evaluate_tries_a_saved_model(kfhe, model):
+    from sklearn.metrics import accuracy_score, f1_score, log_loss
+
+    out, _ = kfhe("evaluate", "customers.csv", "-t", "outcome", "--model", model, "--json")
+    frame = pd.read_csv("customers.csv")
+    loaded = library.load(model)
+    scores, predicted = (f(frame.drop(columns="outcome")) for f in (loaded.predict_proba, loaded.predict))
+    found = json.loads(out)
+    assert found["accuracy"] == accuracy_score(frame["outcome"], predicted)
+    assert found["macro_f1"] == pytest.approx(f1_score(frame["outcome"], predicted, average="macro"))
+    assert found["log_loss"] == pytest.approx(log_loss(frame["outcome"], scores))
+
+
+GOOD = "a,b,label\n" + "".join(f"{i % 17},{'uvw'[i % 3]},{'xy'[i % 2]}\n" for i in range(60))
+BAD_TABLES = {
+    "no such file": (None, "mine.csv: there is no such file"),
+    "empty": ("", "mine.csv: is empty"),
+    "header only": ("a,label\n", "mine.csv: there are no rows below the header"),
+    "no such column": (GOOD.replace("label", "Labels"), "there is no column 'label'; did you mean 'Labels'?"),
+    "no column like it": (GOOD.replace("label", "z"), "there is no column 'label'; there are a, b, z"),
+    "gaps in the target": (
+        GOOD.replace("3,u,y", "3,u,").replace("5,w,y", "5,w,NA"),
+        "target 'label' has 5 gaps, in rows 5, 22, 39, 24, 41",
+    ),
+    "one class": (GOOD.replace(",y\n", ",x\n"), "target 'label' has one class only (x)"),
+    "fractions": (
+        "a,label\n" + "".join(f"{i},{i % 7 / 2}\n" for i in range(50)),
+        "target 'label' has 7 different values in 50 rows: fractions. kfhe learns classes",
+    ),
+    "names": (
+        "a,label\n" + "".join(f"{i},row {i}\n" for i in range(50)),
+        "target 'label' has 50 different values in 50 rows: too many to be classes",
+    ),
+    "target alone": ("label\nx\ny\nx\ny\n", "mine.csv: there is no column left to learn from"),
+    "infinite": (GOOD + "inf,u,x\n", "contains infinity in column 'a'"),
+    "ragged": (GOOD + "1,u,x,x\n", "row 62 has 4 values, but the header (row 1) names 3 columns"),
+    "not UTF-8": (GOOD.encode() + b"1,\xff,x\n", "column 'b', row 62: there are bytes that are not UTF-8"),
+    "same names": (GOOD.replace("a,b", "a,a"), "there are several columns named 'a'"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_TABLES)
+def test_a_table_that_cant_be_learnt_gets_one_line_that_says_why(kfhe, case):
+    content, message = BAD_TABLES[case]
+    if content is not None:
+        write(content)
+    if case == "gaps in the target":
+        rows = [row for row, line in enumerate(content.splitlines(), 1) if line.endswith((",", ",NA"))]
+        message = f"has {len(rows)} gaps, in rows {', '.join(map(str, rows))} (the header is row 1)"
+    for command in (["fit", "mine.csv", "-o", "model.kfhe"], ["evaluate", "mine.csv"]):
+        _, said = kfhe(*command, "--target", "label", code=1)
+        (last,) = [line for line in said.splitlines() if line.startswith("kfhe: ")]
+        assert message in last
+        assert not re.match(r"kfhe: \w+Error", last)
+    assert not Path("model.kfhe").exists()
+
+
+def test_what_may_be_wrong_with_a_table_is_said(kfhe):
+    names = "".join(f"n{i},{i % 25}\n" for i in range(100))
+    _, said = kfhe(
+        "fit", write("the name,label\n" + names), "-t", "label", "-o", "m.kfhe", "--n-estimators", 1
+    )
+    assert "Column 'the name' has 100 categories in 100 rows." in said
+    assert "--drop 'the name'" in said
+    assert "Target 'label' has 25 different numbers" in said
+
+
+def test_a_dropped_column_is_not_learnt(kfhe):
+    kfhe("fit", write(GOOD), "-t", "label", "--drop", "b", "-o", "model.kfhe")
+    assert library.load("model.kfhe").feature_names_in_.tolist() == ["a"]
+
+
+def test_dates_are_text_in_a_csv_and_refused_in_parquet(kfhe):
+    frame = pd.DataFrame({"when": pd.date_range("2020-01-01", periods=60), "label": ["x", "y"] * 30})
+    frame.to_csv("mine.csv", index=False)
+    _, said = kfhe("fit", "mine.csv", "-t", "label", "-o", "model.kfhe")
+    assert "or holds dates or free text, leave it out: --drop when" in said
+    frame.to_parquet("mine.parquet")
+    _, said = kfhe("fit", "mine.parquet", "-t", "label", "-o", "model.kfhe", code=1)
+    assert re.search(r"column 'when' has type timestamp.*; accepted are numbers, booleans, strings", said)
+
+
+def test_new_rows_that_cant_be_read_get_an_error_and_the_old_output_stays(kfhe, model):
+    new = Path("new_customers.csv").read_text()
+    header, rows = new.split("\n", 1)
+    write("old", "out.csv")
+    for text, message in (
+        (
+            header.replace("age", "Age").replace("city", "town") + "\n" + rows,
+            "are missing: 'age', 'city'; did you",
+        ),
+        (new + "old,basic,Corwen,1,1,1,no\n", "column 'age', row 102: found 'old'; accepted are numbers"),
+        (new + "1,basic\n", "row 102 has 2 values, but the header (row 1) names 7 columns"),
+        (
+            new.encode() + b"1,\xff,Corwen,1,1,1,no\n",
+            "column 'plan', row 102: there are bytes that are not UTF-8",
+        ),
+        (header, "there are no rows below the header"),
+        (new + "inf,basic,Corwen,1,1,1,no\n", "contains infinity in column 'age'"),
+    ):
+        _, said = kfhe("predict", model, write(text), "-o", "out.csv", code=1)
+        assert message in said
+        assert Path("out.csv").read_text() == "old"
+    assert not [name for name in os.listdir() if name.startswith(".")]
+
+
+def test_a_model_that_is_none_gets_an_error(kfhe, model):
+    whole = Path(model).read_bytes()
+    for content, message in (
+        (b"a,b\n1,2\n", "bad.kfhe: "),
+        (b"", "bad.kfhe: "),
+        (whole[:-100], "bad.kfhe: the file is damaged"),
+    ):
+        _, said = kfhe("predict", write(content, "bad.kfhe"), "new_customers.csv", code=1)
+        assert message in said
+    _, said = kfhe("predict", "absent.kfhe", "new_customers.csv", code=1)
+    assert "absent.kfhe: there is no such file" in said
+    _, said = kfhe("predict", ".", "new_customers.csv", code=1)
+    assert ".: is a folder; give a model file" in said
+
+
+def test_a_saved_model_is_tried_only_on_labels_that_it_knows(kfhe, model):
+    table = Path("customers.csv").read_text()
+    for label, message in (("moves", "'moves', which the model doesn't know"), ("", "a gap")):
+        write(f"{table}30,basic,Corwen,1,1,1,no,{label}\n")
+        _, said = kfhe("evaluate", "mine.csv", "-t", "outcome", "--model", model, code=1)
+        assert f"target 'outcome', row 502: found {message}; accepted are leaves, stays, upgrades" in said
+
+
+def test_a_class_of_one_row_cant_be_evaluated(kfhe):
+    _, said = kfhe("evaluate", write(GOOD + "1,u,z\n"), "-t", "label", code=1)
+    assert "class 'z' has one row only" in said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["fit", "customers.csv", "-o", "m.kfhe"], "Missing option"),
+        (["fit", "customers.csv", "-t", "outcome"], "Missing option"),
+        (["fit", "customers.csv", "-t", "outcome", "-o", "m", "--emphasis", "square"], "square"),
+        (["fit", "customers.csv", "-t", "outcome", "-o", "m", "--n-estimators", "0"], "--n-estimators"),
+        (["fit", "customers.csv", "-t", "outcome", "-o", "m", "--drop", "outcome"], "can't be left out"),
+        (["fit", "customers.csv", "-t", "outcome", "-o", "."], "is a folder"),
+        (["predict", "-", "-"], "can't both come from standard input"),
+        (["evaluate", "customers.csv", "-t", "outcome", "--holdout", "1.5"], "between 0 and 1"),
+        (["evaluate", "customers.csv", "-t", "outcome", "--folds", "3", "--holdout", "0.5"], "choose one of"),
+        (
+            ["evaluate", "customers.csv", "-t", "outcome", "--model", "m", "--max-depth", "3"],
+            "nothing is trained",
+        ),
+    ],
+)
+def test_wrong_use_ends_with_2_and_is_told(kfhe, arguments, message):
+    _, said = kfhe(*arguments, code=2)
+    assert message in said
+
+
+def test_output_is_refused_before_the_work_begins(kfhe):
+    _, said = kfhe("predict", "absent.kfhe", "absent.csv", "-o", "out.txt", code=1)
+    assert "out.txt: the ending must tell what to write" in said
+
+
+def test_a_full_disk_is_told_and_the_old_file_stays(kfhe, model):
+    if not Path("/dev/full").exists():
+        pytest.skip("there is no /dev/full")
+    _, said = kfhe("predict", model, "new_customers.csv", "-o", "/dev/full", code=1)
+    assert "/dev/full: can't be written: No space left on device" in said
+    before, limit = Path(model).read_bytes(), resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, limit[1]))
+    try:
+        _, said = kfhe("fit", "customers.csv", "-t", "outcome", "-o", model, code=1)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+    assert "model.kfhe: can't be written: File too large" in said
+    assert Path(model).read_bytes() == before
+
+
+def test_debug_shows_where_an_error_comes_from(monkeypatch):
+    monkeypatch.setattr("sys.argv", ["kfhe", "--debug", "fit", "absent.csv", "-t", "a", "-o", "m.kfhe"])
+    with pytest.raises(ValueError, match="there is no such file"):
+        main()
+
+
+def process(*arguments, **settings):
+    command = [sys.executable, "-c", "from kfhe.cli import main; main()", *map(str, arguments)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **settings)
+
+
+def test_a_reader_that_leaves_early_ends_it_quietly(model):
+    pd.concat([pd.read_csv("new_customers.csv")] * 1500).to_csv("mine.csv", index=False)
+    with process("predict", model, "mine.csv") as running:
+        running.stdout.read(100)
+        running.stdout.close()
+        said = running.stderr.read().decode()
+    assert "Traceback" not in said
+    assert "roken" not in said
+
+
+def test_ctrl_c_ends_it_with_130_and_leaves_nothing_behind(model):
+    os.mkfifo("mine.csv")
+    with process("predict", model, "mine.csv", "-o", "out.csv") as running:
+        with open("mine.csv", "wb") as slow:  # opened once the command reads it
+            slow.write(Path("new_customers.csv").read_bytes())
+            slow.flush()
+            running.send_signal(signal.SIGINT)
+        said = running.stderr.read().decode()
+    assert running.returncode == 130
+    assert "Traceback" not in said
+    assert not [name for name in os.listdir() if "out.csv" in name]
+
+
+def test_the_shell_completes_commands(monkeypatch, capsys):
+    monkeypatch.setenv("_KFHE_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", "kfhe pre")
+    monkeypatch.setenv("COMP_CWORD", "1")
+    monkeypatch.setattr("sys.argv", ["kfhe"])
+    with pytest.raises(SystemExit):
+        main()
+    assert capsys.readouterr().out.split() == ["predict"]
+
+
+@pytest.mark.parametrize("command", ["fit", "predict", "evaluate"])
+def test_help_has_examples(kfhe, command):
+    out, _ = kfhe(command, "--help")
+    assert f"  kfhe {command} " in out.decode()
+
+
+def test_the_example_files_are_what_their_program_writes(tmp_path, monkeypatch):
+    import runpy
+
+    made = runpy.run_path(str(DATA / "customers.py"), run_name="made")
+    customers, outcomes, right = made["labelled"]()
+    assert sum(a != b for a, b in zip(outcomes, right, strict=True)) == 50
+    rows = [{**customer, "outcome": outcome} for customer, outcome in zip(customers, outcomes, strict=True)]
+    made["write"](tmp_path / "again.csv", rows)
+    made["write"](tmp_path / "new_again.csv", made["new"]())
+    assert (tmp_path / "again.csv").read_bytes() == (DATA / "customers.csv").read_bytes()
+    assert (tmp_path / "new_again.csv").read_bytes() == (DATA / "new_customers.csv").read_bytes()

@@ -1,0 +1,226 @@
+"""Table files: what a csv or parquet file becomes, what is said of a bad one, and how it is written."""
+
+import gzip
+import io
+import os
+import resource
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+from kfhe.table_files import TableFileError, open_table, read_table, write_table
+from kfhe.table_files.output import open_output
+
+RULES = '''\
+whole,fraction,gappy,zeros,signed,truth,gappy truth,mixed truth,text,gap words,date,empty,spaces
+1,0.5,1,007,+5,True,true,1,red,NA,2020-01-31,,  3
+2,1e-3,,07,-5,False,,True,"a, ""b""",x,2020-02-01,,4
+3,-.5,3,7,5,True,false,0,blé,None,,, 5
+'''
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(content, name="mine.csv"):
+        path = tmp_path / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return path
+
+    return write
+
+
+def test_columns_have_the_types_that_pandas_gives_them(write):
+    path = write(RULES)
+    ours, theirs = read_table(path).to_pandas(), pd.read_csv(path)
+    for column in theirs.columns:
+        numeric = [pd.api.types.is_numeric_dtype(frame[column]) for frame in (ours, theirs)]
+        assert numeric[0] == numeric[1], column
+        assert [None if pd.isna(value) else value for value in ours[column]] == [
+            None if pd.isna(value) else value for value in theirs[column]
+        ], column
+
+
+def test_text_can_be_asked_for(write):
+    assert read_table(write(RULES), text=["zeros"])["zeros"].to_pylist() == ["007", "07", "7"]
+
+
+def test_a_column_without_a_name_gets_the_name_that_pandas_gives_it(write):
+    path = write(",a\n0,x\n1,y\n")
+    assert read_table(path).column_names == list(pd.read_csv(path).columns) == ["Unnamed: 0", "a"]
+    with open_table(path) as table:
+        (batch,) = table.batches({"Unnamed: 0"}, {"a"})
+    assert batch.to_pydict() == {"Unnamed: 0": [0.0, 1.0], "a": ["x", "y"]}
+
+
+def test_types_are_found_in_all_rows_not_just_the_first(write):
+    lines = ["a,b,c"] + ["1,1,2020-01-01"] * 50_000 + ["0.5,x,never"]
+    table = read_table(write("\n".join(lines)))
+    assert [str(type) for type in table.schema.types] == ["double", "string", "string"]
+    assert table.slice(50_000).to_pydict() == {"a": [0.5], "b": ["x"], "c": ["never"]}
+
+
+def test_batches_are_the_table_in_pieces(write):
+    rows = "".join(f'{i / 7!r},{"uvw"[i % 3]},"two\nlines"\n' for i in range(90_000))
+    path = write("number,text,ignored\n" + rows)
+    with open_table(path) as table:
+        batches = list(table.batches({"number"}, {"text"}))
+    assert len(batches) > 2
+    assert max(map(len, batches)) < 60_000
+    whole = read_table(path)
+    for column in ("number", "text"):
+        assert pa.concat_tables(batches)[column].to_pylist() == whole[column].to_pylist()
+
+
+def test_text_and_numbers_are_read_as_the_reader_wants_them(write):
+    path = write("a,b,c\n1,1,True\n2,2,False\n")
+    with open_table(path) as table:
+        (batch,) = table.batches({"a", "c"}, {"b"})
+    assert batch.to_pydict() == {"a": [1.0, 2.0], "b": ["1", "2"], "c": [True, False]}
+
+
+def test_a_table_can_be_wide(write):
+    names = [f"a column with quite a long name, so that the header is long, {j}" for j in range(3_000)]
+    path = write(",".join(f'"{name}"' for name in names) + "\n" + ",".join("1" * 3_000) + "\n")
+    assert read_table(path).shape == (1, 3_000)
+    with open_table(path) as table:
+        (batch,) = table.batches({names[7]}, set())
+    assert batch.to_pydict() == {names[7]: [1.0]}
+
+
+def test_gzip_parquet_and_pipes_give_the_same(write, monkeypatch):
+    expected = read_table(write(RULES))
+    pa.parquet.write_table(expected, path := write("", "mine.parquet"))
+    packed = write(gzip.compress(RULES.encode()), "mine.csv.gz")
+    for piped in (None, RULES.encode(), packed.read_bytes(), path.read_bytes()):
+        if piped is not None:
+            monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(piped))))
+        for source in (path, packed) if piped is None else ("-",):
+            assert read_table(source).equals(expected)
+
+
+def test_row_names_of_pandas_are_no_column_of_a_parquet_file(tmp_path):
+    pd.DataFrame({"a": [1, 2]}, index=[5, 6]).to_parquet(tmp_path / "mine.parquet")
+    assert read_table(tmp_path / "mine.parquet").column_names == ["a"]
+
+
+BAD = {
+    "empty": ("", "is empty; the first row must name the columns"),
+    "blank": ("\n\n", "is empty"),
+    "header only": ("a,b\n", "there are no rows below the header"),
+    "ragged": ("a,b\n1,2\n\n1,2,3\n", r"row 3 has 3 values, but the header \(row 1\) names 2 columns"),
+    "short": ("a,b\n1,2\n1\n", r"row 3 has 1 values, but the header \(row 1\) names 2 columns"),
+    "same names": ("a,b,a\n1,2,3\n", "there are several columns named 'a'; rename them"),
+    "semicolons": ("a;b\n1;2\n", "columns seem to be separated by ';'; accepted are commas"),
+    "open quote": ('a,b\n1,"x\n2,y\n', r'a quote \("\) is opened and never closed: .x\\n2,y'),
+    "no UTF-8": (b"a,b\n1,x\n2,\xe9\n", "column 'b', row 3: there are bytes that are not UTF-8; .*iconv"),
+    "no UTF-8 in the header": (b"a,\xe9\n1,x\n", "the header has bytes that are not UTF-8"),
+    "UTF-16": ("a,b\n1,x\n".encode("utf-16"), "is in UTF-16; save it as UTF-8"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+@pytest.mark.parametrize("how", ["whole", "in batches"])
+def test_a_bad_csv_gets_an_error_that_says_where_and_why(write, case, how):
+    content, message = BAD[case]
+    path = write(content)
+    with pytest.raises(TableFileError, match=f"mine.csv: {message}"), open_table(path) as table:
+        list([table.read()] if how == "whole" else table.batches({"a"}, {"b"}))
+
+
+@pytest.mark.parametrize("far", [0, 100_000])
+def test_another_type_is_told_with_column_row_and_value(write, far):
+    path = write("id,size,flag\n" + "1,2,True\n" * far + "1,2,False\nx,many,1\n")
+    said = f"column 'size', row {far + 3}: found 'many'; accepted are numbers"
+    with pytest.raises(TableFileError, match=said), open_table(path) as table:
+        list(table.batches({"size"}, set()))
+    first = (
+        f"row {far + 3}: found '1'; accepted are true and"
+        if far
+        else "row 2: found 'False'; accepted are num"
+    )
+    with pytest.raises(TableFileError, match=f"column 'flag', {first}"), open_table(path) as table:
+        list(table.batches({"flag"}, set()))
+
+
+def test_damaged_files_are_told_from_others(write):
+    packed = gzip.compress(RULES.encode() * 1000)
+    frame = io.BytesIO()
+    pd.DataFrame({"a": np.arange(1000.0)}).to_parquet(frame)
+    for content, name in (
+        (b"no gzip", "mine.csv.gz"),
+        (packed[: len(packed) // 2], "mine.csv.gz"),
+        (packed[:-20] + bytes(20), "mine.csv.gz"),
+        (b"no parquet", "mine.parquet"),
+        (frame.getvalue()[:-30], "mine.parquet"),
+        (frame.getvalue()[:20] + bytes(200) + frame.getvalue()[220:], "mine.parquet"),
+    ):
+        with pytest.raises(TableFileError, match=f"{name}: is damaged"):
+            read_table(write(content, name))
+
+
+def test_a_parquet_file_without_rows_or_of_another_type_is_refused(tmp_path):
+    pd.DataFrame({"a": []}).to_parquet(tmp_path / "none.parquet")
+    with pytest.raises(TableFileError, match=r"none.parquet: there are no rows"):
+        read_table(tmp_path / "none.parquet")
+    pd.DataFrame({"a": ["x"], "b": [1]}).to_parquet(tmp_path / "mine.parquet")
+    with open_table(tmp_path / "mine.parquet") as table:
+        with pytest.raises(TableFileError, match=r"column 'a' holds text; accepted is numbers"):
+            list(table.batches({"a"}, set()))
+        with pytest.raises(TableFileError, match=r"column 'b' holds numbers; accepted is text"):
+            list(table.batches(set(), {"b"}))
+
+
+def test_files_that_are_not_there_are_named_with_those_most_like_them(write, tmp_path):
+    write(RULES, "customers.csv")
+    with pytest.raises(TableFileError, match=r"there is no such file; did you mean 'customers.csv'\?"):
+        read_table(tmp_path / "Customer.csv")
+    with pytest.raises(TableFileError, match="is a folder"):
+        read_table(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["out.csv", "out.csv.gz", "out.parquet"])
+def test_what_is_written_can_be_read(name, tmp_path):
+    table = pa.table({"label": ["a, b", 'say "x"', "plain"], "score": [0.1, 1 / 3, 1e-300]})
+    with open_output(tmp_path / name, table.schema) as output:
+        output.write(table)
+        output.write(table.slice(2))
+    assert read_table(tmp_path / name).equals(pa.concat_tables([table, table.slice(2)]).combine_chunks())
+
+
+def test_quotes_are_written_only_where_they_are_needed(tmp_path):
+    write_table(tmp_path / "out.csv", pa.table({"a, b": ["x", None], "c": [1.5, None]}))
+    assert (tmp_path / "out.csv").read_text() == '"a, b",c\nx,1.5\n,\n'
+
+
+def test_the_ending_of_an_output_file_has_to_tell_its_kind(tmp_path):
+    with pytest.raises(TableFileError, match=r"out.txt: the ending must tell what to write: .csv, .csv"):
+        write_table(tmp_path / "out.txt", pa.table({"a": [1]}))
+
+
+@pytest.mark.parametrize("name", ["out.csv", "out.csv.gz", "out.parquet"])
+def test_a_disk_that_fills_up_leaves_the_old_file(name, tmp_path, rng):
+    path = tmp_path / name
+    path.write_bytes(b"old")
+    table = pa.table({"a": rng.random(100_000)})
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, before[1]))
+    try:
+        with pytest.raises(OSError, match=f"{name}: can't be written: File too large"):
+            write_table(path, table)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert path.read_bytes() == b"old"
+    assert os.listdir(tmp_path) == [name]
+
+
+def test_an_error_in_between_leaves_the_old_file(tmp_path):
+    path = tmp_path / "out.csv"
+    path.write_bytes(b"old")
+    table = pa.table({"a": [1]})
+    with pytest.raises(pa.ArrowInvalid), open_output(path, table.schema) as output:
+        output.write(pa.table({"a": [[1]]}))  # a csv can't hold lists
+    assert path.read_bytes() == b"old"
+    assert os.listdir(tmp_path) == ["out.csv"]
