@@ -66,6 +66,10 @@ sanitize: $(INSTALLED)
 fuzz: $(INSTALLED)
 	$(VENV)/bin/python tests/fuzz_model_file.py $(FUZZ)
 
+$(VENV)/.bench: $(INSTALLED)
+	$(VENV)/bin/pip install --quiet --no-build-isolation --editable ".[frames,bench]"
+	touch $(VENV)/.bench
+
 bench: $(VENV)/.bench
 	$(VENV)/bin/kfhe bench $(BENCH)
 

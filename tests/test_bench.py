@@ -3,16 +3,18 @@
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from kfhe.bench import worker
+from kfhe.bench import audit, worker
 from kfhe.bench.algorithms import ALGORITHMS, ONE_HOT, OURS, Algorithm
 from kfhe.bench.datasets import DATASETS, Source, UnavailableError
 from kfhe.bench.goals import GOALS, Goal
 from kfhe.bench.report import as_json, closing_lines, table
 from kfhe.bench.runner import Result, Run, measure
 from kfhe.cli import app
+from kfhe.study.tables import Dataset
 
 
 def made_up_run():
@@ -245,3 +247,72 @@ class TestCommand:
         assert written["versions"]["kfhe"]
         assert [each["algorithm"] for each in written["results"]] == ["kfhe"]
         assert len(written["goals"]) == len(GOALS)
+
+
+class TestAudit:
+    """The search for wrong labels, beside cleanlab."""
+
+    @pytest.fixture(autouse=True)
+    def without_a_folder(self, monkeypatch):
+        monkeypatch.delenv("KFHE_DATA", raising=False)
+
+    @pytest.fixture
+    def iris_run(self):
+        pytest.importorskip("cleanlab")
+        run = audit.AuditRun.with_settings(rounds=1, n_threads=1)
+        audit.measure(run, "iris")
+        return run
+
+    def test_ours_and_the_peer_meet_at_the_same_labels(self, iris_run):
+        shares = {name: [t.share for t in iris_run.trials if t.algorithm == name] for name in audit.AUDITS}
+        assert shares == {audit.OURS: list(audit.ESTIMATED), audit.PEER: list(audit.COMPARED)}
+        assert all(trial.seconds > 0 for trial in iris_run.trials)
+        assert all(trial.auroc > 0.9 for trial in iris_run.trials if trial.share)
+        assert len(iris_run.figures("auroc", audit.OURS)) == len(audit.COMPARED)
+
+    def test_goals_are_measured(self, iris_run):
+        measured = [goal.measure(iris_run) for goal in audit.GOALS]
+        ours, theirs = (np.mean(iris_run.figures("auroc", name)) for name in audit.AUDITS)
+        assert measured[0] == pytest.approx(ours - theirs)
+        assert measured[1] + measured[2] == pytest.approx(2 * measured[0])
+        assert 0 < measured[3] < 1
+
+    def test_without_the_peer_ours_is_there(self, monkeypatch):
+        monkeypatch.setattr(audit, "get_label_quality_scores", None)
+        run = audit.AuditRun.with_settings(rounds=1, n_threads=1)
+        audit.measure(run, "iris")
+        assert {trial.algorithm for trial in run.trials} == {audit.OURS}
+        lines = list(audit.closing_lines(run))
+        assert "cleanlab: not installed" in lines
+        assert lines[-1].endswith("not measured")
+        assert audit.comparison(run).row_count == 2
+        assert audit.estimates(run).row_count == 3
+
+    def test_categories_are_one_hot_for_the_peer(self):
+        frame = pd.DataFrame({"n": [1.0, 2.0], "c": pd.Categorical(["x", "y"])})
+        data = Dataset("two", frame, np.array([0, 1]), ["a", "b"], "here")
+        assert audit._one_hot(data).tolist() == [[1, 0, 1], [0, 1, 2]]
+
+    def test_what_is_not_there_is_named_and_left_out(self, tmp_path):
+        result = CliRunner().invoke(
+            app, ["bench", "--audit", "--data", "glass"], env={"KFHE_CACHE": str(tmp_path)}
+        )
+        assert result.exit_code == 1
+        assert "glass: is not on this machine" in result.output
+
+    def test_the_command_prints_both_tables_and_writes_json(self, tmp_path):
+        file = tmp_path / "audit.json"
+        arguments = ["bench", "--audit", "--data", "iris", "--rounds", "1", "--json", str(file)]
+        result = CliRunner().invoke(app, arguments)
+        assert result.exit_code == 0, result.output
+        assert "Changed labels found" in result.output
+        assert "Estimated share of wrong labels, by the true one" in result.output
+        written = json.loads(file.read_text())
+        assert len(written["goals"]) == len(audit.GOALS)
+        assert {trial["dataset"] for trial in written["trials"]} == {"iris"}
+
+    @pytest.mark.parametrize("option", [["--quick"], ["--full"], ["--algorithm", "kfhe"]])
+    def test_options_of_the_other_benchmark_are_refused(self, option):
+        result = CliRunner().invoke(app, ["bench", "--audit", *option], env={"COLUMNS": "200"})
+        assert result.exit_code == 2
+        assert "--audit takes none of" in result.output

@@ -155,7 +155,7 @@ def label_quality(
     """
     classes, labels = encode_labels(y, label_quality)
     settings = CARTClassifier(
-        max_depth=None, min_samples_split=2, min_samples_leaf=LEAF_ROWS, max_features="sqrt"
+        max_depth=None, min_samples_split=2, min_samples_leaf=LEAF_ROWS, max_features="log2"
     )
     X = check_table(settings, X, reset=True)
     check_same_length(X, labels)

@@ -53,8 +53,8 @@ def audit(
 
     Each label is judged by trees that have not seen it. The file lists the suspects, the most suspicious
     first: the row's number (the header of a csv is row 1), the given label, the one that the trees suggest,
-    the share of their votes that the given label got (its quality), and the row's other columns; those that
-    are left out by --drop, too.
+    the share of their votes that the given label got (its quality), and the row's other columns; those
+    that are left out by --drop, too.
 
     Hard rows look like wrong ones: look at the suspects before you change them.
     """

@@ -1,0 +1,145 @@
+"""From a table to its suspects: kfhe audit, and how it fails."""
+
+import io
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from kfhe.cli import main
+
+DATA = Path(__file__).parents[1] / "examples" / "data"
+FEW = ("--n-estimators", "50")
+WRONG = range(5, 502, 10)  # rows of customers.csv, the header is row 1: every tenth label is wrong
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path, monkeypatch):
+    """Run in a folder that holds the example alone."""
+    (tmp_path / "customers.csv").write_bytes((DATA / "customers.csv").read_bytes())
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def audit(monkeypatch, capfd):
+    """Run the command in this process; return what it said on standard output and error."""
+
+    def command(*arguments, code=0, piped=b""):
+        monkeypatch.setattr("sys.argv", ["kfhe", "audit", *arguments])
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(piped))))
+        with pytest.raises(SystemExit) as ended:
+            main()
+        sys.stdout.flush()
+        said = capfd.readouterr()
+        assert ended.value.code == code, said.err
+        assert "Traceback" not in said.err
+        return said.out, said.err
+
+    return command
+
+
+class TestSuspects:
+    def test_wrong_labels_are_listed_with_both_labels_and_the_row(self, audit):
+        out, err = audit("customers.csv", "--target", "outcome", "-o", "suspects.csv")
+        suspects = pd.read_csv("suspects.csv")
+        customers = pd.read_csv("customers.csv")
+        assert list(suspects.columns) == [
+            *("row", "given", "suggested", "quality"),
+            *customers.columns.drop("outcome"),
+        ]
+        assert 25 <= len(suspects) <= 60
+        assert suspects["row"].isin(WRONG).mean() > 0.8
+        assert suspects["quality"].is_monotonic_increasing
+        assert (suspects["given"] != suspects["suggested"]).all()
+        rows = customers.iloc[suspects["row"] - 2].reset_index(drop=True)
+        assert suspects["given"].equals(rows["outcome"].rename("given"))
+        pd.testing.assert_frame_equal(suspects[rows.columns.drop("outcome")], rows.drop(columns="outcome"))
+        assert "500 labels" in out
+        assert f"the {len(suspects)} most suspicious" in out
+        assert "Hard rows look like wrong ones" in out
+        assert str(suspects["row"][9]) in out
+        assert err == f"The {len(suspects)} suspects are in suspects.csv, the most suspicious first.\n"
+
+    def test_without_a_file_the_worst_are_shown(self, audit, tmp_path):
+        out, err = audit("customers.csv", "-t", "outcome", *FEW)
+        assert "The worst 10" in out
+        assert err == ""
+        assert [path.name for path in tmp_path.iterdir()] == ["customers.csv"]
+
+    def test_all_rows_tell_which_are_suspects(self, audit):
+        audit("customers.csv", "-t", "outcome", *FEW, "-o", "suspects.csv")
+        audit("customers.csv", "-t", "outcome", *FEW, "--all", "-o", "all.parquet")
+        suspects, everything = pd.read_csv("suspects.csv"), pd.read_parquet("all.parquet")
+        assert sorted(everything["row"]) == list(range(2, 502))
+        assert everything["quality"].is_monotonic_increasing
+        assert everything.loc[everything["suspect"], "row"].tolist() == suspects["row"].tolist()
+
+    def test_a_pipe_gets_the_table_and_nothing_else(self, audit):
+        out, err = audit("-", "-t", "outcome", *FEW, "-o", "-", piped=Path("customers.csv").read_bytes())
+        assert out.startswith("row,given,suggested,quality,age,")
+        assert len(pd.read_csv(io.StringIO(out))) > 10
+        assert "standard input: 500 labels" in err
+
+    def test_the_seed_decides_and_threads_do_not(self, audit):
+        for name, extra in [("a", ["--jobs", "1"]), ("b", ["--jobs", "3"]), ("c", ["--random-state", "7"])]:
+            audit("customers.csv", "-t", "outcome", *FEW, *extra, "-o", f"{name}.csv")
+        a, b, c = (Path(f"{name}.csv").read_bytes() for name in "abc")
+        assert a == b
+        assert a != c
+
+    def test_columns_left_out_are_written_but_have_no_say(self, audit):
+        """Names of rows would be a category each; the audit is the same as without them."""
+        audit("customers.csv", "-t", "outcome", *FEW, "-o", "plain.csv")
+        table = pd.read_csv("customers.csv")
+        table.insert(0, "row", [f"C{k}" for k in range(len(table))])
+        table.to_csv("named.csv", index=False)
+        audit("named.csv", "-t", "outcome", "--drop", "row", *FEW, "-o", "named_suspects.csv")
+        plain, named = pd.read_csv("plain.csv"), pd.read_csv("named_suspects.csv")
+        assert named["audit row"].tolist() == plain["row"].tolist()
+        assert named["row"].tolist() == [f"C{row - 2}" for row in plain["row"]]
+
+    @pytest.mark.parametrize("labels", [[1, 2], [True, False]])
+    def test_labels_keep_their_type(self, audit, labels):
+        table = pd.DataFrame(
+            {"x": range(60), "code": ["a", "b"] * 30, "y": [labels[0]] * 30 + [labels[1]] * 30}
+        )
+        table.loc[[5, 50], "y"] = labels[1], labels[0]
+        table.to_parquet("t.parquet")
+        audit("t.parquet", "-t", "y", *FEW, "-o", "s.parquet")
+        suspects = pd.read_parquet("s.parquet")
+        assert suspects["given"].dtype == suspects["suggested"].dtype == table["y"].dtype
+        assert {6, 51} <= set(suspects["row"])  # a parquet file has no header
+
+    def test_clean_labels_have_no_suspects(self, audit):
+        pd.DataFrame({"x": range(60), "y": ["a"] * 30 + ["b"] * 30}).to_csv("clean.csv", index=False)
+        out, _ = audit("clean.csv", "-t", "y", "-o", "none.csv")
+        assert "About 0.0% of them seem to be wrong" in out
+        assert Path("none.csv").read_text() == "row,given,suggested,quality,x\n"
+
+
+class TestMistakes:
+    @pytest.mark.parametrize(
+        ("arguments", "code", "message"),
+        [
+            (["customers.csv", "-t", "outcom"], 1, "there is no column 'outcom'; did you mean 'outcome'?"),
+            (["customer.csv", "-t", "outcome"], 1, "there is no such file; did you mean 'customers.csv'?"),
+            (["customers.csv", "-t", "monthly bill"], 1, "kfhe learns classes"),
+            (["customers.csv", "-t", "outcome", "-o", "suspects.xlsx"], 1, "the ending must tell"),
+            (["customers.csv", "-t", "outcome", "-o", "."], 1, "is a folder"),
+            (["customers.csv", "-t", "outcome", "--drop", "outcome"], 2, "the target can't be left out"),
+            (["customers.csv", "-t", "outcome", "--all"], 2, "name the file"),
+            (["customers.csv", "-t", "outcome", "--n-estimators", "0"], 2, "--n-estimators"),
+        ],
+    )
+    def test_each_gets_a_message(self, audit, arguments, code, message):
+        _, err = audit(*arguments, code=code)
+        assert message in " ".join(err.replace("│", " ").split())
+        if code == 1:
+            assert err.startswith("kfhe: ")
+            assert err.count("\n") == 1
+
+    def test_one_class_is_not_enough(self, audit):
+        Path("same.csv").write_text("x,y\n1,a\n2,a\n3,a\n")
+        _, err = audit("same.csv", "-t", "y", code=1)
+        assert "one class only (a)" in err
