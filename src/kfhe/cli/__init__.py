@@ -56,6 +56,6 @@ def _in_words(error: Exception) -> str:
     if isinstance(error, MemoryError):
         return "there is not enough memory for this table"
     message = " ".join(str(error).split())
-    if isinstance(error, ValueError | OSError | StudyError):
+    if isinstance(error, ValueError | OSError | ImportError | StudyError):
         return message
     return f"{type(error).__name__}: {message} (kfhe --debug ... shows where)"

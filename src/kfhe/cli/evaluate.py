@@ -196,11 +196,12 @@ def _splits(
 def _of_model(path: Path, table: Path, target: str) -> Outcome:
     import numpy as np
 
-    from kfhe.cli.scoring import Scorer, load_model
+    from kfhe.cli.models import read_forest
+    from kfhe.cli.scoring import Scorer
     from kfhe.table_files import open_table
     from kfhe.table_files.errors import TableFileError, no_column
 
-    scorer = Scorer(load_model(path))
+    scorer = Scorer(read_forest(path))
     classes = scorer.classes
     are_text = classes.dtype.kind not in "biuf"
     positions = {label: position for position, label in enumerate(classes.tolist())}

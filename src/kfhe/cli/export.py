@@ -57,14 +57,15 @@ def export(
     if output.is_dir():
         raise typer.BadParameter(f"{output} is a folder; give the name of a file", param_hint="--output")
 
-    import kfhe
+    from kfhe.cli.models import read_model
+    from kfhe.export import to_json, to_onnx
     from kfhe.files import write_whole
 
-    fitted = kfhe.load(sys.stdin.buffer if str(model) == "-" else model)
+    fitted = read_model(model)
     if format is Format.onnx:
-        content = kfhe.export.to_onnx(fitted).SerializeToString()
+        content = to_onnx(fitted).SerializeToString()
     else:
-        content = f"{kfhe.export.to_json(fitted)}\n".encode()
+        content = f"{to_json(fitted)}\n".encode()
     if str(output) == "-":
         sys.stdout.buffer.write(content)
         sys.stdout.buffer.flush()

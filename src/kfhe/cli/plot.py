@@ -79,7 +79,7 @@ def plot(
     except ImportError:
         typer.echo("kfhe: plots need matplotlib: pip install kfhe[plot]", err=True)
         raise typer.Exit(1) from None
-    from kfhe.cli.scoring import load_model
+    from kfhe.cli.models import read_model
     from kfhe.files import write_whole
 
     suffix = output.suffix.lower().removeprefix(".")
@@ -88,7 +88,7 @@ def plot(
         raise typer.BadParameter(f"{output}: the file's name must end in {accepted}", param_hint="--output")
     _check_data(kind, data or [], target)
     matplotlib.use("agg")  # no window
-    display = _display(kind, load_model(model), data or [], str(target))
+    display = _display(kind, read_model(model), data or [], str(target))
     write_whole(output, rendered(display.figure_, suffix))
     typer.echo(f"The picture is in {output}")
 

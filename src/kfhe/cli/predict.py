@@ -48,16 +48,17 @@ def predict(
     the column prediction. Columns are found by their names, in any order;
     those that the model doesn't know are ignored.
     """
-    # The table is read meanwhile, so threads that wait must not keep a core busy. Heeded when OpenMP is loaded.
+    # The table is read meanwhile: threads that wait must not keep a core busy. Heeded when OpenMP is loaded.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
-    from kfhe.cli.scoring import Scorer, load_model
+    from kfhe.cli.models import read_forest
+    from kfhe.cli.scoring import Scorer
     from kfhe.table_files import open_output, open_table
     from kfhe.table_files.output import check_output
 
     if str(model) == str(table) == "-":
         raise typer.BadParameter("the model and the table can't both come from standard input")
     check_output(output)
-    scorer = Scorer(load_model(model))
+    scorer = Scorer(read_forest(model))
     with open_table(table) as rows:
         ignored = scorer.match(rows)
         if ignored:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kfhe.table_files.errors import TableFileError, did_you_mean
@@ -16,20 +14,6 @@ if TYPE_CHECKING:
 
     from kfhe.model_file import SavedForest
     from kfhe.table_files import TableFile
-
-
-def load_model(path: Path) -> SavedForest:
-    """Read a model file; ``-`` is standard input."""
-    from kfhe.model_file import load_forest
-
-    if str(path) == "-":
-        return load_forest(sys.stdin.buffer)
-    if path.is_dir():
-        raise TableFileError(f"{path}: is a folder; give a model file, as kfhe fit writes it")
-    try:
-        return load_forest(path)
-    except FileNotFoundError:
-        raise TableFileError(f"{path}: there is no such file; kfhe fit writes model files") from None
 
 
 class Scorer:

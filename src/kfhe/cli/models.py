@@ -1,0 +1,41 @@
+"""Model files as arguments of commands: a path, or ``-`` for standard input."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from kfhe.table_files.errors import TableFileError
+
+if TYPE_CHECKING:
+    from kfhe import KFHEClassifier
+    from kfhe.model_file import File, SavedForest
+
+T = TypeVar("T")
+
+
+def read_model(path: Path) -> KFHEClassifier:
+    """Read a whole model."""
+    from kfhe.model_file import load
+
+    return _read(path, load)
+
+
+def read_forest(path: Path) -> SavedForest:
+    """Read what prediction needs: sooner there."""
+    from kfhe.model_file import load_forest
+
+    return _read(path, load_forest)
+
+
+def _read(path: Path, load: Callable[[File], T]) -> T:
+    if str(path) == "-":
+        return load(sys.stdin.buffer)
+    if path.is_dir():
+        raise TableFileError(f"{path}: is a folder; give a model file, as kfhe fit writes it")
+    try:
+        return load(path)
+    except FileNotFoundError:
+        raise TableFileError(f"{path}: there is no such file; kfhe fit writes model files") from None
