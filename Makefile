@@ -4,7 +4,7 @@ VENV := .venv
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 INSTALLED := $(VENV)/.installed
 
-.PHONY: help run test lint test-lowest sanitize fuzz bench dist clean
+.PHONY: help run test lint test-lowest sanitize fuzz bench docs dist clean
 .DELETE_ON_ERROR:
 
 help:
@@ -14,6 +14,7 @@ help:
 	@echo "make sanitize     tests of the engine under the address and undefined-behaviour sanitizers"
 	@echo "make fuzz         load 100,000 damaged and forged model files; FUZZ='count seed' for others"
 	@echo "make bench        ours and other libraries, timed on the same data; BENCH=--quick for small data only"
+	@echo "make docs         the documentation with its gallery in build/docs; a warning is an error"
 	@echo "make dist         sdist and wheel in dist/, the wheel tried in an empty environment"
 	@echo "make clean        remove all that was built"
 
@@ -73,6 +74,15 @@ $(VENV)/.bench: $(INSTALLED)
 bench: $(VENV)/.bench
 	$(VENV)/bin/kfhe bench $(BENCH)
 
+$(VENV)/.docs: $(INSTALLED)
+	$(VENV)/bin/pip install --quiet --group docs
+	touch $@
+
+docs: $(VENV)/.docs
+	rm -rf build/docs docs/gallery docs/generated
+	$(VENV)/bin/python -m sphinx --quiet --fail-on-warning --keep-going --nitpicky docs build/docs
+	@echo "The documentation is in build/docs/index.html"
+
 dist: $(INSTALLED)
 	rm -rf dist $(VENV)-wheel
 	$(VENV)/bin/python -m build --quiet
@@ -84,4 +94,4 @@ dist: $(INSTALLED)
 	rm -rf $(VENV)-wheel
 
 clean:
-	rm -rf $(VENV) $(VENV)-lowest $(VENV)-wheel $(VENV)-sanitize build dist report .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-lowest $(VENV)-wheel $(VENV)-sanitize build dist report docs/gallery docs/generated .pytest_cache .mypy_cache .ruff_cache .hypothesis

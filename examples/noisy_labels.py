@@ -26,7 +26,7 @@ from kfhe.noise import flip_labels
 
 X, y = load_iris(return_X_y=True)
 n_estimators = 100
-n_repeats = 3
+n_repeats = 2
 noise_levels = (0.0, 0.05, 0.1, 0.15, 0.2)
 
 tree = CARTClassifier()  # the component that KFHE trains by default
@@ -65,23 +65,8 @@ for name, values in scores.items():
 # the filter trusts each component only as far as its error allows.
 import matplotlib.pyplot as plt
 
-styles = {
-    "KFHE-l": {"color": "#0072B2", "marker": "o", "linewidth": 2.5},
-    "KFHE-e": {"color": "#56B4E9", "marker": "s", "linewidth": 2.5, "linestyle": "--"},
-    "bagging": {"color": "#009E73", "marker": "^", "linestyle": "-."},
-    "AdaBoost": {"color": "#D55E00", "marker": "D", "linestyle": ":", "linewidth": 2},
-}
-figure, axes = plt.subplots(figsize=(8, 5), layout="constrained")
-percent = 100 * np.array(noise_levels)
-for name, values in scores.items():
-    axes.plot(percent, values, label=name, markersize=7, **styles[name])
-axes.set(
-    xlabel="training labels changed (%)",
-    ylabel="macro F1 on unchanged labels",
-    title=f"Iris, {n_repeats} times 4-fold cross-validation, {n_estimators} trees each",
-    xticks=percent,
-)
-axes.grid(axis="y", alpha=0.3)
-axes.spines[["top", "right"]].set_visible(False)
-axes.legend(frameon=False)
+from kfhe.plotting import NoiseDisplay
+
+display = NoiseDisplay(noise_levels, scores, value_name="macro F1 on unchanged labels").plot()
+display.ax_.set_title(f"Iris, {n_repeats} times 4-fold cross-validation, {n_estimators} trees each")
 plt.show()

@@ -93,20 +93,20 @@ categorical_features
         The class labels.
     n_iter_ : int
         Number of components after h_0.
-    gains_, measurement_errors_ : ndarray of shape (n_iter_,)
+    gains_, measurement_errors_ : ndarray of shape (n_iterations,)
         Gain K and measurement error R of each iteration.
-    variances_ : ndarray of shape (n_iter_ + 1,)
+    variances_ : ndarray of shape (n_iterations + 1,)
         Variance P of the model filter, the initial one (1) first.
-    estimators_ : list of n_iter_ + 1 classifiers
+    estimators_ : list of n_iterations + 1 classifiers
         The components, h_0 first.
-    component_weights_ : ndarray of shape (n_iter_ + 1,)
+    component_weights_ : ndarray of shape (n_iterations + 1,)
         How much each component contributes to the scores. They sum to 1.
     trace_ : Trace
         What happened in each iteration.
     validation_scores_ : ndarray
         Score for the validation set, if `fit` got one: of h_0 alone, then after each iteration, those that
         early stopping has cut off counted in. Higher is better: the default is the negative log loss.
-    feature_importances_ : ndarray of shape (n_features_in_,)
+    feature_importances_ : ndarray of shape (n_features,)
         Importances of the components, averaged by component weight.
     n_features_in_, feature_names_in_
         As in scikit-learn.

@@ -119,7 +119,7 @@ class CARTClassifier(ClassifierMixin, BaseEstimator):
         The class labels.
     tree_ : Tree
         The tree: text and Graphviz export, depth, leaves, nodes.
-    feature_importances_ : ndarray of shape (n_features_in_,)
+    feature_importances_ : ndarray of shape (n_features,)
         Share of each feature in the lowering of the Gini impurity.
     n_features_in_, feature_names_in_
         As in scikit-learn.

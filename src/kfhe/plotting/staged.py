@@ -23,7 +23,7 @@ class StagedScoreDisplay(Display):
 
     Parameters
     ----------
-    scores : sequence of float of length n_iter_ + 1
+    scores : sequence of float of length n_iterations + 1
         The score of h_0 alone, then after each further component.
     name : str, default=None
         What to call the line in the legend. None: no legend.

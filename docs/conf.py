@@ -1,0 +1,64 @@
+"""How the documentation is built: ``make docs``."""
+
+from sphinx_gallery.sorting import ExplicitOrder
+
+import kfhe
+
+project = "kfhe"
+author = "The kfhe developers"
+copyright = author
+version = release = kfhe.__version__
+
+# The examples, in the order to be read in
+GALLERY = ["battery", "noisy_labels", "regions", "audit", "trace"]
+GALLERY += ["early_stopping", "categories", "component"]
+# Pages of the top level: there is no section to navigate in
+SINGLE = ["index", "idea", "reproduction", "paper", "contributing", "changelog"]
+
+extensions = [
+    "myst_parser",
+    "numpydoc",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.viewcode",
+    "sphinx_gallery.gen_gallery",
+]
+exclude_patterns = ["_build"]
+templates_path = ["_templates"]
+nitpicky = True
+
+myst_heading_anchors = 3
+default_role = "code"
+autosummary_generate = True
+autodoc_typehints = "none"  # the docstrings say it in words
+toc_object_entries_show_parents = "hide"
+numpydoc_show_class_members = False  # the template of a class lists its methods
+
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples",
+    "gallery_dirs": "gallery",
+    "filename_pattern": r"\.py$",
+    "within_subsection_order": ExplicitOrder([f"{name}.py" for name in GALLERY]),
+    "backreferences_dir": "generated/backreferences",
+    "doc_module": ("kfhe",),
+    "abort_on_example_error": True,
+    "download_all_examples": False,
+    "show_memory": False,
+    "show_signature": False,
+    "min_reported_time": 3600,
+}
+
+html_theme = "pydata_sphinx_theme"
+html_title = f"kfhe {release}"
+html_static_path = ["_static"]
+html_css_files = ["kfhe.css"]
+html_sidebars = {page: [] for page in SINGLE}
+html_show_sourcelink = False
+html_show_sphinx = False
+html_theme_options = {
+    "navbar_end": ["theme-switcher"],
+    "navigation_with_keys": False,
+    "secondary_sidebar_items": ["page-toc"],
+    "footer_start": ["copyright"],
+    "footer_end": [],
+}

@@ -1,0 +1,60 @@
+"""
+Which labels are wrong?
+=======================
+
+Some labels are wrong, and you'd like to know which. An audit ranks all labels by how little the
+rest of the data supports them. Here we know the answer, since we made the mistakes ourselves.
+"""
+
+# %%
+# Mistakes, made on purpose
+# -------------------------
+#
+# The digits are pictures of 8 × 8 pixels. We change a tenth of their labels.
+import matplotlib.pyplot as plt
+import numpy as np
+from sklearn.datasets import load_digits
+
+from kfhe.audit import label_quality
+from kfhe.noise import flip_labels
+
+X, y = load_digits(return_X_y=True)
+noisy = flip_labels(y, 0.1, random_state=0)
+wrong = noisy != y
+
+# %%
+# The audit
+# ---------
+#
+# One call. Trees are grown on samples of the rows, and each label is judged by the trees that have
+# not seen its row: so no label speaks for itself.
+audit = label_quality(X, noisy, random_state=0)
+found = wrong[audit.suspects]
+print(f"estimated share of wrong labels: {audit.estimated_share:.1%}, in truth {wrong.mean():.1%}")
+print(f"{len(found)} suspects, {found.sum()} of them wrong; {wrong.sum() - found.sum()} wrong ones missed")
+
+# %%
+# The picture
+# -----------
+#
+# Left: the quality of the labels. Wrong ones get few votes, right ones get many. Right: the right
+# labels that look most suspicious. Hard rows look like wrong ones, so a person should have the last word.
+figure = plt.figure(figsize=(9, 4), layout="constrained")
+left, right = figure.subfigures(1, 2, width_ratios=(5, 4))
+
+ax = left.subplots()
+bins = np.linspace(0, 1, 41)
+ax.hist(audit.quality[~wrong], bins, label="right labels", color="#0072B2")
+ax.hist(audit.quality[wrong], bins, label="wrong labels", color="#D55E00", alpha=0.8)
+ax.set(
+    xlabel="quality", ylabel="number of labels", yscale="log", ylim=(0.7, 500), title="Quality of the labels"
+)
+ax.legend(loc="upper right", frameon=False)
+
+right.suptitle("Right labels that look wrong", fontsize="large")
+doubtful = np.flatnonzero(~wrong)[np.argsort(audit.rank[~wrong])][:8]
+for row, ax in zip(doubtful, right.subplots(2, 4).flat, strict=True):
+    ax.imshow(X[row].reshape(8, 8), cmap="gray_r")
+    ax.set_title(f"label {noisy[row]}\nvotes {audit.suggested[row]}", fontsize="small")
+    ax.axis("off")
+plt.show()
