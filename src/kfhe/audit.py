@@ -185,7 +185,9 @@ def label_quality(
         return votes, n_votes
 
     with ThreadPoolExecutor(n_workers) as pool:
-        votes, n_votes = map(sum, zip(*pool.map(out_of_bag_votes, range(n_workers)), strict=True))
+        parts = list(pool.map(out_of_bag_votes, range(n_workers)))
+    votes: Floats = np.sum([part[0] for part in parts], axis=0)
+    n_votes: Floats = np.sum([part[1] for part in parts], axis=0)
     with np.errstate(invalid="ignore"):  # a row that was in every sample has no votes
         return _judge(classes, labels, votes / (UNITS * n_votes))
 
