@@ -346,3 +346,29 @@ def test_reading_a_float32_table_makes_no_float64_copy_of_it(rng, order):
     finally:
         tracemalloc.stop()
     assert peak < in_float64 / 2
+
+
+def test_a_pyarrow_table_is_read_like_the_pandas_table_it_becomes(rng):
+    import pyarrow as pa
+
+    n = 200
+    columns = {
+        "number": [None if i % 7 == 0 else float(value) for i, value in enumerate(rng.normal(size=n))],
+        "whole": rng.integers(0, 5, n).tolist(),
+        "flag": (rng.random(n) < 0.5).tolist(),
+        "word": [None if i % 5 == 0 else "abc"[i % 3] for i in range(n)],
+        "empty": [None] * n,
+    }
+    y = [("abc"[i % 3] == "b") ^ (columns["whole"][i] > 2) for i in range(n)]
+    table = pa.table(columns)
+    encoded = table.set_column(3, "word", table["word"].dictionary_encode())
+    in_pieces = pa.concat_tables([table.slice(0, 3), table.slice(3)])
+    frame = table.to_pandas().astype({"empty": float})
+    expected = KFHEClassifier(random_state=0, n_estimators=5).fit(frame, y)
+    for X in (table, encoded, in_pieces):
+        model = KFHEClassifier(random_state=0, n_estimators=5).fit(X, y)
+        assert model.fingerprint() == expected.fingerprint()
+        np.testing.assert_array_equal(model.predict_proba(X), expected.predict_proba(frame))
+    dates = table.append_column("when", pa.array([0] * n, pa.timestamp("s")))
+    with pytest.raises(ValueError, match=r"column 'when' has type timestamp\[s\]; accepted are numbers"):
+        KFHEClassifier().fit(dates, y)

@@ -27,6 +27,7 @@ from safetensors.numpy import load as load_arrays
 from safetensors.numpy import save as save_arrays
 
 from kfhe import model_header as header
+from kfhe.cart.threads import thread_count
 from kfhe.files import write_whole
 from kfhe.forest import Forest
 from kfhe.kalman import component_weights
@@ -158,9 +159,9 @@ class SavedForest:
     named: bool
     validation_scores: NDArray[np.float64] | None
 
-    def scores(self, X: Any, n_threads: int) -> NDArray[np.float64]:
+    def scores(self, X: Any) -> NDArray[np.float64]:
         """Return the scores of the classes for each row of a table with just the model's columns."""
-        return self.forest.scores(X, component_weights(self.trace["gain"]), n_threads)
+        return self.forest.scores(X, component_weights(self.trace["gain"]), thread_count())
 
 
 def _load(file: File, make: Callable[[dict[str, Any], bytes], T]) -> T:

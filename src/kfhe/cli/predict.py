@@ -48,7 +48,7 @@ def predict(
     the column prediction. Columns are found by their names, in any order;
     those that the model doesn't know are ignored.
     """
-    # The table is read meanwhile: threads that wait must not keep a core busy. Heeded when OpenMP is loaded.
+    # The table is read meanwhile: threads that wait must not keep a core busy. OpenMP looks as it is loaded.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     from kfhe.cli.models import read_forest
     from kfhe.cli.scoring import Scorer

@@ -79,11 +79,9 @@ class Scorer:
 
     def score(self, batch: Any) -> NDArray[np.float64]:
         """Return the scores of the rows of a batch."""
-        from kfhe.cart.threads import thread_count
-
         features = batch.select(list(self._categories))
         self._count_unknown(features)
-        return self._model.scores(features, thread_count())
+        return self._model.scores(features)
 
     def notes(self, name: str) -> list[str]:
         """Return what was noticed in the rows, in sentences."""
