@@ -19,7 +19,7 @@ from kfhe.validation import check_same_length, check_table, encode_labels, seed_
 
 Floats = NDArray[np.float64]
 
-# Leaves of a few rows smooth wrong labels away: on 30 datasets better than single rows, and than ten.
+# Leaves of a few rows smooth wrong labels away: on the benchmark's datasets better than one row, or ten.
 LEAF_ROWS = 5
 # The surest rows, by which the share of wrong labels is estimated, are at least this share of all.
 SUREST = 0.2
