@@ -165,6 +165,7 @@ def test_the_reproduction_says_what_holds(paper, tmp_path):
     assert "| iris | 0.9433 | 0.9433 | 0.9457 |" in text
     assert "- `physio`: Its origin is not known" in text
     assert "one-tailed" in text
+    assert text.count("### Wilcoxon signed-ranks test") == text.count("### Post-hoc") == 5
     assert text.count("- Holds:") == 10
     assert text.count("- **Does not hold**:") == 1
 

@@ -6,7 +6,7 @@ from kfhe.study import claims, published
 from kfhe.study.analyse import Analysis
 from kfhe.study.catalogue import catalogue, paper_names
 from kfhe.study.errors import StudyError
-from kfhe.study.report.tables import Table, Value, average_ranks, friedman, times
+from kfhe.study.report.tables import Table, Value, average_ranks, friedman, posthoc, times, wilcoxon
 
 CLOSE = 0.03
 
@@ -32,10 +32,11 @@ def reproduction(analysis: Analysis) -> str:
         _markdown(average_ranks(analysis)),
         "## Tests",
         _markdown(friedman(analysis)),
-        "The p-values of the paper's Wilcoxon tests are one-tailed (half of the two-sided ones), although "
-        "its text calls them two-tailed. The report's tables hold the two-sided ones, and the published ones "
-        "doubled.",
         *_claims(analysis),
+        "## Pairs of algorithms",
+        "The p-values of the paper's Wilcoxon tests are one-tailed (half of the two-sided ones), although "
+        "its text calls them two-tailed. The tables hold two-sided ones, and the published ones doubled.",
+        *_pairs(analysis),
         "## What can't be compared",
         _not_comparable(),
         "## Time",
@@ -86,6 +87,15 @@ def _claims(analysis: Analysis) -> list[str]:
     return ["## The paper's claims", "\n".join(lines)]
 
 
+def _pairs(analysis: Analysis) -> list[str]:
+    tables = [
+        table(analysis, noise)
+        for noise in filter(analysis.can_test, analysis.noise_levels)
+        for table in (posthoc, wilcoxon)
+    ]
+    return [f"### {table.title}\n\n{_markdown(table)}" for table in tables]
+
+
 def _not_comparable() -> str:
     facts = [catalogue()[name] for name in paper_names()]
     return "\n".join(f"- `{fact.name}`: {fact.note}" for fact in facts if not fact.comparable)
@@ -96,9 +106,13 @@ def _markdown(table: Table) -> str:
     for row in table.rows:
         lines.append([_markdown_field(value) for value in row])
     body = "\n".join(f"| {' | '.join(line)} |" for line in lines)
-    return f"{body}\n\n{table.note}".strip()
+    return f"{body}\n\n{_literal(table.note)}".strip()
 
 
 def _markdown_field(value: Value) -> str:
-    text = f"**{value.text}**" if value.strong else value.text
+    text = f"**{_literal(value.text)}**" if value.strong else _literal(value.text)
     return f"{text} ({value.beside})" if value.beside else text
+
+
+def _literal(text: str) -> str:
+    return text.replace("*", r"\*")
