@@ -90,7 +90,7 @@ def label_quality(
     X: Any,
     y: Any,
     *,
-    n_estimators: int = 500,
+    n_estimators: int = 1000,
     categorical_features: Any = "from_dtype",
     random_state: Any = None,
     n_jobs: int | None = None,
@@ -107,7 +107,7 @@ def label_quality(
         The rows; columns of strings and gaps need no preparation.
     y : array-like of shape (n,)
         Their labels, of two classes at least: strings, integers or booleans.
-    n_estimators : int, default=500
+    n_estimators : int, default=1000
         Number of trees.
     categorical_features : "from_dtype", array-like or None, default="from_dtype"
         Which columns are categorical: those with strings or categories; or column numbers, names or a mask.
@@ -147,9 +147,9 @@ def label_quality(
     >>> audit.to_frame().head(3).round(3)
          rank  given  suggested  quality  suspect
     row
-    137     1      0          2    0.001     True
+    137     1      0          2    0.000     True
     43      2      1          0    0.002     True
-    78      3      0          1    0.002     True
+    78      3      0          1    0.003     True
     >>> int((noisy != y)[audit.suspects].sum())  # so many of the 15 changed labels are among the suspects
     15
     """

@@ -41,7 +41,7 @@ def audit(
     drop: options.Drop = None,
     n_estimators: Annotated[
         int, typer.Option("--n-estimators", min=1, help="Number of trees that vote.")
-    ] = 500,
+    ] = 1000,
     random_state: Annotated[
         int, typer.Option(min=0, max=2**32 - 1, help="Seed: the same one gives the same suspects.")
     ] = 0,
