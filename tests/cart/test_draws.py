@@ -7,6 +7,8 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 from kfhe.cart.draws import Draws, bootstrap, random_numbers
+from kfhe.cart.filtering import Measurer
+from kfhe.cart.growing import Grower
 
 uint64 = st.integers(0, 2**64 - 1)
 
@@ -117,3 +119,9 @@ def test_a_second_attempt_draws_other_rows():
 def test_weights_that_do_not_sum_to_one_are_refused(n, total):
     with pytest.raises(ValueError, match="weights to draw by must be at least 0 and sum to 1"):
         bootstrap(np.full(n, total / n), 0, 1, 0)
+
+
+@pytest.mark.parametrize("kind", [Draws, Measurer, Grower])
+def test_nothing_is_made_without_its_arrays(kind):
+    with pytest.raises(TypeError, match="positional argument"):
+        kind.__new__(kind)

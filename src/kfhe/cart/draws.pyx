@@ -193,7 +193,7 @@ cdef class Draws:
     cdef vector[char] seen
     cdef object arguments  # of the constructor, for pickling
 
-    def __init__(self, labels, int64_t n_classes, int64_t n_present, uint64_t seed, int n_threads=1):
+    def __cinit__(self, labels, int64_t n_classes, int64_t n_present, uint64_t seed, int n_threads=1):
         self.labels = labels
         self.n_present, self.seed, self.n_threads = n_present, seed, n_threads
         self.seen.resize(n_classes)

@@ -124,7 +124,7 @@ cdef class Measurer:
     cdef int64_t n, n_classes, n_chunks
     cdef int n_threads
 
-    def __init__(self, labels, base, int64_t n_classes, int n_threads=1):
+    def __cinit__(self, labels, base, int64_t n_classes, int n_threads=1):
         self.labels = labels
         self.arguments = (labels, base, n_classes, n_threads)
         units = (np.asarray(base) * 2.0**60 + 0.5).astype(np.int64)
