@@ -153,10 +153,9 @@ def read_array(found: Any, what: str) -> NDArray[Any]:
         array[:] = values
         return array
     _require(all(type(value) is MEMBERS[dtype] for value in values), what)
-    try:
-        array = np.array(values, dtype=dtype)
-    except OverflowError:  # such as 300 in 8 bits
-        array = np.array([])
+    if MEMBERS[dtype] is int:
+        _require(all(np.iinfo(dtype).min <= value <= np.iinfo(dtype).max for value in values), what)
+    array = np.array(values, dtype=dtype)
     _require(array.tolist() == values, what)  # not so with 0.1 in 32 bits
     return array
 
