@@ -68,7 +68,9 @@ def main():
     )
     load = os.getloadavg()[0] / (os.cpu_count() or 1)
     print(f"{options.rows:,} rows, {options.columns} columns, 101 trees; {load:.1f} processes wait per core")
-    print(f"pandas.read_csv {read_seconds:.2f} s, of all cores {read_processor:.2f} s (pandas {pd.__version__})")
+    print(
+        f"pandas.read_csv {read_seconds:.2f} s, of all cores {read_processor:.2f} s (pandas {pd.__version__})"
+    )
     print(f"kfhe predict    {seconds:.2f} s, of all cores {processor:.2f} s")
     print(f"ratio           {seconds / read_seconds:.2f}")
 

@@ -464,3 +464,46 @@ def test_the_example_files_are_what_their_program_writes(tmp_path, monkeypatch):
     made["write"](tmp_path / "new_again.csv", made["new"]())
     assert (tmp_path / "again.csv").read_bytes() == (DATA / "customers.csv").read_bytes()
     assert (tmp_path / "new_again.csv").read_bytes() == (DATA / "new_customers.csv").read_bytes()
+
+
+@pytest.mark.parametrize(
+    "labels", [["01", "1"], ["-1", "+1"], ["TRUE", "FALSE"], ["1", "1.0"], ["12345678901234567890", "2"]]
+)
+def test_labels_come_back_as_they_were_written(kfhe, labels):
+    write("a,label\n" + "".join(f"{row % 2},{labels[row % 2]}\n" for row in range(80)))
+    kfhe("fit", "mine.csv", "-t", "label", "-o", "ours.kfhe")
+    kfhe("predict", "ours.kfhe", "mine.csv", "-o", "out.csv")
+    assert Path("out.csv").read_text().split()[1:3] == labels
+    out, _ = kfhe("evaluate", "mine.csv", "-t", "label", "--model", "ours.kfhe", "--json")
+    assert json.loads(out)["accuracy"] == 1
+
+
+def test_codes_that_are_made_categories_keep_their_zeros(kfhe):
+    codes = ["01234", "1234", "001234", "5"]
+    write("zip,label\n" + "".join(f"{codes[row % 4]},{'ab'[row % 4 == 1]}\n" for row in range(200)))
+    _, said = kfhe("fit", "mine.csv", "-t", "label", "--categorical", "zip", "-o", "ours.kfhe")
+    assert "4: 001234, 01234, 1234, 5" in said
+    kfhe("predict", "ours.kfhe", "mine.csv", "-o", "out.csv")
+    assert predictions()["prediction"].tolist() == pd.read_csv("mine.csv")["label"].tolist()
+
+
+def test_an_output_never_overwrites_the_input(kfhe, model):
+    before = Path("customers.csv").read_bytes()
+    for command in (["fit", "customers.csv", "-t", "outcome"], ["audit", "customers.csv", "-t", "outcome"]):
+        _, said = kfhe(*command, "-o", "customers.csv", code=2)
+        assert "customers.csv is the input" in said
+    _, said = kfhe("predict", model, "customers.csv", "-o", "./customers.csv", code=2)
+    assert "customers.csv is the input" in said
+    assert Path("customers.csv").read_bytes() == before
+
+
+def test_what_looks_like_a_mistake_in_a_table_is_said(kfhe):
+    frame = pd.read_csv("customers.csv")
+    frame["age"] = frame["age"].astype(object)
+    frame.loc[3, "age"] = "old"
+    frame["many"] = [f"m{row % 300}" for row in range(len(frame))]
+    frame.to_csv("mine.csv")
+    _, said = kfhe("fit", "mine.csv", "-t", "outcome", "-o", "ours.kfhe")
+    assert "Column 'Unnamed: 0' has no name in the header." in said
+    assert "Column 'age' holds numbers but for old, so it is taken for categories." in said
+    assert "Column 'many' has 300 categories; the rarest are taken for one" in said

@@ -5,6 +5,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from numbers import Integral
+from threading import Event
 from typing import Any
 
 import numpy as np
@@ -47,6 +48,8 @@ class LabelAudit:
         that the votes disagree with are among them.
     estimated_share : float
         Estimated share of wrong labels, 0 to 1.
+    index : pandas.Index or None
+        The index of a pandas table, for `to_frame`.
     """
 
     given: NDArray[Any]
@@ -55,6 +58,7 @@ class LabelAudit:
     rank: NDArray[np.int64]
     suspects: NDArray[np.bool_]
     estimated_share: float
+    index: Any = None
 
     def __len__(self) -> int:
         return len(self.given)
@@ -67,15 +71,18 @@ class LabelAudit:
         )
 
     def to_frame(self) -> Any:
-        """Return the audit as a pandas DataFrame, indexed by row (from 0), the most suspicious first."""
+        """Return the audit as a pandas DataFrame, the most suspicious label first.
+
+        Its index is that of the table, if that was a pandas one, else the number of the row, from 0.
+        """
         try:
             import pandas as pd
         except ImportError as error:
             raise ImportError("LabelAudit.to_frame() needs pandas: pip install kfhe[frames]") from error
         columns = ("rank", "given", "suggested", "quality", "suspects")
-        frame = pd.DataFrame(
-            {name: getattr(self, name) for name in columns}, index=pd.RangeIndex(len(self), name="row")
-        )
+        index = pd.RangeIndex(len(self)) if self.index is None else self.index
+        frame = pd.DataFrame({name: getattr(self, name) for name in columns}, index=index)
+        frame = frame.rename_axis(index=index.name or "row")
         return frame.rename(columns={"suspects": "suspect"}).sort_values("rank")
 
 
@@ -157,6 +164,7 @@ def label_quality(
     settings = CARTClassifier(
         max_depth=None, min_samples_split=2, min_samples_leaf=LEAF_ROWS, max_features="log2"
     )
+    index = X.index if type(X).__module__.startswith("pandas") else None
     X = check_table(settings, X, reset=True)
     check_same_length(X, labels)
     if len(classes) < 2:
@@ -168,6 +176,7 @@ def label_quality(
     table = BinnedTable.from_table(X, categorical_features, settings.max_bins, n_threads)
     seed = seed_from(random_state)
     n_workers = min(n_threads, n_estimators)
+    stopped = Event()
 
     def out_of_bag_votes(worker: int) -> tuple[Floats, Floats]:
         """Grow a worker's share of the trees; sum up the votes for rows out of bag, and their number."""
@@ -175,6 +184,8 @@ def label_quality(
         votes, n_votes = np.zeros((len(labels), len(classes))), np.zeros((len(labels), 1))
         uniform = np.full(len(labels), 1 / len(labels))
         for t in range(worker, n_estimators, n_workers):
+            if stopped.is_set():
+                break
             counts = bootstrap(uniform, seed, t, 0)
             shares = grower.grow(counts, True, t, hard=False)
             grower.keep(0)  # the votes are all that is needed
@@ -185,14 +196,18 @@ def label_quality(
         return votes, n_votes
 
     with ThreadPoolExecutor(n_workers) as pool:
-        parts = list(pool.map(out_of_bag_votes, range(n_workers)))
+        try:
+            parts = list(pool.map(out_of_bag_votes, range(n_workers)))
+        except BaseException:  # Ctrl-C, say: the pool would wait for all trees
+            stopped.set()
+            raise
     votes: Floats = np.sum([part[0] for part in parts], axis=0)
     n_votes: Floats = np.sum([part[1] for part in parts], axis=0)
     with np.errstate(invalid="ignore"):  # a row that was in every sample has no votes
-        return _judge(classes, labels, votes / (UNITS * n_votes))
+        return _judge(classes, labels, votes / (UNITS * n_votes), index)
 
 
-def _judge(classes: NDArray[Any], labels: NDArray[np.int32], votes: Floats) -> LabelAudit:
+def _judge(classes: NDArray[Any], labels: NDArray[np.int32], votes: Floats, index: Any = None) -> LabelAudit:
     """Compare the labels with the shares of the votes; rows without votes are beyond suspicion."""
     n = len(labels)
     quality = votes[np.arange(n), labels]
@@ -205,7 +220,7 @@ def _judge(classes: NDArray[Any], labels: NDArray[np.int32], votes: Floats) -> L
     suspects = np.zeros(n, dtype=bool)
     disputed = order[suggested[order] != labels[order]]
     suspects[disputed[: round(share * n)]] = True
-    return LabelAudit(classes[labels], quality, classes[suggested], rank, suspects, share)
+    return LabelAudit(classes[labels], quality, classes[suggested], rank, suspects, share, index)
 
 
 def _estimated_share(votes: Floats, labels: NDArray[np.int32]) -> float:

@@ -71,6 +71,7 @@ def audit(
         raise typer.BadParameter("name the file to write all rows to: --output", param_hint="--all")
     if output is not None:
         check_output(output)
+        options.refuse_input(output, table)
     data = LabelledTable.read(table, target, categorical=categorical or (), drop=drop or ())
     found = label_quality(
         data.X,

@@ -60,6 +60,7 @@ def fit(
         raise typer.BadParameter("the target can't be left out", param_hint="--drop")
     if output.is_dir():
         raise typer.BadParameter(f"{output} is a folder; give the name of a file", param_hint="--output")
+    options.refuse_input(output, table)
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     data = LabelledTable.read(table, target, categorical=categorical or (), drop=drop or ())
     console.print(f"{data.name}: {data.X.num_rows:,} rows", markup=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 MANY_NUMBERS = 20  # different numbers in a target from which on they may be a quantity
 SHOWN = 6  # categories, rows and the like that are named one by one
+CSV_FIRST_ROW = 2  # below the header
+MOST_CATEGORIES = 255  # that a column tells apart
+NEARLY_ALL = 0.9  # share of numbers from which on other values look like mistakes
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,8 @@ class LabelledTable:
         Number of the first row in messages.
     all_columns : pyarrow.Table
         The table as it was read, with the target and the columns that are left out.
+    made_categories : collection of str
+        Columns that are categories because somebody said so.
     """
 
     name: str
@@ -48,6 +53,7 @@ class LabelledTable:
     categorical: list[bool]
     first_row: int
     all_columns: Any
+    made_categories: Collection[str] = ()
 
     @classmethod
     def read(
@@ -77,7 +83,13 @@ class LabelledTable:
             for column in (target, *categorical, *drop):
                 if column not in file.columns:
                     raise no_column(file.name, column, file.columns)
-            table, name, first_row = file.read(), file.name, file.first_row
+            name, first_row = file.name, file.first_row
+            # What looks like a number in a csv may be a name; in parquet types are certain
+            named = {target, *categorical} if first_row == CSV_FIRST_ROW else set()
+            table = file.read(named)
+        for column in named:
+            position = table.column_names.index(column)
+            table = table.set_column(position, column, _as_written(table.column(column)))
         y = _labels(table.column(target), name, target, first_row)
         X = table.drop_columns([target, *(column for column in {*drop} if column != target)])
         if not X.num_columns:
@@ -87,7 +99,7 @@ class LabelledTable:
             is_text or types.is_dictionary(field.type) or field.name in categorical
             for is_text, field in zip(text, X.schema, strict=True)
         ]
-        return cls(name, target, X, y, of_categories, first_row, table)
+        return cls(name, target, X, y, of_categories, first_row, table, categorical)
 
     def frame(self) -> Any:
         """Return the features as a pandas frame."""
@@ -122,9 +134,26 @@ class LabelledTable:
         notes = []
         for field, is_category in zip(self.X.schema, self.categorical, strict=True):
             column = self.X.column(field.name)
+            if field.name.startswith("Unnamed: "):
+                notes.append(
+                    f"Column {field.name!r} has no name in the header. If it numbers the rows, leave it out: "
+                    f"--drop {quote(field.name)}"
+                )
             if not is_category or len(column) < MANY_NUMBERS:
                 continue
-            n_values = len(compute.unique(column.drop_null()))
+            values = compute.unique(column.drop_null())
+            n_values = len(values)
+            if n_values > MOST_CATEGORIES:
+                notes.append(
+                    f"Column {field.name!r} has {n_values} categories; the rarest are taken for one, since a "
+                    f"column tells {MOST_CATEGORIES} apart."
+                )
+            others = _not_numbers(values)
+            if field.name not in self.made_categories and 0 < len(others) <= (1 - NEARLY_ALL) * n_values:
+                notes.append(
+                    f"Column {field.name!r} holds numbers but for {_some(others, len(others))}, so it is "
+                    "taken for categories. Mend these cells, or leave them empty, if it is a quantity."
+                )
             if n_values > len(column) / 2:
                 notes.append(
                     f"Column {field.name!r} has {n_values} categories in {len(column)} rows. If it names the "
@@ -136,6 +165,44 @@ class LabelledTable:
                 f"Target {self.target!r} has {n_classes} different numbers: each is taken for a class."
             )
         return notes
+
+
+def _as_written(column: Any) -> Any:
+    """Return names as numbers or booleans if they print like that, so that they come back as written."""
+    import pyarrow as pa
+    from pyarrow import compute
+
+    words = compute.unique(column.drop_null()).to_pylist()
+    for convert, type in ((int, pa.int64()), (float, pa.float64()), (_boolean, pa.bool_())):
+        if words and all(_prints_alike(word, convert) for word in words):
+            try:
+                return column.cast(type)
+            except pa.ArrowInvalid:  # more than 64 bits
+                return column
+    return column
+
+
+def _prints_alike(word: str, convert: Callable[[str], Any]) -> bool:
+    try:
+        value = convert(word)
+    except ValueError:
+        return False
+    return str(value) == word and value - value == 0  # not so for infinity
+
+
+def _boolean(word: str) -> bool:
+    return word == "True"
+
+
+def _not_numbers(values: Any) -> list[str]:
+    """Return those of a column's categories that are no numbers."""
+    others = []
+    for value in map(str, values.to_pylist()):
+        try:
+            float(value)
+        except ValueError:
+            others.append(value)
+    return others
 
 
 def _labels(column: Any, name: str, target: str, first_row: int) -> NDArray[Any]:
@@ -161,7 +228,7 @@ def _labels(column: Any, name: str, target: str, first_row: int) -> NDArray[Any]
         )
     labels: NDArray[np.generic] = column.to_numpy()
     n_values = len(compute.unique(column))
-    fractions = types.is_floating(column.type) and bool((labels % 1 != 0).any())  # NaN and inf count as such
+    fractions = _are_fractions(column)
     if fractions or (n_values > len(labels) / 2 and n_values > 2):
         raise TableFileError(
             f"{name}: target {target!r} has {n_values} different values in {len(labels)} rows: "
@@ -173,6 +240,18 @@ def _labels(column: Any, name: str, target: str, first_row: int) -> NDArray[Any]
             f"{name}: target {target!r} has one class only ({column[0]}); there must be two or more to learn"
         )
     return labels
+
+
+def _are_fractions(column: Any) -> bool:
+    """Whether labels are numbers that no class would be called by."""
+    import numpy as np
+    import pyarrow as pa
+
+    try:
+        numbers = column.cast(pa.float64()).to_numpy()
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # words
+        return False
+    return bool((np.isfinite(numbers) & (numbers != np.floor(numbers))).any())
 
 
 def _categories(column: Any) -> str:

@@ -25,6 +25,12 @@ TRAINING: tuple[str, ...] = (
 TRAINING += ("random_state", "jobs")
 
 
+def refuse_input(output: Path, *inputs: Path) -> None:
+    """Raise if an output would overwrite an input."""
+    if any(output.is_file() and path.is_file() and output.samefile(path) for path in inputs):
+        raise typer.BadParameter(f"{output} is the input; choose another file", param_hint="--output")
+
+
 class Emphasis(StrEnum):
     """How a miss raises a row's weight."""
 

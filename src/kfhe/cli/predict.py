@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kfhe.cli.options import refuse_input
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
@@ -58,6 +60,7 @@ def predict(
     if str(model) == str(table) == "-":
         raise typer.BadParameter("the model and the table can't both come from standard input")
     check_output(output)
+    refuse_input(output, model, table)
     scorer = Scorer(read_forest(model))
     with open_table(table) as rows:
         ignored = scorer.match(rows)
