@@ -5,6 +5,7 @@ import sys
 
 from typer.testing import CliRunner
 
+import kfhe
 from kfhe.cli import app
 
 
@@ -34,3 +35,8 @@ def test_help_is_there_at_once_as_nothing_heavy_is_loaded():
     result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert "Usage: kfhe" in result.stdout
     assert result.stderr == "[]\n"
+
+
+def test_the_version_is_told():
+    result = run("--version")
+    assert (result.exit_code, result.output) == (0, f"kfhe {kfhe.__version__}\n")

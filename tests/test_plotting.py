@@ -366,6 +366,12 @@ class TestDecisionRegions:
         display = DecisionRegionsDisplay.from_estimator(model, [[1.0, 5.0], [2.0, 5.0]], ["only", "only"])
         assert np.asarray(display.image_.get_array())[..., 3] == pytest.approx(0.6)
 
+    def test_a_feature_of_text_is_an_error(self):
+        table = pd.DataFrame({"age": [30, 40], "plan": ["basic", "plus"]})
+        model = KFHEClassifier().fit(table, ["x", "y"])
+        with pytest.raises(ValueError, match="decision regions need two numeric features"):
+            DecisionRegionsDisplay.from_estimator(model, table)
+
     def test_more_than_two_features_are_an_error(self, model, iris):
         with pytest.raises(
             ValueError, match=r"decision regions need two features, got X of shape \(150, 4\)"

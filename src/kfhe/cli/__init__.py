@@ -30,9 +30,20 @@ app.add_typer(study.app, name="study")
 _debug = False
 
 
+def _print_version(asked: bool) -> None:
+    if asked:
+        from importlib.metadata import version
+
+        typer.echo(f"kfhe {version('kfhe')}")
+        raise typer.Exit
+
+
 @app.callback()
 def _root(
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", help="Show the version.", is_eager=True, callback=_print_version)
+    ] = False,
 ) -> None:
     global _debug
     _debug = debug

@@ -214,9 +214,10 @@ def _labels(column: Any, name: str, target: str, first_row: int) -> NDArray[Any]
         gaps = np.flatnonzero(compute.is_null(column).to_numpy()) + first_row
         rows = _some([str(row) for row in gaps[:SHOWN]], len(gaps))
         header = " (the header is row 1)" if first_row == 2 else ""
+        found = f"1 gap, in row {rows}" if len(gaps) == 1 else f"{len(gaps)} gaps, in rows {rows}"
         raise TableFileError(
-            f"{name}: target {target!r} has {len(gaps)} gaps, in rows {rows}{header}; "
-            "fill them in, or leave these rows out"
+            f"{name}: target {target!r} has {found}{header}; fill them in, or leave these rows out "
+            "(empty cells, NA, None and the like are gaps)"
         )
     if types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)

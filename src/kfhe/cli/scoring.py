@@ -86,8 +86,8 @@ class Scorer:
     def notes(self, name: str) -> list[str]:
         """Return what was noticed in the rows, in sentences."""
         return [
-            f"{name}: column {column!r}: {count} values are categories that the model has never seen; "
-            "they were taken for gaps"
+            f"{name}: column {column!r}: values in categories that the model has never seen: {count}; "
+            "taken for gaps"
             for column, count in self.unknown.items()
         ]
 

@@ -107,7 +107,10 @@ class DecisionRegionsDisplay(Display):
         if np.ndim(X) != 2 or np.shape(X)[1] != 2:
             raise ValueError(f"decision regions need two features, got X of shape {np.shape(X)}")
         check_consistent_length(X, y)
-        points = np.asarray(X, dtype=np.float64)
+        try:
+            points = np.asarray(X, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"decision regions need two numeric features: {error}") from None
         lowest, highest = np.nanmin(points, axis=0), np.nanmax(points, axis=0)
         margin = np.where(highest > lowest, 0.06 * (highest - lowest), 0.5)
         places = [
