@@ -84,12 +84,12 @@ def audit(
     listed = _listed(data, found)
     is_suspect = pa.array(found.suspects[found.rank.argsort()])
     suspects = listed.filter(is_suspect)
-    _show(data, found, suspects, to_stderr=str(output) == "-")
-    if output is not None:
+    if output is not None:  # before the table is shown, which may be cut short: | head
         write_table(output, listed.add_column(OURS, "suspect", is_suspect) if all_rows else suspects)
-        if str(output) != "-":
-            what = f"All {len(listed):,} rows" if all_rows else f"The {len(suspects):,} suspects"
-            typer.echo(f"{what} are in {output}, the most suspicious first.", err=True)
+    _show(data, found, suspects, to_stderr=str(output) == "-")
+    if output is not None and str(output) != "-":
+        what = f"All {len(listed):,} rows" if all_rows else f"The {len(suspects):,} suspects"
+        typer.echo(f"{what} are in {output}, the most suspicious first.", err=True)
 
 
 def _listed(data: LabelledTable, found: LabelAudit) -> Any:
