@@ -1,6 +1,6 @@
 """The audit: which labels look wrong."""
 
-from _thread import interrupt_main
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pandas as pd
@@ -223,18 +223,22 @@ def test_the_index_of_a_table_is_kept(clean_iris):
     np.testing.assert_array_equal(frame["given"], y[frame.index - 1000])
 
 
-def test_ctrl_c_ends_an_audit_at_once(clean_iris, monkeypatch):
-    X, y = clean_iris
-    drawn = []
+def test_an_interrupted_audit_does_not_grow_all_trees(clean_iris, monkeypatch):
+    grown = []
 
-    def bootstrap(*arguments):
-        drawn.append(arguments)
-        if len(drawn) == 3:
-            interrupt_main()  # as Ctrl-C does
+    class InterruptedPool(ThreadPoolExecutor):
+        def map(self, function, workers):
+            for worker in workers:
+                self.submit(function, worker)
+            raise KeyboardInterrupt
+
+    def counted(*arguments):
+        grown.append(arguments)
         return draw(*arguments)
 
     draw = audit_module.bootstrap
-    monkeypatch.setattr(audit_module, "bootstrap", bootstrap)
+    monkeypatch.setattr(audit_module, "bootstrap", counted)
+    monkeypatch.setattr(audit_module, "ThreadPoolExecutor", InterruptedPool)
     with pytest.raises(KeyboardInterrupt):
-        label_quality(X, y, random_state=0, n_estimators=100_000, n_jobs=2)
-    assert len(drawn) < 50_000
+        label_quality(*clean_iris, random_state=0, n_estimators=100_000, n_jobs=2)
+    assert len(grown) < 50_000
