@@ -47,9 +47,9 @@ test-lowest: $(INSTALLED)
 	  --only-binary :all: --no-binary kfhe ".[frames,study]" --group test
 	$(VENV)-lowest/bin/python -m pytest tests
 
-SANITIZED := tests/cart tests/property tests/test_golden.py tests/test_classifier.py tests/test_sample_weight.py \
+SANITIZED := tests/engine tests/property tests/test_golden.py tests/test_classifier.py tests/test_sample_weight.py \
   tests/test_tree.py tests/test_table.py tests/test_forest.py tests/test_warm_start.py tests/test_early_stopping.py \
-  tests/test_threads.py tests/test_model_file.py
+  tests/test_threads.py tests/saving
 
 # The engine with the address and undefined-behaviour sanitizers and with every array index checked.
 sanitize: $(INSTALLED)
@@ -65,7 +65,7 @@ sanitize: $(INSTALLED)
 	  $(VENV)-sanitize/bin/python -m pytest --quiet -p no:cacheprovider $(SANITIZED)
 
 fuzz: $(INSTALLED)
-	$(VENV)/bin/python tests/fuzz_model_file.py $(FUZZ)
+	$(VENV)/bin/python tests/saving/fuzz_model_file.py $(FUZZ)
 
 $(VENV)/.bench: $(INSTALLED)
 	$(VENV)/bin/pip install --quiet --no-build-isolation --editable ".[frames,bench]"

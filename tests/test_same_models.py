@@ -18,7 +18,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from kfhe import CARTClassifier, EarlyStopping, KFHEClassifier
 from kfhe.audit import label_quality
 
-RECORDED = Path(__file__).parent / "golden" / "models.json"
+RECORDED = Path(__file__).parent / "golden" / "models" / "digests.json"
 
 
 class Nearest(ClassifierMixin, BaseEstimator):

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from kfhe.classifier import KFHEClassifier
     from kfhe.early_stopping import EarlyStopping
     from kfhe.kalman import KalmanFilter
-    from kfhe.model_file import ModelFileError, load
+    from kfhe.saving.model_file import ModelFileError, load
     from kfhe.trace import Iteration
     from kfhe.tree import CARTClassifier
 
@@ -36,8 +36,8 @@ _HOMES = {
     "Iteration": "kfhe.trace",
     "KFHEClassifier": "kfhe.classifier",
     "KalmanFilter": "kfhe.kalman",
-    "ModelFileError": "kfhe.model_file",
-    "load": "kfhe.model_file",
+    "ModelFileError": "kfhe.saving.model_file",
+    "load": "kfhe.saving.model_file",
 }
 
 

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, validate_params
 
-from kfhe.cart.draws import bootstrap
-from kfhe.cart.threads import thread_count
+from kfhe.engine.draws import bootstrap
+from kfhe.engine.threads import thread_count
 from kfhe.table import BinnedTable
 from kfhe.tree import TREE_CONSTRAINTS, CARTClassifier, make_grower
 from kfhe.validation import check_same_length, check_table, encode_labels, seed_from

@@ -20,13 +20,13 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from kfhe import early_stopping
 from kfhe import emphasis as emphases
 from kfhe.callbacks import Callback, CallbackSupportMixin, FitTasks
-from kfhe.cart.filtering import exact_sum
-from kfhe.cart.threads import thread_count
 from kfhe.early_stopping import BestLength, EarlyStopping, ValidationSet
+from kfhe.engine.arrays import exact_sum
+from kfhe.engine.threads import thread_count
 from kfhe.forest import Forest
 from kfhe.kalman import component_weights
-from kfhe.notebook import NotebookMixin
-from kfhe.progress import ProgressBar
+from kfhe.look.notebook import NotebookMixin
+from kfhe.look.progress import ProgressBar
 from kfhe.sensors import EstimatorSensor, Sensor, TrainingRows, TreeSensor
 from kfhe.table import BinnedTable
 from kfhe.trace import Trace
@@ -274,7 +274,7 @@ categorical_features
         OSError
             The file can't be written.
         """
-        from kfhe.model_file import save  # which knows this class
+        from kfhe.saving.model_file import save  # which knows this class
 
         save(self, path)
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from kfhe.cart.filtering import Measurer, correct
+from kfhe.engine.arrays import Measurer, correct
 from kfhe.sensors import Sensor, TrainingRows
 from kfhe.trace import Iteration
 from kfhe.validation import check_same_length, checks_of, encode_known_labels

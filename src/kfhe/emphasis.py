@@ -13,7 +13,7 @@ from math import exp
 import numpy as np
 from numpy.typing import NDArray
 
-from kfhe.cart.filtering import exact_sum, multiply
+from kfhe.engine.arrays import exact_sum, multiply
 
 Floats = NDArray[np.float64]
 Missed = NDArray[np.bool_]

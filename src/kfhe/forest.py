@@ -11,15 +11,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kfhe.cart.growing import Grower
-from kfhe.cart.traversal import add_trees, apply
+from kfhe.engine.trees.growing import Grower
+from kfhe.engine.trees.traversal import add_trees, apply
 from kfhe.table import Schema
 
 Floats = NDArray[np.float64]
 
 LEAF, NUMERIC, CATEGORICAL, MISSING_LEFT = 0, 1, 2, 4
 
-# As compiled code sees it: Node in cart/trees.pxd.
+# As compiled code sees it: Node in engine/trees/layout.pxd.
 NODE_DTYPE = np.dtype(
     [("threshold", "f8"), ("left", "i4"), ("feature", "u2"), ("kind", "u1"), ("cut", "u1")], align=False
 )

@@ -12,7 +12,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kfhe.cart.filtering import correct
+from kfhe.engine.arrays import correct
 
 TINY = float(np.finfo(np.float64).tiny)
 

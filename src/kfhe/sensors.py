@@ -17,9 +17,9 @@ from sklearn.dummy import DummyClassifier
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples, has_fit_parameter
 
-from kfhe.cart.draws import Draws, random_numbers
-from kfhe.cart.growing import restored
-from kfhe.cart.traversal import apply
+from kfhe.engine.draws import Draws, random_numbers
+from kfhe.engine.trees.growing import restored
+from kfhe.engine.trees.traversal import apply
 from kfhe.forest import NODE_DTYPE, Forest
 from kfhe.table import BinnedTable
 from kfhe.tree import make_grower

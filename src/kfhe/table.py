@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from kfhe.cart.bins import bin_columns
+from kfhe.engine.bins import bin_columns
 
 Floats = NDArray[np.float64]
 

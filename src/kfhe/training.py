@@ -9,9 +9,9 @@ from time import perf_counter
 from typing import NamedTuple
 
 from kfhe.callbacks import Callback
-from kfhe.cart.filtering import Measurer, effective_sample_size, normalise
 from kfhe.early_stopping import ValidationSet
 from kfhe.emphasis import Emphasis
+from kfhe.engine.arrays import Measurer, effective_sample_size, normalise
 from kfhe.kalman import KalmanFilter
 from kfhe.sensors import Sensor, TrainingRows
 from kfhe.trace import Trace

@@ -13,8 +13,8 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from kfhe.cart.growing import Grower
-from kfhe.cart.threads import thread_count
+from kfhe.engine.threads import thread_count
+from kfhe.engine.trees.growing import Grower
 from kfhe.forest import Forest, Tree
 from kfhe.table import BinnedTable
 from kfhe.validation import (

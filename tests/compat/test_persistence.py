@@ -19,7 +19,7 @@ from kfhe import CARTClassifier, KFHEClassifier
 # What skops asks to be trusted: plain Python classes with arrays in them.
 TRUSTED = ["kfhe.classifier.KFHEClassifier", "kfhe.forest.Forest", "kfhe.table.Schema", "kfhe.trace.Trace"]
 TRUSTED_COMPONENTS = ["kfhe.sensors.EstimatorEnsemble", "sklearn.tree._tree.Tree"]
-TRUSTED_RUN = ["kfhe.cart.draws.Draws", "kfhe.cart.filtering.Measurer", "kfhe.kalman.KalmanFilter"]
+TRUSTED_RUN = ["kfhe.engine.draws.Draws", "kfhe.engine.arrays.Measurer", "kfhe.kalman.KalmanFilter"]
 TRUSTED_RUN += ["kfhe.sensors.EstimatorSensor", "kfhe.sensors.TrainingRows", "kfhe.sensors.TreeSensor"]
 TRUSTED_RUN += ["kfhe.table.BinnedTable", "kfhe.training.TrainingRun"]
 

@@ -14,8 +14,8 @@ from sklearn.model_selection import GridSearchCV
 from threadpoolctl import threadpool_limits
 
 from kfhe import CARTClassifier, KFHEClassifier
-from kfhe.cart.growing import Grower
-from kfhe.cart.threads import thread_count
+from kfhe.engine.threads import thread_count
+from kfhe.engine.trees.growing import Grower
 
 PATIENCE = 20  # seconds after which a child is said to hang
 

@@ -11,21 +11,21 @@ from kfhe.table_files.errors import TableFileError
 
 if TYPE_CHECKING:
     from kfhe import KFHEClassifier
-    from kfhe.model_file import File, SavedForest
+    from kfhe.saving.model_file import File, SavedForest
 
 T = TypeVar("T")
 
 
 def read_model(path: Path) -> KFHEClassifier:
     """Read a whole model."""
-    from kfhe.model_file import load
+    from kfhe.saving.model_file import load
 
     return _read(path, load)
 
 
 def read_forest(path: Path) -> SavedForest:
     """Read what prediction needs: sooner there."""
-    from kfhe.model_file import load_forest
+    from kfhe.saving.model_file import load_forest
 
     return _read(path, load_forest)
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from kfhe.model_file import SavedForest
+    from kfhe.saving.model_file import SavedForest
     from kfhe.table_files import TableFile
 
 

@@ -10,7 +10,7 @@ from typing import Any, Self
 from sklearn.utils.validation import check_is_fitted
 
 from kfhe.classifier import KFHEClassifier
-from kfhe.palette import PALETTE
+from kfhe.look.palette import PALETTE
 
 try:
     import matplotlib as mpl

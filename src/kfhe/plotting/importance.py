@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.container import BarContainer
 from sklearn.utils.validation import check_is_fitted
 
-from kfhe.palette import BLUE
+from kfhe.look.palette import BLUE
 from kfhe.plotting.display import Display, shortened, width_of
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from kfhe.palette import PALETTE
+from kfhe.look.palette import PALETTE
 from kfhe.plotting.display import MARKERS, Display, legend_beside, shortened, width_of
 
 

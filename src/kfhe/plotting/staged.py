@@ -11,7 +11,7 @@ from matplotlib.lines import Line2D
 from sklearn.metrics import check_scoring
 
 from kfhe.early_stopping import EarlyStopping, Predicted, resolve
-from kfhe.palette import PALETTE
+from kfhe.look.palette import PALETTE
 from kfhe.plotting.display import Display, check_ensemble, count_along, marker_for, shortened
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from kfhe.palette import TRACE_LINES
+from kfhe.look.palette import TRACE_LINES
 from kfhe.plotting.display import (
     Display,
     check_ensemble,

@@ -8,7 +8,7 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from kfhe.palette import BLUE
+from kfhe.look.palette import BLUE
 from kfhe.plotting.display import (
     Display,
     check_ensemble,

@@ -9,7 +9,7 @@ from importlib.resources import files
 from itertools import groupby
 from typing import Any
 
-from kfhe.palette import PALETTE
+from kfhe.look.palette import PALETTE
 from kfhe.study.analyse import Analysis
 from kfhe.study.report.tables import Table, Value
 

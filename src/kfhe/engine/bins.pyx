@@ -1,0 +1,159 @@
+"""Bins: each value of a numeric column becomes the number of its bin, one byte.
+
+A column with few distinct values gets a bin for each of them. A column with more is cut at
+quantiles of a sample of its rows. Missing values (NaN) share the bin after the last one.
+"""
+
+from cython.parallel cimport prange
+from libc.math cimport INFINITY, isinf, isnan
+from libc.stdint cimport int64_t, uint8_t, uint64_t
+from libcpp.algorithm cimport sort
+from libcpp.vector cimport vector
+
+from kfhe.engine.philox cimport philox, scaled
+
+import numpy as np
+
+cdef enum:
+    SAMPLE_ROWS = 65536
+    PARALLEL_CELLS = 32768
+
+
+cdef void greedy_starts(vector[double] &values, int64_t max_bins, vector[double] &starts) noexcept nogil:
+    """Cut sorted values into bins of about equal size; a value that fills a bin has it for itself."""
+    cdef int64_t n = <int64_t> values.size(), i = 0, j, k, size = 0, left = n, bins_left = max_bins
+    cdef int64_t run, next_run, heavy = n // max_bins
+    cdef bint open_bin = False
+    while i < n:
+        j = i
+        while j < n and values[j] == values[i]:
+            j += 1
+        run = j - i
+        if not open_bin:
+            starts.push_back(values[i])
+            open_bin = True
+            size = 0
+        size += run
+        next_run = 0
+        if j < n:
+            k = j
+            while k < n and values[k] == values[j] and k - j <= heavy:
+                k += 1
+            next_run = k - j
+        if bins_left > 1 and (size * bins_left >= left or next_run > heavy):
+            left -= size
+            bins_left -= 1
+            open_bin = False
+        i = j
+
+
+cdef bint find_starts(vector[double] &values, int64_t max_bins, vector[double] &starts) noexcept nogil:
+    """Sort the values and choose the first value of each bin; return whether each bin is one value."""
+    cdef size_t i
+    starts.clear()
+    sort(values.begin(), values.end())
+    for i in range(values.size()):
+        if i == 0 or values[i] != values[i - 1]:
+            if <int64_t> starts.size() == max_bins:
+                starts.clear()
+                greedy_starts(values, max_bins, starts)
+                return False
+            starts.push_back(values[i])
+    return True
+
+
+cdef inline int bin_of(const double *starts, double value) noexcept nogil:
+    """Number of starts (padded to 256 with infinity) that are not above the value, less 1."""
+    cdef int position = 0, step = 128
+    while step:
+        if starts[position + step - 1] <= value:
+            position += step
+        step //= 2
+    return position - (position > 0)
+
+
+cdef int64_t encode(
+    const double *values, int64_t n, vector[double] &starts, uint8_t *codes, double *low, double *high
+) noexcept nogil:
+    """Write each value's bin and each bin's range; return how many values are not their bin's start."""
+    cdef double padded[256]
+    cdef int64_t i, odd = 0
+    cdef int b, n_bins = <int> starts.size()
+    for b in range(256):
+        padded[b] = starts[b] if b < n_bins else INFINITY
+        low[b] = INFINITY
+        high[b] = -INFINITY
+    for i in range(n):
+        if isnan(values[i]):
+            codes[i] = n_bins
+            continue
+        b = bin_of(padded, values[i])
+        codes[i] = b
+        odd += values[i] != padded[b]
+        low[b] = min(low[b], values[i])
+        high[b] = max(high[b], values[i])
+    return odd
+
+
+cdef int bin_column(
+    const double *values, int64_t n, int64_t max_bins, uint64_t column, uint8_t *codes, double *low, double *high
+) noexcept nogil:
+    """Bin one column; return its number of bins, or -1 if it has infinite values."""
+    cdef vector[double] sample, starts
+    cdef uint64_t numbers[4]
+    cdef int64_t i, row
+    cdef bint exact
+    for i in range(n):
+        if isinf(values[i]):
+            return -1
+    if n > SAMPLE_ROWS:
+        sample.reserve(SAMPLE_ROWS)
+        for i in range(SAMPLE_ROWS):
+            if i % 4 == 0:
+                philox(0, 3, i // 4, column, 0, 0, numbers)
+            row = scaled(numbers[i % 4], n)
+            if not isnan(values[row]):
+                sample.push_back(values[row])
+    else:
+        for i in range(n):
+            if not isnan(values[i]):
+                sample.push_back(values[i])
+    exact = find_starts(sample, max_bins, starts)
+    if encode(values, n, starts, codes, low, high) and exact:
+        # The sample had few distinct values, but the column has others: look at all of it.
+        sample.clear()
+        for i in range(n):
+            if not isnan(values[i]):
+                sample.push_back(values[i])
+        find_starts(sample, max_bins, starts)
+        encode(values, n, starts, codes, low, high)
+    return <int> starts.size()
+
+
+def bin_columns(
+    const double[:, ::1] columns,
+    int64_t first,
+    int64_t max_bins,
+    uint8_t[:, ::1] codes,
+    double[:, ::1] low,
+    double[:, ::1] high,
+    int n_threads=1,
+):
+    """Bin numeric columns (one per row of ``columns``) into rows ``first ..`` of the output arrays.
+
+    Returns the columns' numbers of bins, -1 for a column with infinite values.
+    """
+    cdef int64_t j, n = columns.shape[1]
+    result = np.empty(columns.shape[0], dtype=np.int32)
+    cdef int[::1] n_bins = result
+    if columns.shape[0] * n < PARALLEL_CELLS:
+        for j in range(columns.shape[0]):
+            n_bins[j] = bin_column(
+                &columns[j, 0], n, max_bins, first + j, &codes[first + j, 0], &low[first + j, 0], &high[first + j, 0]
+            )
+        return result
+    for j in prange(columns.shape[0], nogil=True, num_threads=n_threads, schedule="dynamic", chunksize=1):
+        n_bins[j] = bin_column(
+            &columns[j, 0], n, max_bins, first + j, &codes[first + j, 0], &low[first + j, 0], &high[first + j, 0]
+        )
+    return result

@@ -1,0 +1,214 @@
+"""Weighted bootstrap samples, as the number of times each row was drawn.
+
+Rows are cut into blocks of fixed size. First every draw picks a block by the blocks' total
+weights, then each block hands out its draws among its own rows. Weights are fixed-point
+integers and every random number is keyed by (seed, iteration, attempt, block), so the counts
+don't depend on how many threads share the work or in which order the blocks are done.
+"""
+
+from cython.parallel cimport prange
+from libc.stdint cimport int32_t, int64_t, uint16_t, uint64_t
+from libc.string cimport memset
+from libcpp.vector cimport vector
+
+from kfhe.engine.philox cimport philox, scaled
+
+import numpy as np
+
+cdef enum:
+    BLOCK = 8192  # rows whose cumulated weights fit a core's cache
+    CHUNK = 65536  # draws that choose their blocks together
+    PARALLEL_ROWS = 131072
+    MAX_REDRAWS = 100
+
+cdef uint64_t HALF = <uint64_t> 1 << 59
+cdef uint64_t CHOOSE_BLOCK = <uint64_t> 1 << 63  # sets this stage's counters apart from the blocks'
+
+
+cdef uint64_t cumulate(const double *weights, int64_t n, uint64_t *cumulated) noexcept nogil:
+    """Cumulate weights (which sum to 1 over all rows) as multiples of 2^-60."""
+    cdef int64_t i
+    cdef uint64_t total = 0
+    for i in range(n):
+        total += <uint64_t> (weights[i] * 1152921504606846976.0 + 0.5)
+        cumulated[i] = total
+    return total
+
+
+cdef void choose_blocks(
+    const uint64_t *cumulated, int64_t n_blocks, int64_t first, int64_t last,
+    uint64_t seed, uint64_t iteration, uint64_t attempt, int64_t *chosen,
+) noexcept nogil:
+    """Count how many of the draws ``first .. last - 1`` fall into each block."""
+    cdef uint64_t numbers[4]
+    cdef uint64_t total = cumulated[n_blocks - 1], position
+    cdef int64_t j, low, high, middle
+    for j in range(first, last):
+        if j % 4 == 0:
+            philox(seed, 0, j // 4, CHOOSE_BLOCK, attempt, iteration, numbers)
+        position = scaled(numbers[j % 4], total)
+        low, high = 0, n_blocks - 1
+        while low < high:
+            middle = (low + high) // 2
+            if cumulated[middle] <= position:
+                low = middle + 1
+            else:
+                high = middle
+        chosen[low] += 1
+
+
+cdef void draw_in_block(
+    const uint64_t *cumulated, int64_t n, int64_t n_draws, uint16_t *guide,
+    uint64_t seed, uint64_t iteration, uint64_t attempt, uint64_t block, int32_t *counts,
+) noexcept nogil:
+    """Hand out a block's draws: a guide table points close to each draw's row."""
+    cdef uint64_t numbers[4]
+    cdef uint64_t total = cumulated[n - 1], position
+    cdef int64_t i, row = 0
+    cdef int bits = 0
+    for i in range(n):
+        counts[i] = 0
+    if n_draws == 0:
+        return
+    while (1 << bits) < n:
+        bits += 1
+    for i in range(1 << bits):
+        position = scaled(<uint64_t> i << (64 - bits), total) if bits else 0
+        while cumulated[row] <= position:
+            row += 1
+        guide[i] = <uint16_t> row
+    for i in range(n_draws):
+        if i % 4 == 0:
+            philox(seed, 0, i // 4, block, attempt, iteration, numbers)
+        position = scaled(numbers[i % 4], total)
+        row = guide[numbers[i % 4] >> (64 - bits)] if bits else 0
+        while cumulated[row] <= position:
+            row += 1
+        counts[row] += 1
+
+
+def bootstrap(
+    const double[::1] weights, uint64_t seed, uint64_t iteration, uint64_t attempt, int n_threads=1
+):
+    """Draw as many rows as there are weights (non-negative, summing to 1), with replacement.
+
+    Returns the number of times each row was drawn (int32).
+    """
+    cdef int64_t n = weights.shape[0]
+    result = np.empty(n, dtype=np.int32)
+    cdef int32_t[::1] counts = result
+    cdef vector[uint64_t] cumulated = vector[uint64_t](n)
+    cdef vector[uint16_t] guide
+    if n <= BLOCK:
+        guide.resize(2 * n)
+        check_total(cumulate(&weights[0], n, cumulated.data()))
+        draw_in_block(cumulated.data(), n, n, guide.data(), seed, iteration, attempt, 0, &counts[0])
+    else:
+        draw_blocks(&weights[0], n, seed, iteration, attempt, n_threads, cumulated.data(), &counts[0])
+    return result
+
+
+cdef int check_total(uint64_t total) except -1:
+    """Refuse weights that would lead the search for a draw's row out of the arrays."""
+    if not HALF < total < 4 * HALF:
+        raise ValueError("weights to draw by must be at least 0 and sum to 1")
+    return 0
+
+
+cdef draw_blocks(
+    const double *weights, int64_t n, uint64_t seed, uint64_t iteration, uint64_t attempt, int n_threads,
+    uint64_t *cumulated, int32_t *counts,
+):
+    """Draw from several blocks: first how many in each, then which rows."""
+    cdef int64_t n_blocks = (n + BLOCK - 1) // BLOCK, n_chunks = (n + CHUNK - 1) // CHUNK
+    cdef int64_t block, chunk, size
+    cdef vector[uint64_t] block_totals = vector[uint64_t](n_blocks)
+    cdef vector[int64_t] chosen = vector[int64_t](n_blocks * n_chunks)
+    cdef vector[uint16_t] guides = vector[uint16_t](n_blocks * BLOCK)
+    if n < PARALLEL_ROWS:
+        n_threads = 1
+    for block in prange(n_blocks, nogil=True, num_threads=n_threads, schedule="static"):
+        size = min(<int64_t> BLOCK, n - block * BLOCK)
+        block_totals[block] = cumulate(&weights[block * BLOCK], size, &cumulated[block * BLOCK])
+    for block in range(1, n_blocks):
+        block_totals[block] += block_totals[block - 1]
+    check_total(block_totals[n_blocks - 1])
+    for chunk in prange(n_chunks, nogil=True, num_threads=n_threads, schedule="static"):
+        choose_blocks(
+            block_totals.data(), n_blocks, chunk * CHUNK, min(n, (chunk + 1) * CHUNK),
+            seed, iteration, attempt, &chosen[chunk * n_blocks],
+        )
+    for chunk in range(1, n_chunks):
+        for block in range(n_blocks):
+            chosen[block] += chosen[chunk * n_blocks + block]
+    for block in prange(n_blocks, nogil=True, num_threads=n_threads, schedule="static"):
+        size = min(<int64_t> BLOCK, n - block * BLOCK)
+        draw_in_block(
+            &cumulated[block * BLOCK], size, chosen[block], &guides[block * BLOCK],
+            seed, iteration, attempt, block, &counts[block * BLOCK],
+        )
+
+
+def random_numbers(uint64_t seed, uint64_t stream, uint64_t c0, uint64_t c1, uint64_t c2, uint64_t c3):
+    """Return the four 64-bit numbers that Philox gives for one key and counter."""
+    cdef uint64_t numbers[4]
+    philox(seed, stream, c0, c1, c2, c3, numbers)
+    return [numbers[0], numbers[1], numbers[2], numbers[3]]
+
+
+cdef bint covers(
+    const int32_t *counts, const int32_t *labels, int64_t n, int64_t n_present, vector[char] &seen
+) noexcept nogil:
+    """Whether ``n_present`` classes were drawn."""
+    cdef int64_t i, n_seen = 0
+    memset(seen.data(), 0, seen.size())
+    for i in range(n):
+        if counts[i] > 0 and not seen[labels[i]]:
+            seen[labels[i]] = 1
+            n_seen += 1
+            if n_seen == n_present:
+                return True
+    return False
+
+
+cdef class Draws:
+    """Weighted bootstrap samples in which every class is present, if luck allows.
+
+    Parameters
+    ----------
+    labels : int32 array of shape (n_rows,)
+        The rows' classes.
+    n_classes, n_present : int
+        Number of classes, and of those that have a row.
+    seed : int
+        What the draws depend on, with the iteration and the attempt.
+    n_threads : int
+        Threads that share a large table.
+    """
+
+    cdef const int32_t[::1] labels
+    cdef int64_t n_present
+    cdef uint64_t seed
+    cdef int n_threads
+    cdef vector[char] seen
+    cdef object arguments  # of the constructor, for pickling
+
+    def __cinit__(self, labels, int64_t n_classes, int64_t n_present, uint64_t seed, int n_threads=1):
+        self.labels = labels
+        self.n_present, self.seed, self.n_threads = n_present, seed, n_threads
+        self.seen.resize(n_classes)
+        self.arguments = (labels, n_classes, n_present, seed, n_threads)
+
+    def __reduce__(self):
+        return Draws, self.arguments
+
+    def draw(self, weights, uint64_t iteration, uint64_t attempt):
+        """Return how often each row is in the sample; redrawn while a class is missing, but not for ever."""
+        cdef uint64_t first = attempt * (MAX_REDRAWS + 1), redraw
+        cdef int32_t[::1] counts
+        for redraw in range(first, first + MAX_REDRAWS + 1):
+            result = bootstrap(weights, self.seed, iteration, redraw, self.n_threads)
+            counts = result
+            if covers(&counts[0], &self.labels[0], counts.shape[0], self.n_present, self.seen):
+                break
+        return result

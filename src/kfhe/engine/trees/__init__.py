@@ -1,0 +1,1 @@
+"""The trees of the engine: growing them, and sending rows down."""

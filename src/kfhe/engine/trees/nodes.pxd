@@ -1,0 +1,110 @@
+"""What the growing of a tree works on: the problem, its rows, the nodes so far and room to work in."""
+
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libcpp.vector cimport vector
+
+from kfhe.engine.trees.splitting cimport NodeTotals, Row, Split
+
+cdef struct Problem:
+    const uint8_t *codes  # bins, one feature after the other
+    int64_t n_rows
+    int64_t n_features
+    int64_t n_classes
+    const int32_t *n_bins  # the missing bin counted in
+    const uint8_t *categorical
+    const double *low  # 256 per feature: the smallest value in each bin
+    const double *high
+    int64_t *offsets  # where each feature's histogram starts, in bins
+    int64_t total_bins
+    int64_t max_depth
+    int64_t min_split
+    int64_t min_leaf
+    int64_t max_features
+    int64_t sorted_rows
+    bint weighted  # weights and counts differ
+    bint force_parallel
+    uint64_t seed
+    uint64_t tree
+
+
+# The rows of a task: a copy of their bins if that pays, and what splits them, in the order of the nodes.
+cdef struct Frame:
+    const uint8_t *codes
+    int64_t stride
+    uint32_t *rows  # positions in codes
+    uint16_t *classes
+    int32_t *weights
+    const uint32_t *origin  # which training row a position is; NULL: the position itself
+
+
+cdef struct RawNode:
+    int32_t left  # -1: a leaf; below: task -2 - left goes on here
+    int32_t feature
+    int32_t category_set
+    bint missing_left
+    uint8_t cut
+    double threshold
+    double gain
+    int64_t count
+
+
+cdef struct Pending:
+    int32_t node
+    int32_t depth
+    int64_t start
+    int64_t end
+    uint64_t key  # names the node by its path from the root
+    int32_t histogram  # slot in the pool, -1: none yet
+    int32_t first_active  # sorted nodes: their features that still vary
+    int32_t n_active
+
+
+cdef cppclass Buffer:
+    vector[RawNode] nodes
+    vector[int64_t] totals  # per node, the weight of each class
+    vector[uint64_t] category_sets
+
+
+cdef cppclass Workspace:
+    vector[Pending] stack
+    vector[int32_t] histograms
+    vector[int32_t] count_histograms
+    vector[int32_t] free_slots
+    int32_t n_slots
+    vector[Split] splits
+    vector[int64_t] left
+    vector[double] scratch
+    vector[uint8_t] side
+    vector[Row] rows
+    vector[uint8_t] codes
+    vector[uint32_t] orders
+    vector[uint32_t] spare_order
+    vector[uint16_t] members
+    vector[uint16_t] spare
+    vector[int32_t] category_histogram
+    vector[int32_t] active
+    vector[int32_t] drawn
+    vector[uint8_t] frame_codes
+    vector[uint32_t] frame_rows
+    vector[uint32_t] spare_rows
+    vector[uint16_t] spare_classes
+    vector[int32_t] spare_weights
+
+
+cdef uint64_t child_key(uint64_t key, int side) noexcept nogil
+cdef int32_t add_node(Buffer *buffer, int64_t n_classes, int64_t count) noexcept nogil
+cdef int32_t add_children(const Problem *problem, Buffer *buffer, int32_t node) noexcept nogil
+cdef void settle_right(const Problem *problem, Buffer *buffer, int32_t node) noexcept nogil
+cdef NodeTotals totals_of(const Problem *problem, Buffer *buffer, int32_t node) noexcept nogil
+cdef bint is_terminal(const Problem *problem, Buffer *buffer, int32_t node, int64_t depth) noexcept nogil
+cdef int32_t majority(const Problem *problem, Buffer *buffer, int32_t node) noexcept nogil
+cdef void draw_features(const Problem *problem, uint64_t key, vector[int32_t] &features) noexcept nogil
+cdef void mark_sides(const Problem *problem, const Split *split, uint8_t *goes_left) noexcept nogil
+cdef void record(
+    const Problem *problem, Buffer *buffer, int32_t node, const Split *split, const NodeTotals *totals
+) noexcept nogil
+
+
+cdef inline int64_t origin_of(const Frame *frame, int64_t position) noexcept nogil:
+    """Training row at a position of the frame."""
+    return position if frame.origin == NULL else frame.origin[position]

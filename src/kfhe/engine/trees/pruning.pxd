@@ -1,0 +1,16 @@
+from libc.stdint cimport int32_t, int64_t
+from libcpp.vector cimport vector
+
+from kfhe.engine.trees.nodes cimport Buffer
+
+cdef struct FlatNode:
+    int32_t buffer
+    int32_t node
+    int32_t left  # in the flat order, -1: a leaf
+
+
+cdef void flatten(vector[Buffer*] &buffers, vector[FlatNode] &flat, vector[int32_t] &stack) noexcept nogil
+
+cdef void prune(vector[Buffer*] &buffers, vector[FlatNode] &flat, int64_t n_classes, double cp) noexcept nogil
+
+cdef void keep_best_leaves(vector[Buffer*] &buffers, vector[FlatNode] &flat, int64_t max_leaves) noexcept nogil

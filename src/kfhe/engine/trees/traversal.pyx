@@ -1,0 +1,170 @@
+"""Traversal: from rows to leaves to scores, many rows at a time."""
+
+from cython.parallel cimport prange
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+
+from kfhe.engine.trees.layout cimport CATEGORICAL, LEAF, MISSING_LEFT, Node
+
+import numpy as np
+
+cdef enum:
+    BLOCK = 512  # rows that stay in the cache while all trees see them
+    LANES = 8  # rows that go down a tree side by side, so that memory is never waited for alone
+    PARALLEL_STEPS = 20000  # rows times trees
+
+
+cdef inline int32_t step(
+    const Node *node, const uint64_t *sets, const double *row, bint plain
+) noexcept nogil:
+    """Child of a split that a row goes to. ``plain``: no value is missing and no feature is categorical."""
+    cdef double value = row[node.feature]
+    cdef const uint64_t *bits
+    cdef uint8_t code
+    cdef int32_t left = value <= node.threshold
+    if not plain:
+        if value != value:
+            left = (node.kind & MISSING_LEFT) != 0
+        elif node.kind & CATEGORICAL:
+            code = <uint8_t> value
+            bits = &sets[4 * <int64_t> node.threshold]
+            left = (bits[code // 64] >> (code % 64)) & 1
+    return node.left + 1 - left
+
+
+cdef inline void descend(
+    const Node *nodes, const uint64_t *sets, const double *rows, int64_t n_features, int64_t n_rows, bint plain,
+    int32_t *leaves,
+) noexcept nogil:
+    """Send rows down a tree; a row that has reached its leaf makes room for the next."""
+    cdef int64_t lane, n_lanes = min(<int64_t> LANES, n_rows), next_row = n_lanes
+    cdef int64_t row[LANES]
+    cdef const double *values[LANES]
+    cdef const Node *at[LANES]
+    cdef const Node *node
+    for lane in range(n_lanes):
+        row[lane] = lane
+        values[lane] = &rows[lane * n_features]
+        at[lane] = nodes
+    while n_lanes == LANES:
+        for lane in range(LANES):
+            node = at[lane]
+            if node.kind != LEAF:
+                at[lane] = &nodes[step(node, sets, values[lane], plain)]
+                continue
+            leaves[row[lane]] = node.left
+            if next_row == n_rows:
+                n_lanes = 0
+                row[lane] = -1
+                break
+            row[lane] = next_row
+            values[lane] = &rows[next_row * n_features]
+            next_row += 1
+            at[lane] = nodes
+    for lane in range(min(<int64_t> LANES, n_rows)):  # the last ones, each to its end
+        if row[lane] >= 0:
+            node = at[lane]
+            while node.kind != LEAF:
+                node = &nodes[step(node, sets, values[lane], plain)]
+            leaves[row[lane]] = node.left
+
+
+cdef void find_leaves(
+    const Node *nodes, const uint64_t *sets, const double *rows, int64_t n_features, int64_t n_rows, bint plain,
+    int32_t *leaves,
+) noexcept nogil:
+    """Number, within the tree, of the leaf that each row falls into."""
+    if plain:
+        descend(nodes, sets, rows, n_features, n_rows, True, leaves)
+    else:
+        descend(nodes, sets, rows, n_features, n_rows, False, leaves)
+
+
+cdef void add_tree(
+    const int32_t *leaves, int64_t n_rows, const int32_t *leaf_weights, const int32_t *leaf_classes, bint soft,
+    double weight, int64_t n_classes, double *scores,
+) noexcept nogil:
+    """Add a tree's weighted votes to the rows' scores."""
+    cdef int64_t i, k
+    cdef double total
+    cdef const int32_t *cells
+    if not soft:
+        for i in range(n_rows):
+            scores[i * n_classes + leaf_classes[leaves[i]]] += weight
+        return
+    for i in range(n_rows):
+        cells = &leaf_weights[leaves[i] * n_classes]
+        total = 0
+        for k in range(n_classes):
+            total += cells[k]
+        for k in range(n_classes):
+            scores[i * n_classes + k] += weight * (cells[k] / total)
+
+
+def add_trees(
+    const Node[::1] nodes,
+    const uint64_t[:, ::1] category_sets,
+    const int32_t[:, ::1] leaf_weights,
+    const int32_t[::1] leaf_classes,
+    const int64_t[::1] tree_nodes,
+    const int64_t[::1] tree_leaves,
+    const int64_t[::1] tree_sets,
+    const double[::1] weights,
+    int64_t first,
+    int64_t last,
+    bint soft,
+    bint plain,
+    const double[:, ::1] rows,
+    double[:, ::1] scores,
+    int n_threads=1,
+):
+    """Add the votes of the trees ``first .. last - 1`` to the scores; h_0 always votes softly.
+
+    ``plain`` promises that no value is missing and no feature is categorical.
+    """
+    cdef int64_t n_rows = rows.shape[0], n_features = rows.shape[1], n_classes = scores.shape[1]
+    cdef int64_t block, start, n, t
+    cdef const uint64_t *sets = &category_sets[0, 0] if category_sets.shape[0] else NULL
+    if n_rows * (last - first) < PARALLEL_STEPS:
+        n_threads = 1
+    for block in prange(
+        (n_rows + BLOCK - 1) // BLOCK, nogil=True, num_threads=n_threads, schedule="dynamic", chunksize=4
+    ):
+        start = block * BLOCK
+        n = min(<int64_t> BLOCK, n_rows - start)
+        for t in range(first, last):
+            add_block(
+                &nodes[tree_nodes[t]], sets + 4 * tree_sets[t], &rows[start, 0], n_features, n, plain,
+                &leaf_weights[tree_leaves[t], 0], &leaf_classes[tree_leaves[t]], soft or t == 0, weights[t],
+                n_classes, &scores[start, 0],
+            )
+
+
+cdef void add_block(
+    const Node *nodes, const uint64_t *sets, const double *rows, int64_t n_features, int64_t n_rows,
+    bint plain, const int32_t *leaf_weights, const int32_t *leaf_classes, bint soft, double weight,
+    int64_t n_classes, double *scores,
+) noexcept nogil:
+    cdef int32_t leaves[BLOCK]
+    find_leaves(nodes, sets, rows, n_features, n_rows, plain, leaves)
+    add_tree(leaves, n_rows, leaf_weights, leaf_classes, soft, weight, n_classes, scores)
+
+
+def apply(
+    const Node[::1] nodes, const uint64_t[:, ::1] category_sets, const double[:, ::1] rows, int n_threads=1
+):
+    """Return the number of the leaf that each row falls into, for a single tree."""
+    cdef int64_t n_rows = rows.shape[0], block, start
+    cdef const uint64_t *sets = &category_sets[0, 0] if category_sets.shape[0] else NULL
+    result = np.empty(n_rows, dtype=np.int32)
+    cdef int32_t[::1] leaves = result
+    if n_rows < PARALLEL_STEPS:
+        n_threads = 1
+    for block in prange(
+        (n_rows + BLOCK - 1) // BLOCK, nogil=True, num_threads=n_threads, schedule="dynamic", chunksize=4
+    ):
+        start = block * BLOCK
+        find_leaves(
+            &nodes[0], sets, &rows[start, 0], rows.shape[1], min(<int64_t> BLOCK, n_rows - start), False,
+            &leaves[start],
+        )
+    return result

@@ -1,0 +1,1 @@
+"""How things look: colours, the progress bar, models in notebooks."""

@@ -1,0 +1,108 @@
+"""How a fitted model shows itself in a notebook: scikit-learn's diagram, and its trace below."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from kfhe.look.palette import TRACE_LINES
+from kfhe.trace import Trace
+
+WIDTH, HEIGHT, MARGIN = 150, 36, 3  # of a small line, in pixels
+MOST_POINTS = 300
+
+
+class NotebookMixin:
+    """Adds the trace of a fitted model to what scikit-learn shows of an estimator."""
+
+    classes_: Any
+    trace_: Trace
+
+    def _repr_html_inner(self) -> str:
+        html: str = super()._repr_html_inner()  # type: ignore[misc]
+        return html + self._trace_html()
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        bundle: dict[str, str] = super()._repr_mimebundle_(**kwargs)  # type: ignore[misc]
+        if "text/html" in bundle:  # not with scikit-learn's set_config(display="text")
+            bundle["text/html"] += self._trace_html()
+        return bundle
+
+    def _trace_html(self) -> str:
+        return trace_html(self.trace_, len(self.classes_)) if hasattr(self, "trace_") else ""
+
+
+def trace_html(trace: Trace, n_classes: int) -> str:
+    """Return a trace as HTML that needs nothing else: facts, and a small line for R, P, K and training error.
+
+    Parameters
+    ----------
+    trace : Trace
+        The trace.
+    n_classes : int
+        How many classes the model tells apart.
+
+    Returns
+    -------
+    str
+        A `div`. Its texts have the colour of what is around it, so that it can be read on any background.
+
+    Examples
+    --------
+    >>> from kfhe.look.notebook import trace_html
+    >>> from kfhe.trace import Trace
+    >>> "no components after the initial one" in trace_html(Trace(), 1)
+    True
+    """
+    facts = [
+        _counted(len(trace) or "no", "component") + " after the initial one",
+        _counted(n_classes, "class"),
+    ]
+    lines = ""
+    if len(trace):
+        facts += [
+            f"training error {trace.training_error[-1]:.3g}",
+            f"final variance P {trace.posterior_variance[-1]:.3g}",
+        ]
+        lines = "".join(_line(label, trace[column].tolist(), colour) for column, label, colour in TRACE_LINES)
+    return (
+        '<div class="kfhe-trace" style="font: 12px/1.4 system-ui, sans-serif; margin: 8px 2px">'
+        f"<div>{' · '.join(facts)}</div>"
+        f'<div style="display: flex; flex-wrap: wrap; gap: 6px 20px; margin-top: 6px">{lines}</div>'
+        "</div>"
+    )
+
+
+def _counted(number: int | str, what: str) -> str:
+    plural = "" if number == 1 else "es" if what.endswith("s") else "s"
+    return f"{number} {what}{plural}"
+
+
+def _line(label: str, values: Sequence[float], colour: str) -> str:
+    """Return a small line of one column, from 0 to its largest value."""
+    n_values, top = len(values), max(values) or 1.0
+    step = -(-n_values // MOST_POINTS)
+    shown = sorted({*range(0, n_values, step), n_values - 1})
+    places = [
+        (
+            MARGIN + (WIDTH - 2 * MARGIN) * (position / (n_values - 1) if n_values > 1 else 0.5),
+            HEIGHT - MARGIN - (HEIGHT - 2 * MARGIN) * values[position] / top,
+        )
+        for position in shown
+    ]
+    points = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
+    x, y = places[-1]
+    first_to_last = f"{values[0]:.3g}" + (f" → {values[-1]:.3g}" if n_values > 1 else "")
+    return (
+        f'<div style="width: {WIDTH}px">'
+        f"<div>{label}</div>"
+        f'<svg width="{WIDTH}" height="{HEIGHT}" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
+        f'aria-label="{label} by iteration: {first_to_last}" style="display: block">'
+        f'<path d="M0,{HEIGHT - MARGIN}H{WIDTH}" stroke="currentColor" stroke-opacity="0.3"/>'
+        f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="1.5" '
+        'stroke-linejoin="round"/>'
+        f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2.5" fill="{colour}"/>'
+        "</svg>"
+        f'<div style="font-variant-numeric: tabular-nums; opacity: 0.8">{first_to_last}</div>'
+        "</div>"
+    )

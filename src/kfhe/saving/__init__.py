@@ -1,0 +1,1 @@
+"""Saving and loading: models as files that are safe to open."""

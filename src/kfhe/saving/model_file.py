@@ -1,0 +1,274 @@
+"""Model files: a fitted ensemble of native trees as arrays and a JSON header.
+
+A file is in the safetensors format: little-endian arrays behind a header, whose metadata tell as JSON what is
+known of the model. Nothing in it is code and nothing is compressed: a stranger's file can't do anything, and
+takes memory in proportion to its size. It has a checksum over all of its bytes, and what it says is checked
+before it is used.
+
+A file has a format number, now 1. Each version of kfhe reads the files of all versions before it. The number
+goes up only when older versions could no longer read a file rightly; they then refuse it and ask for a newer
+kfhe. What is merely new in a file, they leave aside. The places of checksum and number never change.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
+
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import load as load_arrays
+from safetensors.numpy import save as save_arrays
+
+from kfhe.engine.threads import thread_count
+from kfhe.files import write_whole
+from kfhe.forest import Forest
+from kfhe.kalman import component_weights
+from kfhe.saving import header
+from kfhe.saving.packed_forest import pack, unpack
+from kfhe.trace import Trace
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from kfhe.classifier import KFHEClassifier  # scikit-learn takes long to import
+
+FORMAT = 1
+LONGEST_HEADER = 100_000_000  # bytes, as in safetensors
+NO_CHECKSUM = b"0" * 64  # stands in for the checksum while that is computed
+
+File = str | os.PathLike[str] | BinaryIO
+T = TypeVar("T")
+
+
+class ModelFileError(ValueError):
+    """A model file can't be read: the message says what is wrong with it and what to do."""
+
+
+def save(model: KFHEClassifier, file: File) -> None:
+    """Write a fitted model; see `KFHEClassifier.save`."""
+    from sklearn.utils.validation import check_is_fitted
+
+    check_is_fitted(model)
+    model._validate_params()
+    forest = model.estimators_
+    if not isinstance(forest, Forest):
+        raise ValueError(
+            "only models of native trees (estimator=None) can be saved, this one has components of type "
+            f"{type(model.estimator).__name__}; use skops.io.dump"
+        )
+    arrays = pack(forest)
+    arrays["trace"] = np.array([model.trace_[name] for name in model.trace_.columns], dtype=np.float64)
+    if hasattr(model, "validation_scores_"):
+        arrays["validation_scores"] = model.validation_scores_
+    description = {
+        "checksum": NO_CHECKSUM.decode(),  # first, so that no other zeros come before it
+        "format": FORMAT,
+        "kfhe": version("kfhe"),
+        "parameters": header.write_parameters(model.get_params(deep=False)),
+        "classes": header.write_array(model.classes_, "classes"),
+        "columns": header.write_schema(forest.schema),
+        "named": hasattr(model, "feature_names_in_"),
+        "soft": forest.soft,
+        "trace": model.trace_.columns,
+    }
+    # One entry only: several would have no certain order, and the same model should give the same file.
+    content = save_arrays(arrays, {"kfhe": json.dumps(description, separators=(",", ":"))})
+    if int.from_bytes(content[:8], "little") > LONGEST_HEADER:
+        raise ValueError(
+            "the model's categories are too many for a file: more than 100 MB; leave out columns that are "
+            "different in each row, or use skops.io.dump"
+        )
+    content = content.replace(NO_CHECKSUM, hashlib.sha256(content).hexdigest().encode(), 1)
+    if isinstance(file, str | os.PathLike):
+        write_whole(file, content)
+    else:
+        file.write(content)
+
+
+def load(file: File) -> KFHEClassifier:
+    """Read a model from a file that `KFHEClassifier.save` has written.
+
+    A file can come from a stranger: loading runs no code from it, and a damaged or forged one is an error.
+    The model predicts the same bits as the one that was saved, and can be shown, exported, cloned and fitted
+    again. A function that was its `emphasis` is not in the file: set that parameter before fitting again.
+
+    Parameters
+    ----------
+    file : str, path or binary file
+        Where to read.
+
+    Returns
+    -------
+    KFHEClassifier
+        The fitted classifier.
+
+    Raises
+    ------
+    ModelFileError
+        The file is damaged, is no model file, or needs a newer kfhe: each version reads the files of all
+        versions before it.
+    OSError
+        There is no such file, or it can't be read.
+
+    Examples
+    --------
+    >>> import io
+    >>> from sklearn.datasets import load_iris
+    >>> import kfhe
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = kfhe.KFHEClassifier(random_state=0).fit(X, y)
+    >>> file = io.BytesIO()
+    >>> model.save(file)
+    >>> _ = file.seek(0)
+    >>> kfhe.load(file).fingerprint() == model.fingerprint()
+    True
+    """
+    return _load(file, _model)
+
+
+def load_forest(file: File) -> SavedForest:
+    """Read what prediction needs, and no more: it takes no scikit-learn, which is slow to start."""
+    return _load(file, _forest)
+
+
+@dataclass(frozen=True)
+class SavedForest:
+    """What a model file holds for prediction.
+
+    Attributes
+    ----------
+    forest : Forest
+        The trees, the classes, and how to read a table.
+    trace : Trace
+        What happened in training.
+    named : bool
+        Whether the model was trained on columns with names.
+    validation_scores : ndarray or None
+        Scores of the validation set, if there was one.
+    """
+
+    forest: Forest
+    trace: Trace
+    named: bool
+    validation_scores: NDArray[np.float64] | None
+
+    def scores(self, X: Any) -> NDArray[np.float64]:
+        """Return the scores of the classes for each row of a table with just the model's columns."""
+        return self.forest.scores(X, component_weights(self.trace["gain"]), thread_count())
+
+
+def _load(file: File, make: Callable[[dict[str, Any], bytes], T]) -> T:
+    if isinstance(file, str | os.PathLike):
+        with open(file, "rb") as opened:
+            return _load(opened, make)
+    try:
+        return make(*_read(file))
+    except ValueError as error:
+        raise ModelFileError(f"{getattr(file, 'name', 'model file')}: {error}") from None
+
+
+def _read(file: BinaryIO) -> tuple[dict[str, Any], bytes]:
+    """Return the description of the model and the whole file, once that is known to be ours and undamaged."""
+    start = _read_up_to(file, 8)
+    length = int.from_bytes(start, "little")
+    if not start:
+        raise ValueError("the file is empty. Save the model again")
+    head = _read_up_to(file, length) if length <= LONGEST_HEADER else b""
+    if len(head) < length and head.startswith(b'{"__metadata__":{"kfhe":'):
+        raise _damaged("it is cut off")
+    try:
+        description = header.parse(header.parse(head)["__metadata__"]["kfhe"])
+        checksum, number, writer = (description[name] for name in ("checksum", "format", "kfhe"))
+        place = 8 + head.index(checksum.encode())
+    except (AttributeError, KeyError, TypeError, ValueError):
+        raise ValueError(
+            "this is no model file of kfhe, or a damaged one. model.save(...) makes one"
+        ) from None
+    content = b"".join([start, head, file.read()])
+    digest = hashlib.sha256(memoryview(content)[:place])
+    digest.update(NO_CHECKSUM)
+    digest.update(memoryview(content)[place + len(NO_CHECKSUM) :])
+    if digest.hexdigest() != checksum:
+        raise _damaged("its checksum is wrong")
+    if number != FORMAT:
+        raise _too_new(f"format {number!r:.20}", writer)
+    return description, content
+
+
+def _read_up_to(file: BinaryIO, length: int) -> bytes:
+    """Read in pieces, so that a wrong length takes no more memory than there are bytes."""
+    pieces = []
+    while length > 0 and (piece := file.read(min(length, 1 << 20))):
+        pieces.append(piece)
+        length -= len(piece)
+    return b"".join(pieces)
+
+
+def _damaged(how: str) -> ValueError:
+    how = how.rstrip(".") if len(how) < 300 else f"{how[:300]} ..."  # it may quote the file
+    return ValueError(f"the file is damaged: {how}. Get another copy of it, or save the model again")
+
+
+def _too_new(what: str, writer: Any) -> ValueError:
+    return ValueError(
+        f"it has {what} and comes from kfhe {writer!s:.20}, but this is kfhe {version('kfhe')}. "
+        "Get a newer one: pip install --upgrade kfhe"
+    )
+
+
+def _forest(description: dict[str, Any], content: bytes) -> SavedForest:
+    """Make the forest, each part of which is checked."""
+    with _told_as_damage():
+        arrays = load_arrays(content)
+        trace = header.read_trace(description["trace"], arrays["trace"])
+        classes = header.read_classes(description["classes"])
+        schema = header.read_schema(description["columns"])
+        soft, named = description["soft"], description["named"]
+        if type(soft) is not bool or type(named) is not bool:
+            raise ValueError("there is something wrong with its voting or its names")
+        forest = unpack(arrays, schema, classes, soft=soft)
+        if len(forest) != len(trace) + 1:
+            raise ValueError("its trace is of another number of components")
+        scores = arrays.get("validation_scores")
+        if scores is not None and (scores.dtype.str[1:] != "f8" or scores.ndim != 1):
+            raise ValueError("there is something wrong with its validation scores")
+    return SavedForest(forest, trace, named, scores)
+
+
+def _model(description: dict[str, Any], content: bytes) -> KFHEClassifier:
+    """Make the model, each part of which is checked."""
+    from kfhe.classifier import KFHEClassifier, fitted_attributes
+
+    saved = _forest(description, content)
+    with _told_as_damage():
+        parameters = header.read_parameters(description["parameters"])
+        unknown = parameters.keys() - KFHEClassifier().get_params()
+        model = KFHEClassifier(**{name: parameters[name] for name in parameters.keys() - unknown})
+        model._validate_params()
+    if unknown:
+        raise _too_new(f"the parameter {min(unknown)!r:.50}", description["kfhe"])
+    names = saved.forest.schema.names
+    model.n_features_in_ = len(names)
+    if saved.named:
+        model.feature_names_in_ = np.array(names, dtype=object)
+    if saved.validation_scores is not None:
+        model.validation_scores_ = saved.validation_scores
+    model.__dict__.update(fitted_attributes(saved.forest.classes, saved.trace, saved.forest))
+    return model
+
+
+@contextmanager
+def _told_as_damage() -> Iterator[None]:
+    try:
+        yield
+    except KeyError as error:
+        raise _damaged(f"it lacks {error}") from None
+    except (SafetensorError, ValueError) as error:
+        raise _damaged(str(error)) from None

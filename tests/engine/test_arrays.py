@@ -1,0 +1,100 @@
+"""The compiled array work agrees with plain NumPy, on any number of threads."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from kfhe.engine.arrays import Measurer, correct, effective_sample_size, exact_sum, normalise
+
+LARGE = 80_000  # rows that are shared out among threads
+
+
+@pytest.fixture(params=[50, LARGE])
+def table(request):
+    rng = np.random.default_rng(request.param)
+    n, n_classes = request.param, 4
+    scores = rng.dirichlet(np.ones(n_classes), size=n)
+    labels = rng.integers(n_classes, size=n, dtype=np.int32)
+    base = rng.exponential(size=n)
+    return rng, scores, labels, base / base.sum()
+
+
+@pytest.mark.parametrize("voting", ["hard", "soft"])
+def test_measure_averages_scores_and_votes_and_weighs_the_misses(table, voting):
+    rng, scores, labels, base = table
+    n, n_classes = scores.shape
+    if voting == "hard":
+        votes = rng.integers(n_classes, size=n, dtype=np.int32)
+        vote_scores = np.eye(n_classes)[votes]
+    else:
+        votes = vote_scores = rng.dirichlet(np.ones(n_classes), size=n)
+    expected = (scores + vote_scores) / 2
+    seen = set()
+    for n_threads in (1, 2, 3):
+        measurer = Measurer(labels, base, n_classes, n_threads)
+        errors = measurer.measure(scores, votes)
+        np.testing.assert_array_equal(measurer.measurement, expected)
+        np.testing.assert_array_equal(measurer.missed, expected.argmax(axis=1) != labels)
+        missed_alone = vote_scores.argmax(axis=1) != labels
+        assert errors == pytest.approx((base[measurer.missed].sum(), base[missed_alone].sum()), rel=1e-12)
+        assert measurer.error(expected) == errors[0]
+        seen.add(errors)
+    assert len(seen) == 1
+
+
+def test_no_miss_is_an_error_of_exactly_zero_and_ties_go_to_the_lowest_class():
+    measurer = Measurer(np.array([0, 1], dtype=np.int32), np.array([0.25, 0.75]), 3)
+    assert measurer.error(np.eye(3)[[0, 1]]) == 0
+    assert measurer.error(np.full((2, 3), 1 / 3)) == 0.75
+
+
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_correct(table, n_threads):
+    rng, scores, *_ = table
+    state, measurement = scores.ravel().copy(), rng.normal(size=scores.size)
+    expected = state + 0.3 * (measurement - state)
+    correct(state, measurement, 0.3, n_threads)
+    np.testing.assert_array_equal(state, expected)
+
+
+@given(values=arrays(np.float64, st.integers(1, 50), elements=st.floats(0, 1e300)))
+def test_exact_sum_is_the_sum_in_any_order(values):
+    total = exact_sum(values)
+    assert total == exact_sum(values[::-1].copy())
+    assert total == pytest.approx(math.fsum(values), rel=1e-12, abs=1e-250)
+
+
+@pytest.mark.parametrize("bad", [np.nan, -1.0, np.inf])
+def test_exact_sum_has_no_answer_for_bad_values(bad):
+    assert math.isnan(exact_sum(np.array([1.0, bad])))
+
+
+def test_exact_sum_does_not_depend_on_threads():
+    values = np.random.default_rng(0).exponential(size=200_000)
+    assert len({exact_sum(values, n_threads) for n_threads in (1, 2, 3)}) == 1
+
+
+def test_normalise_divides_by_the_sum_unless_there_is_none():
+    weights = np.array([1.0, 3.0])
+    assert normalise(weights) == 4
+    np.testing.assert_array_equal(weights, [0.25, 0.75])
+    nothing = np.zeros(2)
+    assert normalise(nothing) == 0
+    np.testing.assert_array_equal(nothing, 0)
+
+
+def test_effective_sample_size_counts_equal_weights():
+    assert effective_sample_size(np.array([0.5, 0.5, 0.0])) == pytest.approx(2)
+
+
+@pytest.mark.parametrize("size", [5e-324, 1e-310, 1e-300, 1e300, 1e305])
+def test_exact_sum_takes_values_of_any_size(size):
+    assert exact_sum(np.full(150, size)) == pytest.approx(150 * size, rel=1e-12, abs=1e-322)
+
+
+def test_exact_sum_that_is_no_double_is_infinite():
+    assert math.isinf(exact_sum(np.full(150, 1e308)))
