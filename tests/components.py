@@ -4,6 +4,8 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 
+from kfhe.trace import COLUMNS, Iteration
+
 
 class Log(list):
     """A list that a component and its clones share."""
@@ -36,6 +38,11 @@ class Scripted(ClassifierMixin, BaseEstimator):
     @available_if(lambda self: self.scores is not None)
     def predict_proba(self, X):
         return self.scores(self.t_, row_numbers(X))
+
+
+def iteration(value):
+    """Return a row of a trace in which every column has the same value."""
+    return Iteration(1, **dict.fromkeys(COLUMNS, value))
 
 
 def row_numbers(X):

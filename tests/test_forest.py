@@ -264,5 +264,5 @@ def test_the_digest_covers_all_that_predictions_depend_on_and_nothing_else(fitte
 
 def test_the_fingerprint_depends_on_the_weights_of_the_components(fitted):
     model = pickle.loads(pickle.dumps(fitted[0]))
-    model.component_weights_ = model.component_weights_[::-1].copy()
+    model.estimators_ = replace(model.estimators_, steps=model.estimators_.steps[::-1])
     assert model.fingerprint() != fitted[0].fingerprint()

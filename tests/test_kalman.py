@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kfhe import KalmanFilter
+from kfhe.kalman import component_weights, remaining, take_step
 
 
 def test_an_uninformed_filter_ends_at_the_inverse_variance_weighted_mean():
@@ -68,6 +69,29 @@ def test_update_follows_the_equations_for_a_state_of_any_shape(shape, variance, 
     assert state.variance == p
 
 
+@given(st.lists(st.floats(0, 1), max_size=30), st.integers(0, 1000))
+def test_steps_weights_and_what_remains_tell_the_same_story(steps, seed):
+    votes = np.random.default_rng(seed).dirichlet(np.ones(3), size=(len(steps) + 1, 4))
+    state, stages = votes[0].copy(), [votes[0].copy()]
+    for step, vote in zip(steps, votes[1:], strict=True):
+        take_step(state, vote, step)
+        stages.append(state.copy())
+    weights = component_weights(np.array(steps))
+    np.testing.assert_allclose(np.tensordot(weights, votes, 1), state, atol=1e-12)
+    for t, left in enumerate(remaining(np.array(steps))):
+        part = np.tensordot(weights[: t + 1], votes[: t + 1], 1)
+        np.testing.assert_allclose(part, left * stages[t], atol=1e-12)
+
+
+def test_a_vote_for_a_class_is_a_score_of_one():
+    votes = np.array([2, 0], dtype=np.int32)
+    by_class, by_score = np.full((2, 3), 1 / 3), np.full((2, 3), 1 / 3)
+    take_step(by_class, votes, 0.25)
+    take_step(by_score, np.eye(3)[votes], 0.25)
+    np.testing.assert_array_equal(by_class, by_score)
+    assert by_class[0].tolist() == pytest.approx([0.25, 0.25, 0.5])
+
+
 def test_the_callers_array_is_not_changed():
     mine = np.zeros(3)
     KalmanFilter(mine, 1.0).update(np.ones(3), 0.0)
@@ -79,6 +103,9 @@ def test_the_callers_array_is_not_changed():
     [
         (lambda: KalmanFilter(0.0, -1.0), "variance must be a finite number of at least 0, got -1.0"),
         (lambda: KalmanFilter(0.0, np.nan), "variance must be"),
+        (lambda: KalmanFilter(0.0, np.inf), "variance must be a finite number"),
+        (lambda: KalmanFilter(0.0, 1.0, process_noise=np.inf), "process_noise must be a finite number"),
+        (lambda: KalmanFilter(0.0, 1.0).update(1.0, np.inf), "noise must be a finite number"),
         (lambda: KalmanFilter(0.0, 1.0, process_noise=-0.1), "process_noise must be"),
         (lambda: KalmanFilter(0.0, 1.0).update(1.0, -1.0), "noise must be a finite number"),
         (

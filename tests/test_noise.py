@@ -59,6 +59,14 @@ def test_no_noise_and_nothing_but_noise():
     np.testing.assert_array_equal(flip_labels(["only"] * 3, 0, random_state=0), ["only"] * 3)
 
 
+def test_which_labels_a_seed_flips_stays_the_same():
+    y = np.arange(20) % 3
+    noisy = flip_labels(y, 0.3, random_state=7)
+    changed = np.flatnonzero(noisy != y)
+    assert changed.tolist() == [2, 5, 7, 8, 11, 12]
+    assert noisy[changed].tolist() == [0, 0, 0, 0, 1, 2]
+
+
 @pytest.mark.parametrize(
     "y",
     [
@@ -91,7 +99,7 @@ def test_labels_of_any_kind_keep_their_kind(y):
         ({"y": ["only"] * 4}, r"y has one class only \('only'\): there is no other to change to"),
         ({"y": [0, 1, None]}, "y has missing labels .* first in row 2"),
         ({"y": [0, 1, "a"]}, "y mixes labels of types int, str; use one type for all"),
-        ({"y": None}, "y must hold the labels, got None"),
+        ({"y": None}, "flip_labels requires y to be passed, but the target y is None"),
         ({"y": []}, "y is empty"),
         ({"y": [[0, 1], [1, 0]]}, "y should be a 1d array"),
         ({"random_state": "x"}, "'x' cannot be used to seed"),

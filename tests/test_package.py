@@ -18,6 +18,11 @@ def test_public_names_can_be_imported():
     assert kfhe.noise.flip_labels.__module__ == "kfhe.noise"
 
 
+def test_modules_are_attributes_of_the_package():
+    assert "plotting" in dir(kfhe)
+    assert kfhe.plotting.TraceDisplay.__module__ == "kfhe.plotting.trace"
+
+
 def test_an_unknown_name_is_an_error():
     with pytest.raises(AttributeError, match="module 'kfhe' has no attribute 'KFHE'"):
         _ = kfhe.KFHE

@@ -97,7 +97,7 @@ def kfhe(X, y, weights=None, *, stages=(15,), early_stopping=None, **settings):
     parts += [model.component_weights_, model.trace_["effective_sample_size"], model.trace_["training_error"]]
     if settings.get("estimator") is None:
         parts += [model.feature_importances_, model.fingerprint()]
-    return [*parts, getattr(model, "validation_scores_", np.empty(0))]
+    return parts
 
 
 def cart(X, y, weights=None, **settings):

@@ -9,7 +9,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
 
-from kfhe import KFHEClassifier
+from kfhe import CARTClassifier, KFHEClassifier
 from kfhe.emphasis import linear
 
 ESTIMATORS = {
@@ -214,3 +214,16 @@ def test_boolean_classes_can_be_weighted(iris):
     np.testing.assert_allclose(
         model.predict_proba(X), fitted(X, y == 1, np.where(y == 1, 3, 1)).predict_proba(X), atol=1e-12
     )
+
+
+@pytest.mark.parametrize("kind", [KFHEClassifier, CARTClassifier])
+@pytest.mark.parametrize("tiny", [1e-200, 1e-310, 2e-323])
+def test_balanced_takes_classes_that_weigh_next_to_nothing(iris, kind, tiny):
+    X, y = iris
+    weights = np.where(y == 0, tiny, 1.0)
+    model = kind(class_weight="balanced", random_state=0).fit(X, y, sample_weight=weights)
+    scores = model.predict_proba(X)
+    assert (scores >= 0).all()
+    assert (scores <= 1).all()
+    unweighted = kind(class_weight="balanced", random_state=0).fit(X, y)
+    np.testing.assert_array_equal(model.predict(X), unweighted.predict(X))

@@ -5,6 +5,7 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
+from components import iteration
 from sklearn.tree import DecisionTreeClassifier
 
 from kfhe import KFHEClassifier
@@ -15,6 +16,7 @@ COLUMNS = [
     "prior_variance",
     "posterior_variance",
     "gain",
+    "step",
     "component_error",
     "training_error",
     "effective_sample_size",
@@ -114,6 +116,6 @@ def test_columns_are_copies(watched):
 def test_cut_keeps_the_first_iterations():
     trace = Trace()
     for gain in (0.1, 0.2, 0.3):
-        trace.append(**dict.fromkeys(COLUMNS, gain))
+        trace.append(iteration(gain))
     trace.cut(2)
     assert [trace[name].tolist() for name in COLUMNS] == [[0.1, 0.2]] * len(COLUMNS)

@@ -10,7 +10,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
 from kfhe import KFHEClassifier
-from kfhe.validation import same_table, seed_from, unchanged_on_error
+from kfhe.validation import integer_weights, same_table, seed_from, unchanged_on_error
 
 
 def refuses(iris, message, *, X=None, y=None, sample_weight=None, error=ValueError, **settings):
@@ -273,3 +273,19 @@ def test_same_table_compares_values(make):
     assert not same_table(make(values), make([[1.0, 2.0], [3.0, 4.0]]))
     assert not same_table(make(values), make(values[:1]))
     assert not same_table(make(values), values)
+
+
+@pytest.mark.parametrize("smallest", [1e-300, 5e-324])
+def test_weights_that_no_whole_number_can_hold_are_scaled_without_a_warning(smallest):
+    units, counts = integer_weights(np.array([smallest, 1.0, 0.5, 0.0]))
+    assert not counts
+    assert units[0] == 1
+    assert units[3] == 0
+    assert units[1] == pytest.approx(2 * units[2], abs=1)
+    assert units.sum() == pytest.approx(2**30, rel=1e-6)
+
+
+def test_multiples_of_the_smallest_weight_are_exact():
+    units, counts = integer_weights(np.array([0.25, 0.75, 0.0, 2.5]))
+    assert units.tolist() == [1, 3, 0, 10]
+    assert not counts

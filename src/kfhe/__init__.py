@@ -5,11 +5,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kfhe import audit, export, noise, stats
+    from kfhe import plotting as plotting
     from kfhe.callbacks import Callback
     from kfhe.classifier import KFHEClassifier
     from kfhe.early_stopping import EarlyStopping
     from kfhe.kalman import KalmanFilter
-    from kfhe.saving.model_file import ModelFileError, load
+    from kfhe.saving.loading import load
+    from kfhe.saving.model_file import ModelFileError
     from kfhe.trace import Iteration
     from kfhe.tree import CARTClassifier
 
@@ -28,6 +30,9 @@ __all__ = [
     "stats",
 ]
 
+# Not in __all__, so that `from kfhe import *` needs no extra
+_WITH_EXTRAS = ["plotting"]
+
 # Names are loaded when they are first used, so that the command line starts at once.
 _HOMES = {
     "CARTClassifier": "kfhe.tree",
@@ -37,14 +42,14 @@ _HOMES = {
     "KFHEClassifier": "kfhe.classifier",
     "KalmanFilter": "kfhe.kalman",
     "ModelFileError": "kfhe.saving.model_file",
-    "load": "kfhe.saving.model_file",
+    "load": "kfhe.saving.loading",
 }
 
 
 def __getattr__(name: str) -> Any:
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
-    if name in __all__:
+    if name in __all__ or name in _WITH_EXTRAS:
         return import_module(f"kfhe.{name}")
     if name == "__version__":
         return import_module("importlib.metadata").version("kfhe")
@@ -52,4 +57,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return [*__all__, "__version__"]
+    return [*__all__, *_WITH_EXTRAS, "__version__"]

@@ -14,9 +14,8 @@ from sklearn.utils._param_validation import Interval, validate_params
 
 from kfhe.engine.draws import bootstrap
 from kfhe.engine.threads import thread_count
-from kfhe.table import BinnedTable
-from kfhe.tree import TREE_CONSTRAINTS, CARTClassifier, make_grower
-from kfhe.validation import check_same_length, check_table, encode_labels, seed_from
+from kfhe.tree_settings import TreeSettings
+from kfhe.validation import COMMON_CONSTRAINTS, check_same_length, encode_labels, readable_table, seed_from
 
 Floats = NDArray[np.float64]
 
@@ -89,7 +88,8 @@ class LabelAudit:
 @validate_params(
     {
         "n_estimators": [Interval(Integral, 1, None, closed="left")],
-        **{name: TREE_CONSTRAINTS[name] for name in ("categorical_features", "random_state", "n_jobs")},
+        "categorical_features": TreeSettings.constraints()["categorical_features"],
+        **{name: COMMON_CONSTRAINTS[name] for name in ("random_state", "n_jobs")},
     },
     prefer_skip_nested_validation=True,
 )
@@ -160,12 +160,9 @@ def label_quality(
     >>> int((noisy != y)[audit.suspects].sum())  # so many of the 15 changed labels are among the suspects
     15
     """
-    classes, labels = encode_labels(y, label_quality)
-    settings = CARTClassifier(
-        max_depth=None, min_samples_split=2, min_samples_leaf=LEAF_ROWS, max_features="log2"
-    )
+    classes, labels = encode_labels(y, "label_quality")
     index = X.index if type(X).__module__.startswith("pandas") else None
-    X = check_table(settings, X, reset=True)
+    X = readable_table(X, "label_quality")
     check_same_length(X, labels)
     if len(classes) < 2:
         raise ValueError(
@@ -173,14 +170,21 @@ def label_quality(
             "there is nothing else that a row could be"
         )
     n_threads = thread_count(n_jobs)
-    table = BinnedTable.from_table(X, categorical_features, settings.max_bins, n_threads)
+    settings = TreeSettings(
+        max_depth=None,
+        min_samples_split=2,
+        min_samples_leaf=LEAF_ROWS,
+        max_features="log2",
+        categorical_features=categorical_features,
+    )
+    table = settings.binned(X, n_threads)
     seed = seed_from(random_state)
     n_workers = min(n_threads, n_estimators)
     stopped = Event()
 
     def out_of_bag_votes(worker: int) -> tuple[Floats, Floats]:
         """Grow a worker's share of the trees; sum up the votes for rows out of bag, and their number."""
-        grower = make_grower(settings, table, labels, len(classes), seed, n_threads=1)
+        grower = settings.grower(table, labels, len(classes), seed, n_threads=1)
         votes, n_votes = np.zeros((len(labels), len(classes))), np.zeros((len(labels), 1))
         uniform = np.full(len(labels), 1 / len(labels))
         for t in range(worker, n_estimators, n_workers):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from copy import deepcopy
 from dataclasses import replace
+from functools import partial
 from numbers import Integral
 from typing import Any, ClassVar
 
@@ -20,23 +20,28 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from kfhe import early_stopping
 from kfhe import emphasis as emphases
 from kfhe.callbacks import Callback, CallbackSupportMixin, FitTasks
-from kfhe.early_stopping import BestLength, EarlyStopping, ValidationSet
+from kfhe.early_stopping import BestLength, EarlyStopping, ValidationSet, Watch
 from kfhe.engine.arrays import exact_sum
 from kfhe.engine.threads import thread_count
+from kfhe.ensemble import Ensemble
 from kfhe.forest import Forest
-from kfhe.kalman import component_weights
 from kfhe.look.notebook import NotebookMixin
 from kfhe.look.progress import ProgressBar
-from kfhe.sensors import EstimatorSensor, Sensor, TrainingRows, TreeSensor
-from kfhe.table import BinnedTable
+from kfhe.measurement import Measurement, OnTrainingRows
+from kfhe.rows import TrainingRows
+from kfhe.saving.model_file import save
+from kfhe.sensors import EstimatorSensor, Sensor, TreeSensor
 from kfhe.trace import Trace
 from kfhe.training import TrainingRun
-from kfhe.tree import TREE_CONSTRAINTS
+from kfhe.tree import CARTClassifier
+from kfhe.tree_settings import TreeSettings
 from kfhe.validation import (
+    COMMON_CONSTRAINTS,
     check_callbacks,
     check_component,
     check_same_length,
     check_table,
+    check_tree_component,
     encode_labels,
     refuse_sparse,
     row_weights,
@@ -57,8 +62,9 @@ class KFHEClassifier(NotebookMixin, CallbackSupportMixin, ClassifierMixin, BaseE
     Parameters
     ----------
     estimator : classifier or None, default=None
-        What to train in each iteration. None: a CART decision tree with the settings below. Else any
-        scikit-learn classifier; it is cloned for each component and given resampled rows of X.
+        What to train in each iteration. None: a native CART decision tree with the settings below; a
+        `CARTClassifier`: one with the settings of that. Else any scikit-learn classifier; it is cloned for
+        each component and given resampled rows of X.
     emphasis : {"exponential", "linear"} or callable, default="exponential"
         How a miss raises a row's weight. "exponential" (KFHE-e) is the more accurate on clean labels,
         "linear" (KFHE-l) the more robust to wrong ones. A callable gets the sampling weights and a
@@ -121,6 +127,8 @@ categorical_features
     array([0, 0])
     """
 
+    _saved_as: ClassVar[str] = "KFHEClassifier"  # in model files
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "estimator": [HasMethods(["fit", "predict"]), None],
         "emphasis": [StrOptions({"exponential", "linear"}), callable],
@@ -129,7 +137,8 @@ categorical_features
         "early_stopping": [Interval(Integral, 1, None, closed="left"), EarlyStopping, None],
         "warm_start": ["boolean"],
         "verbose": ["verbose"],
-        **TREE_CONSTRAINTS,
+        **TreeSettings.constraints(),
+        **COMMON_CONSTRAINTS,
     }
 
     def __init__(
@@ -210,12 +219,13 @@ categorical_features
         tasks = FitTasks(self, X, y, sample_weight) if hasattr(self, "_skl_callbacks") else None
         with unchanged_on_error(self):
             rows = self._validate(X, y, sample_weight)
-            validation = early_stopping.validation_set(self, X_val, y_val, rows)
+            check = partial(self._check_table, reset=False)
+            validation = early_stopping.validation_set(self, check, X_val, y_val, rows)
             own = check_callbacks(callbacks)
             run = self._start_or_resume(rows)
             with run.undone_on_error(), self._watchers(run, validation, tasks) as watchers:
                 emphasis = emphases.resolve(self.emphasis, rows.base)
-                run.train(emphasis, self.n_estimators, [*own, *watchers], validation)
+                run.train(emphasis, self.n_estimators, Watch([*own, *watchers], validation))
             self._store(run, validation)
             if tasks is not None:
                 tasks.finish()
@@ -230,8 +240,7 @@ categorical_features
     def predict_proba(self, X: Any) -> Floats:
         """Return the scores of the classes for each row: they sum to 1."""
         X = self._validate_for_prediction(X)
-        scores = self.estimators_.scores(X, self.component_weights_, thread_count(self.n_jobs))
-        return np.minimum(scores, 1.0, out=scores)  # a rounding error above 1 is too much for a log loss
+        return self.estimators_.scores(X, thread_count(self.n_jobs))
 
     def staged_predict(self, X: Any) -> Iterator[NDArray[Any]]:
         """Yield the predicted classes after h_0 alone, then after each further component."""
@@ -241,18 +250,14 @@ categorical_features
     def staged_predict_proba(self, X: Any) -> Iterator[Floats]:
         """Yield the scores after h_0 alone, then after each further component."""
         X = self._validate_for_prediction(X)
-        remaining = np.cumprod(np.append(1.0, 1 - self.gains_[::-1] / 2))[::-1]
-        sums = self.estimators_.staged_sums(X, self.component_weights_, thread_count(self.n_jobs))
-        for total, later in zip(sums, remaining, strict=True):
-            yield np.minimum(total / later, 1.0)
+        yield from self.estimators_.staged_scores(X, thread_count(self.n_jobs))
 
     def fingerprint(self) -> str:
         """Return a hex digest of what determines the predictions: equal for models that predict alike."""
         check_is_fitted(self)
         if not isinstance(self.estimators_, Forest):
-            raise ValueError("fingerprint() needs native trees (estimator=None)")
-        weights = self.component_weights_.tobytes()
-        return hashlib.sha256(self.estimators_.digest().encode() + weights).hexdigest()
+            raise ValueError("fingerprint() needs native trees (estimator=None, or a CARTClassifier)")
+        return self.estimators_.digest()
 
     def save(self, path: Any) -> None:
         """Write the fitted model to a file that `kfhe.load` reads; there is an example there.
@@ -274,18 +279,24 @@ categorical_features
         OSError
             The file can't be written.
         """
-        from kfhe.saving.model_file import save  # which knows this class
-
         save(self, path)
+
+    @property
+    def component_weights_(self) -> Floats:
+        """How much each component contributes to the scores. They sum to 1."""
+        check_is_fitted(self)
+        return self.estimators_.weights
 
     @property
     def feature_importances_(self) -> Floats:
         """Importances of the components, averaged by component weight."""
         check_is_fitted(self)
-        return self.estimators_.importances(self.component_weights_)
+        return self.estimators_.importances()
 
     def _validate(self, X: Any, y: Any, sample_weight: Any) -> TrainingRows:
         check_component(self.estimator)
+        if type(self.estimator) is CARTClassifier:
+            check_tree_component(self.estimator)
         classes, labels = encode_labels(y, self)
         X = self._check_table(X, reset=True)
         check_same_length(X, labels)
@@ -311,7 +322,7 @@ categorical_features
         watchers: list[Callback] = []
         with ExitStack() as stack:
             if validation is not None:
-                validation.catch_up(run.sensor, run.trace["gain"])
+                validation.catch_up(run.sensor, run.trace["step"])
                 if stopping is not None:
                     best = BestLength(run, stopping.rounds, validation.history[-1])
                     watchers.append(stack.enter_context(best))
@@ -328,13 +339,46 @@ categorical_features
         if resumes and rows.n_threads < self._run.rows.n_threads:
             # Its threads may be gone, as after a fork; the same seed gets to the same point without them.
             rows, resumes = replace(rows, seed=self._run.rows.seed), False
-        return self._run if resumes else TrainingRun(self._sensor(rows), rows)
+        if resumes:
+            return self._run
+        return TrainingRun(rows, self.make_sensor(rows), self.make_measurement(rows))
 
-    def _sensor(self, rows: TrainingRows) -> Sensor:
-        if self.estimator is not None:
-            return EstimatorSensor(self.estimator, rows, self.voting)
-        table = BinnedTable.from_table(rows.X, self.categorical_features, self.max_bins, rows.n_threads)
-        return TreeSensor(self, rows, table)
+    def make_sensor(self, rows: TrainingRows) -> Sensor:
+        """Return what trains the components. A subclass with a sensor of its own overrides it.
+
+        Parameters
+        ----------
+        rows : TrainingRows
+            The training rows, checked.
+
+        Returns
+        -------
+        Sensor
+            A new sensor for these rows.
+        """
+        if self._grows_trees():
+            settings = TreeSettings.of(self if self.estimator is None else self.estimator)
+            return TreeSensor(rows, settings, self.voting)
+        return EstimatorSensor(rows, self.estimator, self.voting)
+
+    def make_measurement(self, rows: TrainingRows) -> Measurement:
+        """Return what measures the components' votes. A subclass with another measurement overrides it.
+
+        Parameters
+        ----------
+        rows : TrainingRows
+            The training rows, checked.
+
+        Returns
+        -------
+        Measurement
+            A new one for these rows: the paper's.
+        """
+        return OnTrainingRows(rows)
+
+    def _grows_trees(self) -> bool:
+        """Whether the components are native trees."""
+        return self.estimator is None or type(self.estimator) is CARTClassifier
 
     def _resumes(self, rows: TrainingRows) -> bool:
         """Whether this call of fit adds to the model that is there."""
@@ -364,7 +408,8 @@ categorical_features
 
     def _attributes(self, run: TrainingRun, *, resumes: bool) -> dict[str, Any]:
         """Return the fitted attributes; `resumes`: the run is to go on."""
-        return fitted_attributes(run.rows.classes, run.trace, run.sensor.harvest(resumes=resumes))
+        components = run.sensor.harvest(run.trace["step"], resumes=resumes)
+        return fitted_attributes(run.rows.classes, run.trace, components)
 
     def _store(self, run: TrainingRun, validation: ValidationSet | None) -> None:
         for name in ("validation_scores_", "_run", "_run_settings"):
@@ -381,21 +426,21 @@ categorical_features
 
     def _check_table(self, X: Any, *, reset: bool) -> Any:
         """Check X; a given estimator gets it as it came, and checks its values itself."""
-        if self.estimator is None or len(getattr(X, "shape", ())) != 2:
+        if self._grows_trees() or len(getattr(X, "shape", ())) != 2:
             return check_table(self, X, reset=reset)
         refuse_sparse(X, self)
         return validate_data(self, X, reset=reset, skip_check_array=True)
 
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "component_weights_")
+        return hasattr(self, "estimators_")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = self.estimator is None or get_tags(self.estimator).input_tags.allow_nan
+        tags.input_tags.allow_nan = self._grows_trees() or get_tags(self.estimator).input_tags.allow_nan
         return tags
 
 
-def fitted_attributes(classes: NDArray[Any], trace: Trace, components: Any) -> dict[str, Any]:
+def fitted_attributes(classes: NDArray[Any], trace: Trace, components: Ensemble) -> dict[str, Any]:
     """Return what a fitted classifier has, from what training left or a model file holds."""
     return {
         "classes_": classes,
@@ -404,6 +449,5 @@ def fitted_attributes(classes: NDArray[Any], trace: Trace, components: Any) -> d
         "gains_": trace["gain"],
         "measurement_errors_": trace["measurement_error"],
         "variances_": np.append(1.0, trace["posterior_variance"]),
-        "component_weights_": component_weights(trace["gain"]),
         "estimators_": components,
     }

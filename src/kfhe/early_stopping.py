@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import isfinite
 from numbers import Integral
@@ -13,8 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from kfhe.engine.arrays import Measurer, correct
-from kfhe.sensors import Sensor, TrainingRows
+from kfhe.callbacks import Callback
+from kfhe.kalman import take_step
+from kfhe.rows import TrainingRows
+from kfhe.sensors import Sensor
 from kfhe.trace import Iteration
 from kfhe.validation import check_same_length, checks_of, encode_known_labels
 
@@ -90,10 +92,8 @@ class ValidationSet:
     def __init__(
         self, X: Any, labels: NDArray[np.int32], classes: NDArray[Any], scoring: str | Scorer, n_threads: int
     ) -> None:
-        base = np.full(len(labels), 1 / len(labels))
         self.history: list[float] = []
         self._X, self._labels, self._classes = X, labels, classes
-        self._measurer = Measurer(labels, base, len(classes), n_threads)
         self._n_threads = n_threads
         self._scoring = scoring
         self._scorer: Scorer | None = None
@@ -102,19 +102,20 @@ class ValidationSet:
 
             self._scorer = get_scorer(scoring)
 
-    def catch_up(self, sensor: Sensor, gains: Floats) -> None:
+    def catch_up(self, sensor: Sensor, steps: Floats) -> None:
         """Score h_0 and the components that there are already."""
+        self._sensor = sensor
         with checks_of("X_val"):
             self._encoded = sensor.encode(self._X)
         self._scores: Floats = np.ascontiguousarray(sensor.votes(0, self._encoded), dtype=np.float64)
         self.history = [self._score()]
-        for gain in gains:
-            self.follow(sensor, gain)
+        for step in steps:
+            self.follow(step)
 
-    def follow(self, sensor: Sensor, gain: float) -> float:
-        """Let the next component correct the scores as it did for the training rows."""
-        self._measurer.measure(self._scores, sensor.votes(len(self.history), self._encoded))
-        correct(self._scores.ravel(), self._measurer.measurement.ravel(), gain, self._n_threads)
+    def follow(self, step: float) -> float:
+        """Let the next component move the scores by its step, and return how good they are then."""
+        votes = self._sensor.votes(len(self.history), self._encoded)
+        take_step(self._scores, votes, step, self._n_threads)
         self.history.append(self._score())
         return self.history[-1]
 
@@ -146,7 +147,9 @@ class Predicted(ClassifierMixin, BaseEstimator):
         return self._scores.copy()
 
 
-def validation_set(estimator: Any, X_val: Any, y_val: Any, rows: TrainingRows) -> ValidationSet | None:
+def validation_set(
+    estimator: Any, check_table: Callable[[Any], Any], X_val: Any, y_val: Any, rows: TrainingRows
+) -> ValidationSet | None:
     """Check what fit got beside the training rows; None if there is no validation set."""
     stopping = resolve(estimator.early_stopping)
     if X_val is None and y_val is None:
@@ -160,7 +163,7 @@ def validation_set(estimator: Any, X_val: Any, y_val: Any, rows: TrainingRows) -
         given, missing = ("y_val", "X_val") if X_val is None else ("X_val", "y_val")
         raise ValueError(f"a validation set needs both X_val and y_val, got {given} without {missing}")
     with checks_of("X_val"):
-        X_val = estimator._check_table(X_val, reset=False)
+        X_val = check_table(X_val)
     with checks_of("y_val"):
         labels = encode_known_labels(y_val, rows.classes, estimator)
     with checks_of("validation set"):
@@ -211,3 +214,24 @@ class BestLength:
     ) -> None:
         if error is None:
             self._run.restore(self._point)
+
+
+class Watch:
+    """What follows the iterations of a run: the validation set scores each, then the callbacks hear of it.
+
+    Parameters
+    ----------
+    callbacks : sequence of Callback
+        Whom to tell.
+    validation : ValidationSet, optional
+        Scores the iterations.
+    """
+
+    def __init__(self, callbacks: Sequence[Callback], validation: ValidationSet | None) -> None:
+        self._callbacks, self._validation = callbacks, validation
+
+    def __call__(self, row: Iteration) -> bool:
+        """Return whether one of the callbacks wants training to end; all of them are told."""
+        if self._validation is not None:
+            row = row._replace(validation_score=self._validation.follow(row.step))
+        return True in [bool(callback(row)) for callback in self._callbacks]

@@ -1,9 +1,9 @@
-"""The forest: a fitted ensemble of native trees, as a handful of arrays."""
+"""The weighted forest: a fitted ensemble of native trees, as a handful of arrays."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from kfhe.engine.trees.growing import Grower
 from kfhe.engine.trees.traversal import add_trees, apply
+from kfhe.ensemble import Ensemble
 from kfhe.table import Schema
 
 Floats = NDArray[np.float64]
@@ -26,7 +27,7 @@ NODE_DTYPE = np.dtype(
 
 
 @dataclass(frozen=True)
-class Forest(Sequence["Tree"]):
+class Forest(Ensemble):
     """Trees, one after the other, h_0 first.
 
     Attributes
@@ -37,6 +38,8 @@ class Forest(Sequence["Tree"]):
         The class labels.
     soft : bool
         Whether trees vote by the class shares in their leaves; h_0 always does.
+    steps : ndarray of shape (n_trees - 1,)
+        How far each tree after h_0 moved the state towards its votes.
     nodes : structured array
         All nodes. Siblings are neighbours; `left` counts from the tree's first node, and in a leaf it is
         the number of the leaf in its tree.
@@ -53,6 +56,7 @@ class Forest(Sequence["Tree"]):
     schema: Schema
     classes: NDArray[Any]
     soft: bool
+    steps: Floats
     nodes: NDArray[Any]
     gains: Floats
     leaf_weights: NDArray[np.int32]
@@ -63,12 +67,19 @@ class Forest(Sequence["Tree"]):
 
     @classmethod
     def grown_by(
-        cls, grower: Grower, schema: Schema, classes: NDArray[Any], *, soft: bool, copy: bool = False
+        cls,
+        grower: Grower,
+        schema: Schema,
+        classes: NDArray[Any],
+        steps: Floats,
+        *,
+        soft: bool,
+        copy: bool = False,
     ) -> Forest:
         """Take over what a grower has grown; it can go on growing only if the arrays are a copy."""
         arrays = grower.arrays(copy=copy)
         nodes = arrays.pop("nodes").view(NODE_DTYPE)
-        return cls(schema, classes, soft, nodes, **arrays)
+        return cls(schema, classes, soft, steps, nodes, **arrays)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the fields alone: another thread may be adding what is cached."""
@@ -89,24 +100,38 @@ class Forest(Sequence["Tree"]):
         """Class that each leaf votes for; ties go to the first one."""
         return self.leaf_weights.argmax(axis=1).astype(np.int32)
 
-    def scores(self, X: Any, weights: Floats, n_threads: int) -> Floats:
+    @cached_property
+    def leaf_votes(self) -> Floats:
+        """What the leaves of the trees that vote softly vote for: the shares of their classes.
+
+        Those are all trees of a soft forest, and h_0 alone of another one.
+        """
+        return leaf_shares(self.leaf_weights if self.soft else self.leaf_weights[: self.tree_leaves[1]])
+
+    def tree_votes(self, t: int) -> Floats:
+        """Return what each leaf of tree t votes for: a score per class."""
+        leaves = slice(*self.tree_leaves[t : t + 2])
+        if self.soft or t == 0:
+            return self.leaf_votes[leaves]
+        votes: Floats = np.eye(len(self.classes))[self.leaf_classes[leaves]]
+        return votes
+
+    def sums(self, X: Any, n_threads: int) -> Floats:
         """Return the weighted sum of the trees' votes."""
         matrix = self.schema.matrix(X)
         total = np.zeros((len(matrix), len(self.classes)))
-        self._add(matrix, weights, 0, len(self), total, n_threads)
+        self._add(matrix, 0, len(self), total, n_threads)
         return total
 
-    def staged_sums(self, X: Any, weights: Floats, n_threads: int) -> Iterator[Floats]:
+    def staged_sums(self, X: Any, n_threads: int) -> Iterator[Floats]:
         """Yield the running weighted sum after each tree, always in the same array."""
         matrix = self.schema.matrix(X)
         total = np.zeros((len(matrix), len(self.classes)))
         for t in range(len(self)):
-            self._add(matrix, weights, t, t + 1, total, n_threads)
+            self._add(matrix, t, t + 1, total, n_threads)
             yield total
 
-    def _add(
-        self, matrix: Floats, weights: Floats, first: int, last: int, total: Floats, n_threads: int
-    ) -> None:
+    def _add(self, matrix: Floats, first: int, last: int, total: Floats, n_threads: int) -> None:
         plain = not len(self.category_sets) and not np.isnan(matrix.max(initial=0.0))
         add_trees(
             self.nodes,
@@ -116,7 +141,7 @@ class Forest(Sequence["Tree"]):
             self.tree_nodes,
             self.tree_leaves,
             self.tree_sets,
-            weights,
+            self.weights,
             first,
             last,
             self.soft,
@@ -126,22 +151,28 @@ class Forest(Sequence["Tree"]):
             n_threads,
         )
 
-    def importances(self, weights: Floats) -> Floats:
+    def importances(self) -> Floats:
         """Return each feature's share of the trees' gains, trees averaged by weight."""
         total = np.zeros(len(self.schema.names))
-        for tree, weight in zip(self, weights, strict=True):
+        for tree, weight in zip(self, self.weights, strict=True):
             total += weight * tree.feature_importances_
         return total / (total.sum() or 1.0)  # trees without a split have none
 
     def digest(self) -> str:
         """Return a hex digest of all that determines predictions."""
-        digest = hashlib.sha256(repr((self.classes.tolist(), self.soft, self.schema.categories)).encode())
+        trees = hashlib.sha256(repr((self.classes.tolist(), self.soft, self.schema.categories)).encode())
         for column in fields(self):
             value = getattr(self, column.name)
-            if isinstance(value, np.ndarray) and column.name not in ("classes", "gains"):
-                digest.update(f"{column.name}{value.shape}".encode())
-                digest.update(value.tobytes())
-        return digest.hexdigest()
+            if isinstance(value, np.ndarray) and column.name not in ("classes", "gains", "steps"):
+                trees.update(f"{column.name}{value.shape}".encode())
+                trees.update(value.tobytes())
+        return hashlib.sha256(trees.hexdigest().encode() + self.weights.tobytes()).hexdigest()
+
+
+def leaf_shares(leaf_weights: NDArray[np.int32]) -> Floats:
+    """Return the shares of the classes in leaves."""
+    shares: Floats = leaf_weights / leaf_weights.sum(axis=1, keepdims=True, dtype=np.float64)
+    return shares
 
 
 class Tree:
@@ -186,6 +217,11 @@ class Tree:
         return self._slice("leaf_weights", "tree_leaves")
 
     @property
+    def leaf_classes(self) -> NDArray[np.int32]:
+        """Class that each leaf votes for; ties go to the first one."""
+        return self._slice("leaf_classes", "tree_leaves")
+
+    @property
     def category_sets(self) -> NDArray[np.uint64]:
         """Bins that go left at the categorical splits, as bits."""
         return self._slice("category_sets", "tree_sets")
@@ -201,12 +237,11 @@ class Tree:
 
     def predict_proba(self, X: Any) -> Floats:
         """Return the shares of the classes in each row's leaf."""
-        weights = self.leaf_weights[self.apply(X)]
-        return weights / weights.sum(axis=1, keepdims=True, dtype=np.float64)
+        return leaf_shares(self.leaf_weights)[self.apply(X)]
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the most frequent class in each row's leaf."""
-        classes: NDArray[Any] = self.classes_[self.leaf_weights[self.apply(X)].argmax(axis=1)]
+        classes: NDArray[Any] = self.classes_[self.leaf_classes[self.apply(X)]]
         return classes
 
     def get_depth(self) -> int:
@@ -269,8 +304,8 @@ class Tree:
         return "\n".join([*lines, "}"])
 
     def _leaf_text(self, i: int) -> str:
-        weights = self.leaf_weights[self.nodes["left"][i]]
-        return f"{self.classes_[weights.argmax()]} {weights.tolist()}"
+        leaf = self.nodes["left"][i]
+        return f"{self.classes_[self.leaf_classes[leaf]]} {self.leaf_weights[leaf].tolist()}"
 
     def _conditions(self, i: int, decimals: int) -> tuple[str, str]:
         """Describe what goes left and what goes right at a split."""

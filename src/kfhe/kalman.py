@@ -1,8 +1,8 @@
-"""A Kalman filter for a static state with one scalar variance.
+"""A Kalman filter for a static state with one scalar variance, and its recursion over the components.
 
 The only place that knows the filter's equations. KFHE runs two of them: the model filter, whose
 state is the ensemble's scores for the training rows, and the weight filter, whose state is the
-sampling weights.
+sampling weights. What each component moved the first one by, its step, is all that other rows need.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kfhe.engine.arrays import correct
+
+Floats = NDArray[np.float64]
 
 TINY = float(np.finfo(np.float64).tiny)
 
@@ -67,7 +69,7 @@ class KalmanFilter:
         transition: float = 1.0,
         n_threads: int = 1,
     ) -> None:
-        self.state: NDArray[np.float64] = np.array(state, dtype=np.float64, order="C")
+        self.state: Floats = np.array(state, dtype=np.float64, order="C")
         self.variance = _non_negative(variance, "variance")
         self.process_noise = _non_negative(process_noise, "process_noise")
         self.transition = float(transition)
@@ -109,8 +111,44 @@ def _non_negative(value: float, name: str) -> float:
     return float(value)
 
 
-def component_weights(gains: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return how much each component contributes to the scores: the filter's recursion, unrolled."""
-    halves = np.append(1.0, gains / 2)
-    later: NDArray[np.float64] = np.cumprod(np.append(1.0, 1 - halves[:0:-1]))[::-1]
-    return halves * later
+def component_weights(steps: Floats) -> Floats:
+    """Return how much each component contributes to the scores: the filter's recursion, unrolled.
+
+    Each component moves the state a step towards its votes: ``state += step * (votes - state)``.
+
+    Parameters
+    ----------
+    steps : ndarray of shape (n_iterations,)
+        The steps of the components after h_0, which makes the state to begin with.
+
+    Returns
+    -------
+    ndarray of shape (n_iterations + 1,)
+        The weights, h_0's first. They sum to 1.
+    """
+    weights: Floats = np.append(1.0, steps) * remaining(steps)
+    return weights
+
+
+def remaining(steps: Floats) -> Floats:
+    """Return how much of the state after h_0, and after each further component, is left in the end."""
+    left: Floats = np.cumprod(np.append(1.0, 1 - steps[::-1]))[::-1]
+    return left
+
+
+def take_step(state: Floats, votes: NDArray[np.int32] | Floats, step: float, n_threads: int = 1) -> None:
+    """Move the scores of rows that are not trained on as a component moved those of the training rows.
+
+    Parameters
+    ----------
+    state : ndarray of shape (n_rows, n_classes)
+        The scores; changed in place.
+    votes : ndarray
+        A class per row, or a score per row and class.
+    step : float
+        The component's step.
+    n_threads : int, default=1
+        Threads that share a large table.
+    """
+    scores = votes if votes.ndim == 2 else np.eye(state.shape[1])[votes]
+    correct(state.ravel(), np.ascontiguousarray(scores, dtype=np.float64).ravel(), step, n_threads)

@@ -38,13 +38,11 @@ def flip_labels(y: ArrayLike, rate: float, *, random_state: Any, model: str = "u
     >>> flip_labels(["a", "b", "b", "a"], 0.5, random_state=0)
     array(['b', 'a', 'b', 'a'], dtype='<U1')
     """
-    if y is None:
-        raise ValueError("y must hold the labels, got None")
     if model != "uniform":
         raise ValueError(f"model must be 'uniform', got {model!r}")
     if isinstance(rate, bool) or not isinstance(rate, Real) or not 0 <= rate <= 1:
         raise ValueError(f"rate must be a number from 0 to 1, got {rate!r}")
-    classes, codes = encode_labels(y, None)
+    classes, codes = encode_labels(y, "flip_labels")
     n_flips = round(len(codes) * rate)
     if n_flips and len(classes) < 2:
         raise ValueError(f"y has one class only ({classes.tolist()[0]!r}): there is no other to change to")

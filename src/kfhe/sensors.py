@@ -1,84 +1,51 @@
-"""Sensors: a sensor turns sampling weights into a component and its votes.
-
-The votes hold a class per training row (int32, hard voting) or a score per row and class.
-"""
+"""Sensors: a sensor trains a component on a sample of the rows, and reads off its votes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.dummy import DummyClassifier
 from sklearn.utils import _safe_indexing
-from sklearn.utils.validation import _num_samples, has_fit_parameter
+from sklearn.utils.validation import has_fit_parameter
 
-from kfhe.engine.draws import Draws, random_numbers
+from kfhe.engine.draws import random_numbers
 from kfhe.engine.trees.growing import restored
 from kfhe.engine.trees.traversal import apply
+from kfhe.ensemble import Ensemble
+from kfhe.estimators import EstimatorEnsemble, OnlyClass
 from kfhe.forest import NODE_DTYPE, Forest
-from kfhe.table import BinnedTable
-from kfhe.tree import make_grower
-from kfhe.validation import integer_weights, same_table
+from kfhe.measurement import Counts, Votes
+from kfhe.rows import TrainingRows
+from kfhe.tree_settings import TreeSettings
+from kfhe.validation import integer_weights
 
 Floats = NDArray[np.float64]
-Votes = NDArray[np.int32] | Floats
-
-
-@dataclass(frozen=True)
-class TrainingRows:
-    """The rows to train on, checked and encoded."""
-
-    X: Any
-    labels: NDArray[np.int32]  # positions in classes
-    classes: NDArray[Any]
-    base: Floats  # base weights: they sum to 1, each is positive
-    seed: int
-    n_threads: int
-
-    @cached_property
-    def n_present(self) -> int:
-        """How many of the classes have a row."""
-        return len(np.unique(self.labels))
-
-    def draws(self) -> Draws:
-        """Return where bootstrap samples of the rows come from."""
-        return Draws(self.labels, len(self.classes), self.n_present, self.seed, self.n_threads)
-
-    def differences(self, other: TrainingRows) -> str:
-        """Name what is not the same in other rows: "" if all of it is."""
-        same = {
-            "classes": np.array_equal(self.classes, other.classes),
-            "labels": np.array_equal(self.labels, other.labels),
-            "weights": np.array_equal(self.base, other.base),
-            "values in X": same_table(self.X, other.X),
-        }
-        return ", ".join(name for name, is_same in same.items() if not is_same)
-
-    @cached_property
-    def uniform(self) -> bool:
-        """Whether all rows weigh the same."""
-        return bool((self.base == self.base[0]).all())
 
 
 class Sensor(Protocol):
     """What the training loop needs of a sensor."""
 
-    def harvest(self, *, resumes: bool) -> Any:
-        """Return the ensemble of the components, h_0 first; `resumes`: more are to be added later."""
-
     def initial(self) -> Floats:
         """Train h_0 on all rows and return its class probabilities for them."""
 
-    def read(self, weights: Floats, iteration: int, attempt: int) -> Votes:
-        """Train a component on rows drawn by weight and return its votes for all rows."""
+    def read(self, counts: Counts, iteration: int, attempt: int) -> Votes:
+        """Train a component on a sample and return its votes for all rows.
+
+        Parameters
+        ----------
+        counts : int32 array
+            How often each row is in the sample.
+        iteration, attempt : int
+            What all randomness of the component is to be keyed by. A second attempt (1) replaces the first.
+        """
 
     def keep(self, n_components: int) -> None:
         """Drop all components but the first ones."""
+
+    def harvest(self, steps: Floats, *, resumes: bool) -> Ensemble:
+        """Return the ensemble of the components, h_0 first; `resumes`: more are to be added later."""
 
     def encode(self, X: Any) -> Any:
         """Return other rows in the form that `votes` takes."""
@@ -92,20 +59,19 @@ class TreeSensor:
 
     Parameters
     ----------
-    settings : KFHEClassifier
-        Whose tree settings to use.
     rows : TrainingRows
         The training rows.
-    table : BinnedTable
-        Their bins.
+    settings : TreeSettings
+        How to grow the trees.
+    voting : {"hard", "soft"}
+        Whether a tree votes for the largest class of a leaf, or by the shares of the classes in it.
     """
 
-    def __init__(self, settings: Any, rows: TrainingRows, table: BinnedTable) -> None:
-        self._rows = rows
-        self._table = table
-        self._hard = settings.voting == "hard"
-        self._grower = make_grower(settings, table, rows.labels, len(rows.classes), rows.seed, rows.n_threads)
-        self._draws = rows.draws()
+    def __init__(self, rows: TrainingRows, settings: TreeSettings, voting: str) -> None:
+        self.rows = rows
+        self._table = settings.binned(rows.X, rows.n_threads)
+        self._hard = voting == "hard"
+        self._grower = settings.grower(self._table, rows.labels, len(rows.classes), rows.seed, rows.n_threads)
 
     def __getstate__(self) -> dict[str, Any]:
         """Give the grower as plain arrays, which skops can save as well as pickle."""
@@ -114,26 +80,25 @@ class TreeSensor:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state, _grower=restored(*state["_grower"]))
 
-    def harvest(self, *, resumes: bool) -> Forest:
-        """Return the forest; it takes over the grower's memory unless that is still needed."""
-        return Forest.grown_by(
-            self._grower, self._table.schema, self._rows.classes, soft=not self._hard, copy=resumes
-        )
-
     def initial(self) -> Floats:
         """Grow h_0 on all rows, by weight."""
-        weights = np.ones(len(self._rows.labels)) if self._rows.uniform else self._rows.base
+        weights = np.ones(len(self.rows.labels)) if self.rows.uniform else self.rows.base
         return self._grower.grow(*integer_weights(weights), 0, hard=False)
 
-    def read(self, weights: Floats, iteration: int, attempt: int) -> Votes:
-        """Grow a tree on rows drawn by weight and return its votes for all rows."""
+    def read(self, counts: Counts, iteration: int, attempt: int) -> Votes:
+        """Grow a tree on a sample and return its votes for all rows."""
         self.keep(iteration)  # drops a tree that was given up
-        counts = self._draws.draw(weights, iteration, attempt)
         return self._grower.grow(counts, True, 2 * iteration + attempt, hard=self._hard)
 
     def keep(self, n_components: int) -> None:
         """Drop all trees but the first ones."""
         self._grower.keep(n_components)
+
+    def harvest(self, steps: Floats, *, resumes: bool) -> Forest:
+        """Return the forest; it takes over the grower's memory unless that is still needed."""
+        return Forest.grown_by(
+            self._grower, self._table.schema, self.rows.classes, steps, soft=not self._hard, copy=resumes
+        )
 
     def encode(self, X: Any) -> Floats:
         """Return other rows as numbers."""
@@ -142,19 +107,10 @@ class TreeSensor:
     def votes(self, t: int, encoded: Floats) -> Votes:
         """Return what tree t votes for other rows."""
         nodes, leaf_weights, category_sets = self._grower.tree(t)
-        leaves = apply(nodes.view(NODE_DTYPE), category_sets, encoded, self._rows.n_threads)
+        leaves = apply(nodes.view(NODE_DTYPE), category_sets, encoded, self.rows.n_threads)
         if t and self._hard:
             return leaf_weights.argmax(axis=1).astype(np.int32)[leaves]
         return (leaf_weights / leaf_weights.sum(axis=1, keepdims=True, dtype=np.float64))[leaves]
-
-
-class OnlyClass(DummyClassifier):
-    """Stands in for a component whose sample has one class: there is nothing to learn from it."""
-
-    @property
-    def feature_importances_(self) -> Floats:
-        """No feature matters."""
-        return np.zeros(self.n_features_in_)
 
 
 class EstimatorSensor:
@@ -162,51 +118,52 @@ class EstimatorSensor:
 
     Parameters
     ----------
-    estimator : classifier
-        What to clone for each component.
     rows : TrainingRows
         The training rows; `rows.X` is the user's own container.
+    estimator : classifier
+        What to clone for each component.
     voting : {"hard", "soft"}
         Whether components vote by `predict` or by `predict_proba`.
+
+    Attributes
+    ----------
+    rows, estimator
+        As given.
+    components : EstimatorEnsemble
+        The components so far.
     """
 
-    def __init__(self, estimator: Any, rows: TrainingRows, voting: str) -> None:
+    def __init__(self, rows: TrainingRows, estimator: Any, voting: str) -> None:
         if voting == "soft" and not hasattr(estimator, "predict_proba"):
             raise ValueError(
                 f"voting='soft' needs an estimator with predict_proba, {type(estimator).__name__} has none; "
                 "use voting='hard'"
             )
+        self.rows = rows
+        self.estimator = estimator
         self.components = EstimatorEnsemble([], rows.classes, voting)
-        self._estimator = estimator
-        self._rows = rows
-        self._draws = rows.draws()
-
-    def harvest(self, *, resumes: bool) -> EstimatorEnsemble:
-        """Return the ensemble of the components; if more are to be added, not the growing one."""
-        return self.components.copy() if resumes else self.components
 
     def initial(self) -> Floats:
         """Train h_0 on all rows, by weight where it can be weighted."""
-        rows = self._rows
+        rows = self.rows
         y = rows.classes[rows.labels]
         if rows.uniform or rows.n_present == 1:
             component = self._unfitted(y, 0, 0).fit(rows.X, y)
-        elif has_fit_parameter(self._estimator, "sample_weight"):
-            component = self._clone(0, 0).fit(rows.X, y, sample_weight=rows.base * len(y))
+        elif has_fit_parameter(self.estimator, "sample_weight"):
+            component = self.clone(0, 0).fit(rows.X, y, sample_weight=rows.base * len(y))
         else:
-            component = self._fit_on(self._draws.draw(rows.base, 0, 0), 0, 0)
+            component = self.trained(rows.draws().draw(rows.base, 0, 0), 0, 0)
         self.components.append(component)
         return self.components.scores_of(0, rows.X)
 
-    def read(self, weights: Floats, iteration: int, attempt: int) -> Votes:
-        """Train a component on rows drawn by weight and return its votes for all rows."""
+    def read(self, counts: Counts, iteration: int, attempt: int) -> Votes:
+        """Train a component on a sample and return its votes for all rows."""
         self.keep(iteration)  # drops a component that was given up
         try:
-            counts = self._draws.draw(weights, iteration, attempt)
-            self.components.append(self._fit_on(counts, iteration, attempt))
-            return self.components.votes_of(iteration, self._rows.X)
+            self.components.append(self.trained(counts, iteration, attempt))
+            return self.components.votes_of(iteration, self.rows.X)
         except Exception as error:
-            name = type(self._estimator).__name__
+            name = type(self.estimator).__name__
             reason = f"component {iteration} ({name}) failed: {type(error).__name__}: {error}"
             raise RuntimeError(reason) from error
 
@@ -214,110 +171,35 @@ class EstimatorSensor:
         """Drop all components but the first ones."""
         self.components.keep(n_components)
 
+    def harvest(self, steps: Floats, *, resumes: bool) -> EstimatorEnsemble:
+        """Return the ensemble of the components so far."""
+        return self.components.with_steps(steps)
+
     def encode(self, X: Any) -> Any:
         """Return other rows as they are."""
         return X
 
     def votes(self, t: int, encoded: Any) -> Votes:
         """Return what component t votes for other rows."""
-        return self.components.votes_of(t, encoded) if t else self.components.scores_of(0, encoded)
+        return self.components.votes_of(t, encoded)
 
-    def _fit_on(self, counts: NDArray[np.int32], iteration: int, attempt: int) -> Any:
-        rows = self._rows
+    def trained(self, counts: Counts, iteration: int, attempt: int) -> Any:
+        """Return a component that is fitted to a sample. Another way of training replaces this method."""
+        rows = self.rows
         sample = np.repeat(np.arange(len(counts)), counts)
         y = rows.classes[rows.labels[sample]]
         return self._unfitted(y, iteration, attempt).fit(_safe_indexing(rows.X, sample), y)
 
-    def _unfitted(self, y: NDArray[Any], iteration: int, attempt: int) -> Any:
-        """Return a component to fit to y; many classifiers refuse labels of one class."""
-        return self._clone(iteration, attempt) if (y != y[0]).any() else OnlyClass()
-
-    def _clone(self, iteration: int, attempt: int) -> Any:
+    def clone(self, iteration: int, attempt: int) -> Any:
         """Clone the estimator and seed each `random_state` in it by the iteration."""
-        component = clone(self._estimator)
+        component = clone(self.estimator)
         names = sorted(name for name in component.get_params() if name.split("__")[-1] == "random_state")
         seeds = {
-            name: random_numbers(self._rows.seed, 1, position, 0, attempt, iteration)[0] >> 33
+            name: random_numbers(self.rows.seed, 1, position, 0, attempt, iteration)[0] >> 33
             for position, name in enumerate(names)
         }
         return component.set_params(**seeds)
 
-
-class EstimatorEnsemble(Sequence[Any]):
-    """Fitted scikit-learn classifiers, h_0 first, as one ensemble."""
-
-    def __init__(self, components: list[Any], classes: NDArray[Any], voting: str) -> None:
-        self._components = components
-        self._classes = classes
-        self._voting = voting
-
-    def __len__(self) -> int:
-        return len(self._components)
-
-    def __getitem__(self, t: Any) -> Any:
-        return self._components[t]
-
-    def append(self, component: Any) -> None:
-        """Add a component."""
-        self._components.append(component)
-
-    def keep(self, n_components: int) -> None:
-        """Drop all components but the first ones."""
-        del self._components[n_components:]
-
-    def copy(self) -> EstimatorEnsemble:
-        """Return an ensemble of the same components that can grow on its own."""
-        return EstimatorEnsemble(self._components.copy(), self._classes, self._voting)
-
-    def scores_of(self, t: int, X: Any) -> Floats:
-        """Return the n x c scores that component t adds to the ensemble's."""
-        if (t == 0 or self._voting == "soft") and hasattr(self[t], "predict_proba"):
-            probabilities = np.asarray(self[t].predict_proba(X), dtype=np.float64)
-            columns = self._positions(np.asarray(self[t].classes_))
-            _check_shape(probabilities, (_num_samples(X), len(columns)), "predict_proba")
-            if not np.isfinite(probabilities).all():
-                raise ValueError("a component's predict_proba gave NaN or infinite values, expected 0 to 1")
-            scores = np.zeros((len(probabilities), len(self._classes)))
-            scores[:, columns] = probabilities
-            return scores
-        return np.eye(len(self._classes))[self._predicted(t, X)]
-
-    def votes_of(self, t: int, X: Any) -> Votes:
-        """Return what component t votes for: classes, or scores under soft voting."""
-        return self._predicted(t, X) if self._voting == "hard" else self.scores_of(t, X)
-
-    def scores(self, X: Any, weights: Floats, n_threads: int) -> Floats:
-        """Return the weighted sum of the components' scores."""
-        *_, total = self.staged_sums(X, weights, n_threads)
-        return total
-
-    def staged_sums(self, X: Any, weights: Floats, n_threads: int) -> Iterator[Floats]:
-        """Yield the running weighted sum after each component, always in the same array."""
-        total = weights[0] * self.scores_of(0, X)
-        yield total
-        for t in range(1, len(self)):
-            total += weights[t] * self.scores_of(t, X)
-            yield total
-
-    def importances(self, weights: Floats) -> Floats:
-        """Return the components' feature importances, averaged by weight."""
-        return np.average([component.feature_importances_ for component in self], axis=0, weights=weights)
-
-    def _predicted(self, t: int, X: Any) -> NDArray[np.int32]:
-        labels = np.asarray(self[t].predict(X))
-        _check_shape(labels, (_num_samples(X),), "predict")
-        return self._positions(labels)
-
-    def _positions(self, labels: NDArray[Any]) -> NDArray[np.int32]:
-        positions = np.searchsorted(self._classes, labels).clip(max=len(self._classes) - 1)
-        unknown = labels[self._classes[positions] != labels]
-        if len(unknown):
-            raise ValueError(
-                f"a component predicts {unknown.tolist()[0]!r}; y has the classes {self._classes.tolist()}"
-            )
-        return positions.astype(np.int32)
-
-
-def _check_shape(found: NDArray[Any], expected: tuple[int, ...], method: str) -> None:
-    if found.shape != expected:
-        raise ValueError(f"a component's {method} gave shape {found.shape}, expected {expected}")
+    def _unfitted(self, y: NDArray[Any], iteration: int, attempt: int) -> Any:
+        """Return a component to fit to y; many classifiers refuse labels of one class."""
+        return self.clone(iteration, attempt) if (y != y[0]).any() else OnlyClass()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,9 +16,25 @@ class Iteration(NamedTuple):
     ----------
     iteration : int
         Number of the iteration, from 1.
-    measurement_error, prior_variance, posterior_variance, gain, component_error, training_error, \
-effective_sample_size, resets, seconds
-        As the columns of `Trace`.
+    measurement_error : float
+        R, the share of training rows that the measurement misclassifies.
+    prior_variance, posterior_variance : float
+        P of the model filter before and after the measurement update.
+    gain : float
+        K, how far the state moved towards the measurement.
+    step : float
+        How far the state moved towards the component's votes: half the gain, as the paper's measurement
+        lies half way between the two.
+    component_error : float
+        The share of training rows that the component alone misclassifies.
+    training_error : float
+        The share of training rows that the ensemble so far misclassifies.
+    effective_sample_size : float
+        How many equally weighted rows the sampling weights of the iteration are worth.
+    resets : int
+        1 if the component was no better than guessing and the sampling weights were reset.
+    seconds : float
+        Time that the iteration took.
     validation_score : float or None
         Score of the ensemble so far for the validation set, if there is one; higher is better.
     """
@@ -28,36 +44,26 @@ effective_sample_size, resets, seconds
     prior_variance: float
     posterior_variance: float
     gain: float
+    step: float
     component_error: float
     training_error: float
     effective_sample_size: float
     resets: int
     seconds: float
-    validation_score: float | None
+    validation_score: float | None = None
 
 
-@dataclass
+# The columns of a trace; validation scores have a place of their own
+COLUMNS = tuple(name for name in Iteration._fields if name not in ("iteration", "validation_score"))
+
+
 class Trace:
-    """What the filters saw and did, one entry per iteration and column.
+    """What the filters saw and did: columns with an entry per iteration, as `Iteration` describes them.
 
-    Attributes
+    Parameters
     ----------
-    measurement_error : list of float
-        R, the share of training rows that the measurement misclassifies.
-    prior_variance, posterior_variance : list of float
-        P of the model filter before and after the measurement update.
-    gain : list of float
-        K, how far the state moved towards the measurement.
-    component_error : list of float
-        The share of training rows that the component alone misclassifies.
-    training_error : list of float
-        The share of training rows that the ensemble so far misclassifies.
-    effective_sample_size : list of float
-        How many equally weighted rows the sampling weights of the iteration are worth.
-    resets : list of int
-        1 where the component was no better than guessing and the sampling weights were reset.
-    seconds : list of float
-        Time that the iteration took.
+    columns : mapping of str to sequence, default=None
+        The columns of a training that was; None: a trace of no iterations.
 
     Examples
     --------
@@ -68,47 +74,42 @@ class Trace:
     5
     >>> model.trace_["gain"].shape
     (5,)
+    >>> model.trace_.columns[:3]
+    ['measurement_error', 'prior_variance', 'posterior_variance']
     """
 
-    measurement_error: list[float] = field(default_factory=list)
-    prior_variance: list[float] = field(default_factory=list)
-    posterior_variance: list[float] = field(default_factory=list)
-    gain: list[float] = field(default_factory=list)
-    component_error: list[float] = field(default_factory=list)
-    training_error: list[float] = field(default_factory=list)
-    effective_sample_size: list[float] = field(default_factory=list)
-    resets: list[int] = field(default_factory=list)
-    seconds: list[float] = field(default_factory=list)
+    def __init__(self, columns: Mapping[str, Sequence[float]] | None = None) -> None:
+        given = dict.fromkeys(COLUMNS, ()) if columns is None else columns
+        self._columns = {name: list(values) for name, values in given.items()}
 
-    def append(self, **row: float) -> None:
-        """Add an iteration: one value for each column."""
-        columns = vars(self)
-        for name, value in row.items():
-            columns[name].append(value)
-
-    def last_row(self, validation_score: float | None) -> Iteration:
-        """Return the last iteration, with its score for the validation set."""
-        values = {name: column[-1] for name, column in vars(self).items()}
-        return Iteration(len(self), **values, validation_score=validation_score)
+    def append(self, row: Iteration) -> None:
+        """Add an iteration."""
+        for name, column in self._columns.items():
+            column.append(getattr(row, name))
 
     def cut(self, n_iter: int) -> None:
         """Keep the first iterations only."""
-        for name in self.columns:
-            del getattr(self, name)[n_iter:]
+        for column in self._columns.values():
+            del column[n_iter:]
 
     def __len__(self) -> int:
-        return len(self.gain)
+        return len(self._columns["gain"])
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Trace) and self._columns == other._columns
+
+    __hash__ = None  # type: ignore[assignment]  # it can grow
 
     def __getitem__(self, column: str) -> NDArray[Any]:
         """Return a column as an array."""
-        if column not in self.columns:
+        if column not in self._columns:
             raise KeyError(f"no column {column!r} in the trace; there are {', '.join(self.columns)}")
-        return np.asarray(getattr(self, column))
+        return np.asarray(self._columns[column])
 
     @property
     def columns(self) -> list[str]:
-        """Names of the columns."""
-        return [column.name for column in fields(self)]
+        """Names of the columns: of a model that an earlier version saved, those that it knew."""
+        return list(self._columns)
 
     def to_frame(self) -> Any:
         """Return the trace as a pandas DataFrame, indexed by iteration (from 1)."""

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import deepcopy
 from time import perf_counter
 from typing import NamedTuple
 
-from kfhe.callbacks import Callback
-from kfhe.early_stopping import ValidationSet
 from kfhe.emphasis import Emphasis
-from kfhe.engine.arrays import Measurer, effective_sample_size, normalise
+from kfhe.engine.arrays import effective_sample_size, normalise
 from kfhe.kalman import KalmanFilter
-from kfhe.sensors import Sensor, TrainingRows
-from kfhe.trace import Trace
+from kfhe.measurement import Measurement
+from kfhe.rows import TrainingRows
+from kfhe.sensors import Sensor
+from kfhe.trace import Iteration, Trace
 
 
 class Checkpoint(NamedTuple):
@@ -30,63 +30,64 @@ class TrainingRun:
 
     Parameters
     ----------
-    sensor : Sensor
-        Trains the components.
     rows : TrainingRows
         The training rows.
+    sensor : Sensor
+        Trains the components.
+    measurement : Measurement
+        Makes measurements of their votes.
     """
 
-    def __init__(self, sensor: Sensor, rows: TrainingRows) -> None:
-        self.sensor = sensor
-        self.rows = rows
+    def __init__(self, rows: TrainingRows, sensor: Sensor, measurement: Measurement) -> None:
+        self.rows, self.sensor, self.measurement = rows, sensor, measurement
+        self.draws = rows.draws()
         self.trace = Trace()
         self.model = KalmanFilter(sensor.initial(), 1.0, n_threads=rows.n_threads)
         self.weights = self._uninformed_weights()
-        self.measurer = Measurer(rows.labels, rows.base, len(rows.classes), rows.n_threads)
 
     def train(
-        self,
-        emphasis: Emphasis,
-        n_estimators: int,
-        callbacks: Sequence[Callback] = (),
-        validation: ValidationSet | None = None,
+        self, emphasis: Emphasis, n_estimators: int, watch: Callable[[Iteration], bool] = lambda row: False
     ) -> None:
-        """Run the filters until there are ``n_estimators`` components, or nothing is left to learn."""
-        rows, trace, model, measurer = self.rows, self.trace, self.model, self.measurer
+        """Run the filters until there are ``n_estimators`` components, or nothing is left to learn.
+
+        ``watch`` gets each row of the trace; training ends when it returns True.
+        """
+        rows, trace, model, measurement = self.rows, self.trace, self.model, self.measurement
         guessing = 1 - 1 / rows.n_present
         stopped = False
         while len(trace) < n_estimators and model.variance > 0 and rows.n_present > 1 and not stopped:
-            started = perf_counter()
+            started, iteration = perf_counter(), len(trace) + 1
             model.predict()
             self.weights.predict()
             for resets in (0, 1):
-                votes = self.sensor.read(self.weights.state, len(trace) + 1, resets)
-                error, component_error = measurer.measure(model.state, votes)
-                if component_error < guessing or resets:
+                counts = self.draws.draw(self.weights.state, iteration, resets)
+                votes = self.sensor.read(counts, iteration, resets)
+                reading = measurement.take(model.state, votes, counts)
+                if reading.component_error < guessing or resets:
                     break
                 self.weights = self._uninformed_weights()
             sample_size = effective_sample_size(self.weights.state)
             prior_variance = model.variance
-            gain = model.update(measurer.measurement, error)
+            gain = model.update(reading.state, reading.error)
             if model.variance > 0:  # else this was the last iteration
-                self.weights.update(emphasis(self.weights.state, measurer.missed), error)
+                self.weights.update(emphasis(self.weights.state, reading.missed), reading.error)
                 if not normalise(self.weights.state, rows.n_threads) > 0:
                     raise ValueError("emphasis left no row with a positive weight to sample from")
-            trace.append(
-                measurement_error=error,
+            row = Iteration(
+                iteration,
+                measurement_error=reading.error,
                 prior_variance=prior_variance,
                 posterior_variance=model.variance,
                 gain=gain,
-                component_error=component_error,
-                training_error=measurer.error(model.state),
+                step=gain * measurement.fusion,
+                component_error=reading.component_error,
+                training_error=measurement.error(model.state),
                 effective_sample_size=sample_size,
                 resets=resets,
                 seconds=perf_counter() - started,
             )
-            score = None if validation is None else validation.follow(self.sensor, gain)
-            if callbacks:
-                row = trace.last_row(score)
-                stopped = True in [bool(callback(row)) for callback in callbacks]
+            trace.append(row)
+            stopped = watch(row)
 
     def checkpoint(self) -> Checkpoint:
         """Return the point where the run is."""

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from math import log2
-from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
 from sklearn.utils import _safe_indexing
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from kfhe.engine.threads import thread_count
-from kfhe.engine.trees.growing import Grower
 from kfhe.forest import Forest, Tree
-from kfhe.table import BinnedTable
+from kfhe.tree_settings import TreeSettings
 from kfhe.validation import (
+    COMMON_CONSTRAINTS,
     check_same_length,
     check_table,
     encode_labels,
@@ -28,60 +25,6 @@ from kfhe.validation import (
 )
 
 Floats = NDArray[np.float64]
-
-TREE_CONSTRAINTS: dict[str, list[Any]] = {
-    "max_depth": [Interval(Integral, 1, None, closed="left"), None],
-    "min_samples_split": [Interval(Integral, 2, None, closed="left")],
-    "min_samples_leaf": [Interval(Integral, 1, None, closed="left")],
-    "max_leaf_nodes": [Interval(Integral, 2, None, closed="left"), None],
-    "max_features": [
-        Interval(Integral, 1, None, closed="left"),
-        Interval(Real, 0, 1, closed="right"),
-        StrOptions({"sqrt", "log2"}),
-        None,
-    ],
-    "cp": [Interval(Real, 0, None, closed="left")],
-    "max_bins": [Interval(Integral, 2, 255, closed="both")],
-    "categorical_features": [StrOptions({"from_dtype"}), "array-like", None],
-    "class_weight": [dict, StrOptions({"balanced"}), None],
-    "random_state": ["random_state", np.random.Generator],
-    "n_jobs": [Integral, None],
-}
-
-
-def make_grower(
-    settings: Any, table: BinnedTable, labels: NDArray[np.int32], n_classes: int, seed: int, n_threads: int
-) -> Grower:
-    """Make a grower with the tree settings of an estimator."""
-    n_features = len(table.n_bins)
-    wanted = settings.max_features
-    if isinstance(wanted, str):
-        wanted = (n_features**0.5 if wanted == "sqrt" else log2(n_features)) // 1
-    elif wanted is None:
-        wanted = n_features
-    elif not isinstance(wanted, Integral):
-        wanted = wanted * n_features // 1
-    if n_features > 65535:
-        raise ValueError(f"X has {n_features} columns; at most 65535 are accepted")
-    if n_classes > 65535:
-        raise ValueError(f"y has {n_classes} classes; at most 65535 are accepted")
-    return Grower(
-        table.codes,
-        table.n_bins,
-        table.categorical,
-        table.low,
-        table.high,
-        labels,
-        n_classes,
-        max_depth=settings.max_depth or 0,
-        min_samples_split=settings.min_samples_split,
-        min_samples_leaf=settings.min_samples_leaf,
-        max_leaf_nodes=settings.max_leaf_nodes or 0,
-        max_features=max(1, min(n_features, int(wanted))),
-        cp=settings.cp,
-        seed=seed,
-        n_threads=n_threads,
-    )
 
 
 class CARTClassifier(ClassifierMixin, BaseEstimator):
@@ -137,7 +80,10 @@ class CARTClassifier(ClassifierMixin, BaseEstimator):
       petal width (cm) > 1.75: 2 [0, 1, 45]
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = TREE_CONSTRAINTS
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **TreeSettings.constraints(),
+        **COMMON_CONSTRAINTS,
+    }
 
     def __init__(
         self,
@@ -189,12 +135,13 @@ class CARTClassifier(ClassifierMixin, BaseEstimator):
                 X, labels, weights = _safe_indexing(X, present), labels[present], weights[present]
             units, counts = integer_weights(weights)
             n_threads = thread_count(self.n_jobs)
-            table = BinnedTable.from_table(X, self.categorical_features, self.max_bins, n_threads)
+            settings = TreeSettings.of(self)
+            table = settings.binned(X, n_threads)
             seed = 0 if self.max_features is None else seed_from(self.random_state)
-            grower = make_grower(self, table, labels, len(classes), seed, n_threads)
+            grower = settings.grower(table, labels, len(classes), seed, n_threads)
             grower.grow(units, counts, 0, hard=True)
             self.classes_ = classes
-            self._forest = Forest.grown_by(grower, table.schema, classes, soft=True)
+            self._forest = Forest.grown_by(grower, table.schema, classes, steps=np.empty(0), soft=True)
         return self
 
     @property
@@ -218,7 +165,7 @@ class CARTClassifier(ClassifierMixin, BaseEstimator):
         """Return the shares of the classes in each row's leaf."""
         check_is_fitted(self)
         X = check_table(self, X, reset=False)
-        return self._forest.scores(X, np.ones(1), thread_count(self.n_jobs))
+        return self._forest.scores(X, thread_count(self.n_jobs))
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_forest")

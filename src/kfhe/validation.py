@@ -11,13 +11,20 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.base import is_regressor
-from sklearn.utils import assert_all_finite, check_random_state, column_or_1d
+from sklearn.utils import assert_all_finite, check_array, check_random_state, column_or_1d
 from sklearn.utils._missing import is_pandas_na
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, _num_samples, validate_data
 
 Floats = NDArray[np.float64]
 
+# What parameters accept that all classifiers have, in the words of scikit-learn's validation
+COMMON_CONSTRAINTS: dict[str, list[Any]] = {
+    "class_weight": [dict, StrOptions({"balanced"}), None],
+    "random_state": ["random_state", np.random.Generator],
+    "n_jobs": [Integral, None],
+}
 MAX_WEIGHT = 2**30  # squares of sums of weights stay well within 64 bits
 
 
@@ -52,35 +59,60 @@ def check_component(estimator: Any) -> None:
         raise ValueError(f"estimator must be a classifier, got a regressor: {type(estimator).__name__}")
 
 
-def refuse_sparse(X: Any, estimator: Any) -> None:
-    """Raise if X is a sparse matrix."""
-    if issparse(X):
-        raise TypeError(
-            f"{type(estimator).__name__} does not take sparse input, got {type(X).__name__}; use X.toarray()"
+def check_tree_component(tree: Any) -> None:
+    """Raise unless a `CARTClassifier` can say how native components are grown."""
+    tree._validate_params()
+    if tree.class_weight is not None:
+        raise ValueError(
+            f"estimator has class_weight={tree.class_weight!r}: weights of classes belong to the ensemble, "
+            "give them to that"
         )
 
 
+def refuse_sparse(X: Any, who: Any) -> None:
+    """Raise if X is a sparse matrix."""
+    if issparse(X):
+        raise TypeError(f"{_name(who)} does not take sparse input, got {type(X).__name__}; use X.toarray()")
+
+
 def check_table(estimator: Any, X: Any, *, reset: bool) -> Any:
-    """Check an array or data frame for native trees, which read the columns themselves."""
-    refuse_sparse(X, estimator)
-    if type(X).__name__ == "LazyFrame":
-        raise TypeError(f"{type(estimator).__name__} does not take a LazyFrame; use X.collect()")
-    if type(X).__module__.split(".")[0] in ("pandas", "polars", "pyarrow") and len(X.shape) == 2:
-        for size, kind in zip(X.shape, ("sample", "feature"), strict=True):
-            if size == 0:
-                raise ValueError(
-                    f"Found array with 0 {kind}(s) (shape={X.shape}) while a minimum of 1 is required"
-                )
+    """Check an array or data frame for a classifier of native trees, which read the columns themselves."""
+    if _is_frame(X, estimator):
         return validate_data(estimator, X, reset=reset, skip_check_array=True)
     return validate_data(estimator, X, reset=reset, dtype=None, ensure_all_finite=False)
 
 
-def encode_labels(y: Any, estimator: Any) -> tuple[NDArray[Any], NDArray[np.int32]]:
-    """Return the sorted classes and each row's position among them."""
+def readable_table(X: Any, who: str) -> Any:
+    """Check an array or data frame for a function that is no estimator; ``who`` is its name."""
+    if _is_frame(X, who):
+        return X
+    return check_array(X, dtype=None, ensure_all_finite=False, estimator=who, input_name="X")
+
+
+def _is_frame(X: Any, who: Any) -> bool:
+    """Whether X is a data frame, with a row and a column at least; raise if it is nothing to read at all."""
+    refuse_sparse(X, who)
+    if type(X).__name__ == "LazyFrame":
+        raise TypeError(f"{_name(who)} does not take a LazyFrame; use X.collect()")
+    if type(X).__module__.split(".")[0] not in ("pandas", "polars", "pyarrow") or len(X.shape) != 2:
+        return False
+    for size, kind in zip(X.shape, ("sample", "feature"), strict=True):
+        if size == 0:
+            raise ValueError(
+                f"Found array with 0 {kind}(s) (shape={X.shape}) while a minimum of 1 is required"
+            )
+    return True
+
+
+def _name(who: Any) -> str:
+    """Return how messages call a function (by its name) or an estimator."""
+    return who if isinstance(who, str) else type(who).__name__
+
+
+def encode_labels(y: Any, who: Any) -> tuple[NDArray[Any], NDArray[np.int32]]:
+    """Return the sorted classes and each row's position among them; ``who`` asks, an estimator or a name."""
     if y is None:
-        raise ValueError(
-            f"This {type(estimator).__name__} estimator requires y to be passed, but the target y is None"
-        )
+        raise ValueError(f"{_name(who)} requires y to be passed, but the target y is None")
     if not (isinstance(y, np.ndarray) and y.ndim == 1 and y.dtype.kind in "biufUO"):
         y = column_or_1d(_as_labels(y), warn=True)
     if len(y) == 0:
@@ -163,8 +195,10 @@ def row_weights(
     weights = (
         np.ones(len(labels)) if sample_weight is None else _up_to_one(_sample_weights(sample_weight, labels))
     )
-    if class_weight is not None:
-        weights *= _class_weights(class_weight, classes, labels, weights)[labels]
+    if isinstance(class_weight, str):  # "balanced"
+        weights = _balanced(weights, labels, len(classes))
+    elif class_weight is not None:
+        weights *= _class_weights(class_weight, classes)[labels]
     if not weights.any():
         raise ValueError("all weights are zero: at least one row needs a positive weight")
     return weights
@@ -190,12 +224,17 @@ def _up_to_one(weights: Floats) -> Floats:
     return scaled / scaled.max() if scaled.any() else scaled
 
 
-def _class_weights(
-    class_weight: Any, classes: NDArray[Any], labels: NDArray[np.int32], weights: Floats
-) -> Floats:
-    if isinstance(class_weight, str):  # "balanced": every class weighs the same in total
-        totals = np.bincount(labels, weights=weights, minlength=len(classes))
-        return np.divide(totals.max(), totals, out=np.zeros_like(totals), where=totals > 0)
+def _balanced(weights: Floats, labels: NDArray[np.int32], n_classes: int) -> Floats:
+    """Let every class weigh the same in total."""
+    totals = np.bincount(labels, weights=weights, minlength=n_classes)
+    # Powers of two are taken out first: the factor of a class that weighs next to nothing would be no double.
+    parts, exponents = np.frexp(totals)
+    factors = np.divide(totals.max(), parts, out=np.zeros_like(totals), where=totals > 0)
+    balanced: Floats = np.ldexp(weights, -exponents[labels]) * factors[labels]
+    return balanced
+
+
+def _class_weights(class_weight: Any, classes: NDArray[Any]) -> Floats:
     known = classes.tolist()
     unknown = [label for label in class_weight if label not in known]
     if unknown:
@@ -217,8 +256,9 @@ def integer_weights(weights: Floats) -> tuple[NDArray[np.int32], bool]:
         return present.astype(np.int32), True
     with np.errstate(over="ignore"):  # an infinite multiple is too large like any other
         multiples = weights / weights[present].min()
+        total = multiples.sum()
     whole = np.rint(multiples)
-    if whole.sum() < MAX_WEIGHT and np.allclose(multiples, whole, rtol=1e-12, atol=0):
+    if total < MAX_WEIGHT and np.allclose(multiples, whole, rtol=1e-12, atol=0):
         return whole.astype(np.int32), bool((whole <= 1).all())
     scaled = np.rint(weights * (MAX_WEIGHT / weights.sum()))
     return np.maximum(scaled, present).astype(np.int32), False

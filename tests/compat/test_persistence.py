@@ -18,10 +18,10 @@ from kfhe import CARTClassifier, KFHEClassifier
 
 # What skops asks to be trusted: plain Python classes with arrays in them.
 TRUSTED = ["kfhe.classifier.KFHEClassifier", "kfhe.forest.Forest", "kfhe.table.Schema", "kfhe.trace.Trace"]
-TRUSTED_COMPONENTS = ["kfhe.sensors.EstimatorEnsemble", "sklearn.tree._tree.Tree"]
+TRUSTED_COMPONENTS = ["kfhe.estimators.EstimatorEnsemble", "sklearn.tree._tree.Tree"]
 TRUSTED_RUN = ["kfhe.engine.draws.Draws", "kfhe.engine.arrays.Measurer", "kfhe.kalman.KalmanFilter"]
-TRUSTED_RUN += ["kfhe.sensors.EstimatorSensor", "kfhe.sensors.TrainingRows", "kfhe.sensors.TreeSensor"]
-TRUSTED_RUN += ["kfhe.table.BinnedTable", "kfhe.training.TrainingRun"]
+TRUSTED_RUN += ["kfhe.measurement.OnTrainingRows", "kfhe.rows.TrainingRows", "kfhe.table.BinnedTable"]
+TRUSTED_RUN += ["kfhe.sensors.EstimatorSensor", "kfhe.sensors.TreeSensor", "kfhe.training.TrainingRun"]
 
 
 def through_pickle(model, trusted):

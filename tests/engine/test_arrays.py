@@ -23,8 +23,9 @@ def table(request):
     return rng, scores, labels, base / base.sum()
 
 
+@pytest.mark.parametrize("fusion", [0.5, 0.3])
 @pytest.mark.parametrize("voting", ["hard", "soft"])
-def test_measure_averages_scores_and_votes_and_weighs_the_misses(table, voting):
+def test_measure_fuses_scores_and_votes_and_weighs_the_misses(table, voting, fusion):
     rng, scores, labels, base = table
     n, n_classes = scores.shape
     if voting == "hard":
@@ -32,11 +33,11 @@ def test_measure_averages_scores_and_votes_and_weighs_the_misses(table, voting):
         vote_scores = np.eye(n_classes)[votes]
     else:
         votes = vote_scores = rng.dirichlet(np.ones(n_classes), size=n)
-    expected = (scores + vote_scores) / 2
+    expected = (1 - fusion) * scores + fusion * vote_scores
     seen = set()
     for n_threads in (1, 2, 3):
         measurer = Measurer(labels, base, n_classes, n_threads)
-        errors = measurer.measure(scores, votes)
+        errors = measurer.measure(scores, votes, fusion)
         np.testing.assert_array_equal(measurer.measurement, expected)
         np.testing.assert_array_equal(measurer.missed, expected.argmax(axis=1) != labels)
         missed_alone = vote_scores.argmax(axis=1) != labels
@@ -74,8 +75,17 @@ def test_exact_sum_has_no_answer_for_bad_values(bad):
 
 
 def test_exact_sum_does_not_depend_on_threads():
-    values = np.random.default_rng(0).exponential(size=200_000)
-    assert len({exact_sum(values, n_threads) for n_threads in (1, 2, 3)}) == 1
+    values = np.random.default_rng(0).exponential(size=300_001)  # threads share it from 262,144 on
+    alone, *shared = (exact_sum(values, n_threads) for n_threads in (1, 2, 3))
+    assert shared == [alone, alone]
+    assert alone == pytest.approx(math.fsum(values), rel=1e-12)
+
+
+def test_normalise_does_not_depend_on_threads():
+    values = np.random.default_rng(0).exponential(size=300_001)
+    alone, shared = values.copy(), values.copy()
+    assert normalise(alone, 1) == normalise(shared, 3)
+    np.testing.assert_array_equal(alone, shared)
 
 
 def test_normalise_divides_by_the_sum_unless_there_is_none():

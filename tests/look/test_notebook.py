@@ -5,6 +5,7 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
+from components import iteration
 from sklearn import config_context
 from sklearn.utils import estimator_html_repr
 
@@ -86,7 +87,7 @@ def test_scikit_learns_own_function_shows_the_diagram(model):
 
 def test_one_iteration_is_a_point_and_none_is_said():
     single = Trace()
-    single.append(**dict.fromkeys(single.columns, 0.25))
+    single.append(iteration(0.25))
     html = trace_html(single, 2)
     assert "1 component after the initial one · 2 classes" in html
     assert [len(points) for points in lines(html)] == [1] * 4
@@ -97,14 +98,14 @@ def test_one_iteration_is_a_point_and_none_is_said():
 def test_a_line_at_zero_stays_on_the_ground():
     trace = Trace()
     for _ in range(3):
-        trace.append(**dict.fromkeys(trace.columns, 0.0))
+        trace.append(iteration(0.0))
     assert all((points[:, 1] == HEIGHT - MARGIN).all() for points in lines(trace_html(trace, 2)))
 
 
 def test_a_long_training_stays_small_and_keeps_its_last_value():
     trace = Trace()
-    for iteration in range(10_001):
-        trace.append(**dict.fromkeys(trace.columns, 1 / (1 + iteration)))
+    for t in range(10_001):
+        trace.append(iteration(1 / (1 + t)))
     html = trace_html(trace, 2)
     assert len(html) < 25_000
     assert all(points[-1, 0] == WIDTH - MARGIN for points in lines(html))

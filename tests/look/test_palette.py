@@ -5,8 +5,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from kfhe.look.palette import PALETTE, TRACE_LINES
-from kfhe.trace import Trace
+from kfhe.look.palette import PALETTE
 
 # What people without cones of one kind see, in linear RGB (Machado, Oliveira and Fernandes, 2009)
 VISION = {
@@ -53,7 +52,3 @@ def test_every_colour_stands_out_from_the_background(background):
     for colour in light[1:]:
         low, high = sorted((light[0], colour))
         assert (high + 0.05) / (low + 0.05) > 2.2
-
-
-def test_what_is_drawn_of_a_trace_is_in_it():
-    assert {column for column, *_ in TRACE_LINES} <= set(Trace().columns)

@@ -99,7 +99,7 @@ def test_the_closed_form_is_the_recursion(gains, seed):
     scores = votes[0]
     for gain, vote in zip(gains, votes[1:], strict=True):
         scores = scores + gain * ((scores + vote) / 2 - scores)
-    weights = component_weights(np.array(gains))
+    weights = component_weights(np.array(gains) / 2)
     assert weights.sum() == pytest.approx(1, abs=1e-12)
     np.testing.assert_allclose(np.tensordot(weights, votes, 1), scores, rtol=0, atol=1e-12)
 

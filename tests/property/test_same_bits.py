@@ -79,7 +79,7 @@ def test_fingerprints_are_equal_for_any_number_of_threads(n, n_classes, seed, we
     fit = functools.partial(fingerprint, X, y, weights if weighted else None, parameters)
     expected = fit(1)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("kfhe.tree.Grower", functools.partial(Grower, force_parallel=True))
+        patch.setattr("kfhe.tree_settings.Grower", functools.partial(Grower, force_parallel=True))
         assert {fit(2), fit(3)} == {expected}
 
 

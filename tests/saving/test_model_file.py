@@ -28,7 +28,8 @@ from sklearn.exceptions import NotFittedError
 from sklearn.naive_bayes import GaussianNB
 
 import kfhe
-from kfhe import KFHEClassifier, ModelFileError
+from kfhe import CARTClassifier, KFHEClassifier, ModelFileError
+from kfhe.kalman import component_weights
 
 quickly = settings(max_examples=60)
 GOLDEN = Path(__file__).parents[1] / "golden" / "model_files"
@@ -372,9 +373,9 @@ def test_each_flipped_bit_is_noticed(contents):
 def test_a_file_of_a_later_format_asks_for_a_newer_version(contents):
     description, arrays = taken_apart(contents[0])
     with pytest.raises(
-        ModelFileError, match=r"has format 2 and comes from kfhe 9\.0, .* pip install --upgrade"
+        ModelFileError, match=r"has format 3 and comes from kfhe 9\.0, .* pip install --upgrade"
     ):
-        loaded(put_together({**description, "format": 2, "kfhe": "9.0"}, arrays))
+        loaded(put_together({**description, "format": 3, "kfhe": "9.0"}, arrays))
     description["parameters"]["colour"] = "blue"
     with pytest.raises(ModelFileError, match=r"has the parameter 'colour' and .* pip install --upgrade"):
         loaded(put_together({**description, "kfhe": "9.0"}, arrays))
@@ -384,6 +385,81 @@ def test_what_is_merely_new_in_a_file_is_left_aside(contents):
     description, arrays = taken_apart(contents[0])
     later = put_together({**description, "colour": "blue"}, {**arrays, "colours": np.zeros(3)})
     assert loaded(later).fingerprint() == loaded(contents[0]).fingerprint()
+
+
+def test_a_column_of_the_trace_from_the_future_is_left_aside(contents):
+    description, arrays = taken_apart(contents[0])
+    description["trace"].insert(2, "mood")
+    arrays["trace"] = np.insert(arrays["trace"], 2, 0.125, axis=0)
+    same = loaded(contents[0])
+    later = loaded(put_together(description, arrays))
+    assert later.trace_ == same.trace_
+    assert later.fingerprint() == same.fingerprint()
+
+
+def test_a_file_with_fewer_columns_of_the_trace_loads(contents):
+    description, arrays = taken_apart(contents[0])
+    place = description["trace"].index("component_error")
+    del description["trace"][place]
+    arrays["trace"] = np.delete(arrays["trace"], place, axis=0)
+    model, same = loaded(put_together(description, arrays)), loaded(contents[0])
+    assert model.fingerprint() == same.fingerprint()
+    assert "component_error" not in model.trace_.columns
+    np.testing.assert_array_equal(model.trace_["resets"], same.trace_["resets"])
+    assert "component_error" not in model.trace_.to_frame()
+
+
+def test_columns_of_the_trace_are_found_by_name(contents):
+    description, arrays = taken_apart(contents[0])
+    description["trace"].reverse()
+    arrays["trace"] = arrays["trace"][::-1].copy()
+    assert loaded(put_together(description, arrays)).trace_ == loaded(contents[0]).trace_
+
+
+def test_the_components_weights_come_from_the_steps(contents):
+    description, arrays = taken_apart(contents[0])
+    arrays["trace"][description["trace"].index("step")] *= 0.5
+    model = loaded(put_together(description, arrays))
+    np.testing.assert_array_equal(model.component_weights_, component_weights(model.gains_ / 4))
+
+
+class Own(KFHEClassifier):
+    """A class of somebody's own."""
+
+
+def test_a_subclass_is_not_saved_as_another_class(iris):
+    model = Own(n_estimators=2, random_state=0).fit(*iris)
+    with pytest.raises(
+        ValueError, match=r"Own can't be saved: .* would come back as KFHEClassifier; use skops"
+    ):
+        model.save(io.BytesIO())
+
+
+def test_a_class_that_is_not_known_asks_for_a_newer_version(contents):
+    description, arrays = taken_apart(contents[0])
+    assert description["class"] == "KFHEClassifier"
+    with pytest.raises(ModelFileError, match=r"a model of the class 'Dreaming' and .* pip install --upgrade"):
+        loaded(put_together({**description, "class": "Dreaming"}, arrays))
+
+
+def test_a_tree_that_is_the_estimator_comes_back(iris):
+    X, y = iris
+    tree = CARTClassifier(max_depth=4, max_features=0.5, categorical_features=[0])
+    model = KFHEClassifier(tree, n_estimators=3, random_state=0).fit(X, y)
+    again = loaded(content_of(model))
+    assert again.get_params().keys() == model.get_params().keys()
+    assert again.estimator.get_params() == tree.get_params()
+    assert again.fingerprint() == model.fingerprint() == again.fit(X, y).fingerprint()
+
+
+@pytest.mark.parametrize(
+    "scores", [np.zeros(4, dtype=np.float32), np.zeros(4, dtype=np.int64), np.zeros((2, 2))], ids=str
+)
+def test_validation_scores_are_checked(contents, scores):
+    description, arrays = taken_apart(contents[0])
+    arrays["validation_scores"] = scores
+    with pytest.raises(ModelFileError, match=r"the file is damaged: .*wrong with its validation scores"):
+        loaded(put_together(description, arrays))
 
 
 def test_a_parameter_that_a_file_lacks_has_its_default(contents):
@@ -471,6 +547,12 @@ def test_arrays_are_checked(contents, name, change, message):
         ("columns.categories.2.bins", [0], "categories"),
         ("soft", 1, "voting"),
         ("trace", ["gain"], "trace"),
+        ("trace", 7, "trace"),
+        ("trace.4", "gain", "trace"),
+        ("trace.3", "loss", "trace"),
+        ("class", ["KFHEClassifier"], "class"),
+        ("parameters.estimator", {"tree": {"colour": 1}}, "parameters"),
+        ("parameters.estimator", {"tree": {"max_depth": -1}}, "'max_depth' parameter of CARTClassifier"),
         ("parameters", [], "parameters"),
         ("parameters.cp", {"float": "1"}, "parameters"),
         ("parameters.cp", {"import": "os"}, "parameters"),
@@ -495,7 +577,7 @@ def test_the_description_is_checked(contents, path, value, message):
         loaded(put_together(description, arrays))
 
 
-@pytest.mark.parametrize("part", ["classes", "columns", "named", "parameters", "soft", "trace"])
+@pytest.mark.parametrize("part", ["class", "classes", "columns", "named", "parameters", "soft", "trace"])
 def test_what_a_description_lacks_is_named(contents, part):
     description, arrays = taken_apart(contents[0])
     del description[part]

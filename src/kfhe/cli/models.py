@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 def read_model(path: Path) -> KFHEClassifier:
     """Read a whole model."""
-    from kfhe.saving.model_file import load
+    from kfhe.saving.loading import load
 
     return _read(path, load)
 

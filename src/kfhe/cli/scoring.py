@@ -81,7 +81,9 @@ class Scorer:
         """Return the scores of the rows of a batch."""
         features = batch.select(list(self._categories))
         self._count_unknown(features)
-        return self._model.scores(features)
+        from kfhe.engine.threads import thread_count
+
+        return self._model.forest.scores(features, thread_count())
 
     def notes(self, name: str) -> list[str]:
         """Return what was noticed in the rows, in sentences."""

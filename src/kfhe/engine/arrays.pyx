@@ -57,13 +57,15 @@ cdef struct Measured:
 
 cdef Measured measure_range(
     const double *scores, const int32_t *voted, const double *vote_scores, const int32_t *labels,
-    const int64_t *units, double *measurement, uint8_t *missed, int64_t n_classes, int64_t start, int64_t stop,
+    const int64_t *units, double fusion, double *measurement, uint8_t *missed, int64_t n_classes,
+    int64_t start, int64_t stop,
 ) noexcept nogil:
     """Measure some rows; one of ``voted`` and ``vote_scores`` is NULL."""
     cdef Measured sums
     cdef const double *s
     cdef double *z
     cdef int64_t i, k, vote
+    cdef double rest = 1 - fusion
     sums.measurement_units = sums.component_units = 0
     for i in range(start, stop):
         s = &scores[i * n_classes]
@@ -71,12 +73,12 @@ cdef Measured measure_range(
         if voted != NULL:
             vote = voted[i]
             for k in range(n_classes):
-                z[k] = s[k] / 2
-            z[vote] = (s[vote] + 1) / 2
+                z[k] = rest * s[k]
+            z[vote] = rest * s[vote] + fusion
         else:
             vote = largest(&vote_scores[i * n_classes], n_classes)
             for k in range(n_classes):
-                z[k] = (s[k] + vote_scores[i * n_classes + k]) / 2
+                z[k] = rest * s[k] + fusion * vote_scores[i * n_classes + k]
         missed[i] = largest(z, n_classes) != labels[i]
         sums.measurement_units += missed[i] * units[i]
         sums.component_units += (vote != labels[i]) * units[i]
@@ -139,8 +141,8 @@ cdef class Measurer:
     def __reduce__(self):
         return Measurer, self.arguments
 
-    def measure(self, const double[:, ::1] scores, votes):
-        """Take the measurement z = (scores + votes) / 2.
+    def measure(self, const double[:, ::1] scores, votes, double fusion):
+        """Take the measurement z = (1 - fusion) * scores + fusion * votes.
 
         ``votes`` holds a class per row, or a score per row and class. Returns the error of the
         measurement and the error of the votes alone.
@@ -159,14 +161,14 @@ cdef class Measurer:
             vote_scores = &class_scores[0, 0]
         if self.n_chunks == 1:
             sums = measure_range(
-                &scores[0, 0], voted, vote_scores, &self.labels[0], &self.units[0], &self.z[0, 0],
-                &self.misses[0], self.n_classes, 0, self.n,
+                &scores[0, 0], voted, vote_scores, &self.labels[0], &self.units[0], fusion,
+                &self.z[0, 0], &self.misses[0], self.n_classes, 0, self.n,
             )
             return sums.measurement_units / self.total, sums.component_units / self.total
         for c in prange(self.n_chunks, nogil=True, num_threads=self.n_threads, schedule="static"):
             sums = measure_range(
-                &scores[0, 0], voted, vote_scores, &self.labels[0], &self.units[0], &self.z[0, 0],
-                &self.misses[0], self.n_classes, c * CHUNK, min(self.n, (c + 1) * CHUNK),
+                &scores[0, 0], voted, vote_scores, &self.labels[0], &self.units[0], fusion,
+                &self.z[0, 0], &self.misses[0], self.n_classes, c * CHUNK, min(self.n, (c + 1) * CHUNK),
             )
             measured += sums.measurement_units
             alone += sums.component_units

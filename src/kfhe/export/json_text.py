@@ -8,17 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from kfhe.export.ensemble import Ensemble, check_names
+from kfhe.export.plain_trees import PlainTrees, check_names
 from kfhe.forest import CATEGORICAL, LEAF, MISSING_LEFT, Tree
 from kfhe.table import Schema
 
 
 def json_text(model: Any) -> str:
     """Write the text; `kfhe.export.to_json` describes it."""
-    ensemble = Ensemble.of(model, otherwise="skops.io.dump saves models with other components")
-    forest, schema = ensemble.forest, ensemble.forest.schema
+    plain = PlainTrees.of(model, otherwise="skops.io.dump saves models with other components")
+    forest, schema = plain.forest, plain.forest.schema
     check_names(schema.names)
-    _check_values("the classes", ensemble.classes)
+    _check_values("the classes", plain.classes)
     for name, categories in zip(schema.names, schema.categories, strict=True):
         _check_values(f"the categories of column {name!r}", categories or ())
     features = [
@@ -28,10 +28,10 @@ def json_text(model: Any) -> str:
     trees = []
     for t, tree in enumerate(forest):
         voting = "soft" if forest.soft or t == 0 else "hard"  # h_0 votes by shares
-        head = _dump({"weight": float(ensemble.weights[t]), "voting": voting})
+        head = _dump({"weight": float(forest.weights[t]), "voting": voting})
         nodes = _lines(_dump(_node(tree, schema, i)) for i in range(len(tree.nodes)))
         trees.append(f'{head[:-1]}, "nodes": {nodes}}}')
-    head = _dump({"format": "kfhe trees", "version": 1, "classes": ensemble.classes})
+    head = _dump({"format": "kfhe trees", "version": 1, "classes": plain.classes})
     return f'{head[:-1]},\n"features": {_lines(map(_dump, features))},\n"trees": {_lines(trees)}}}'
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from kfhe.export.ensemble import Ensemble, check_names
+from kfhe.export.plain_trees import PlainTrees, check_names
 from kfhe.forest import LEAF
 
 # As old as can be, for old runtimes: LabelEncoder takes numbers of type double since ai.onnx.ml 4.
@@ -20,29 +20,29 @@ ML = "ai.onnx.ml"
 
 def onnx_model(model: Any) -> onnx.ModelProto:
     """Build the graph; `kfhe.export.to_onnx` describes it."""
-    ensemble = Ensemble.of(
+    plain = PlainTrees.of(
         model, otherwise="skl2onnx exports other components, one by one, from model.estimators_"
     )
-    inputs, nodes, matrix = _read_columns(ensemble)
+    inputs, nodes, matrix = _read_columns(plain)
     names = {value.name for value in inputs} | {matrix}
     label, probabilities, best, table = (
         _unused(name, names) for name in ("label", "probabilities", "best", "classes")
     )
     nodes += [
         helper.make_node(
-            "TreeEnsembleRegressor", [matrix], [probabilities], domain=ML, **_tree_attributes(ensemble)
+            "TreeEnsembleRegressor", [matrix], [probabilities], domain=ML, **_tree_attributes(plain)
         ),
         helper.make_node("ArgMax", [probabilities], [best], axis=1, keepdims=0),
         helper.make_node("Gather", [table, best], [label]),
     ]
-    labels = _label_tensor(ensemble.classes, table)
+    labels = _label_tensor(plain.classes, table)
     graph = helper.make_graph(
         nodes,
         "kfhe",
         inputs,
         [
             helper.make_tensor_value_info(label, labels.data_type, [None]),
-            helper.make_tensor_value_info(probabilities, TensorProto.FLOAT, [None, len(ensemble.classes)]),
+            helper.make_tensor_value_info(probabilities, TensorProto.FLOAT, [None, len(plain.classes)]),
         ],
         initializer=[labels],
     )
@@ -63,16 +63,16 @@ def _unused(name: str, names: set[str]) -> str:
     return name
 
 
-def _read_columns(ensemble: Ensemble) -> tuple[list[onnx.ValueInfoProto], list[onnx.NodeProto], str]:
+def _read_columns(plain: PlainTrees) -> tuple[list[onnx.ValueInfoProto], list[onnx.NodeProto], str]:
     """Return the inputs, the nodes that make them one matrix of numbers, and its name."""
-    schema = ensemble.forest.schema
+    schema = plain.forest.schema
     if all(categories is None for categories in schema.categories):
         shape = [None, len(schema.names)]
         return [helper.make_tensor_value_info("X", TensorProto.DOUBLE, shape)], [], "X"
     check_names(schema.names)
     names = set(schema.names)
     inputs, nodes, numbers = [], [], []
-    for name, categories, positions in zip(schema.names, schema.categories, ensemble.positions, strict=True):
+    for name, categories, positions in zip(schema.names, schema.categories, plain.positions, strict=True):
         kind: int = TensorProto.DOUBLE
         numbers.append(name)
         if categories is not None and positions is not None:
@@ -146,19 +146,19 @@ TARGETS = np.dtype(
 )
 
 
-def _tree_attributes(ensemble: Ensemble) -> dict[str, Any]:
+def _tree_attributes(plain: PlainTrees) -> dict[str, Any]:
     """Describe the trees to the operator TreeEnsembleRegressor, which adds up a score per class."""
     nodes: list[tuple[Any, ...]] = []
     targets: list[tuple[Any, ...]] = []
-    first_leaf = ensemble.forest.tree_leaves
-    for t, tree in enumerate(ensemble.forest):
-        nodes += _branches(ensemble, t)  # first, because the first node is the root
-        votes = ensemble.votes[first_leaf[t] : first_leaf[t + 1]]
+    first_leaf = plain.forest.tree_leaves
+    for t, tree in enumerate(plain.forest):
+        nodes += _branches(plain, t)  # first, because the first node is the root
+        votes = plain.votes[first_leaf[t] : first_leaf[t + 1]]
         for i in np.flatnonzero(tree.nodes["kind"] == LEAF).tolist():
             nodes.append((t, i, "LEAF", 0, 0.0, 0, 0, 0))
             vote = votes[tree.nodes["left"][i]]
             targets += [(t, i, k, vote[k]) for k in np.flatnonzero(vote).tolist()]
-    attributes: dict[str, Any] = {"n_targets": ensemble.votes.shape[1]}
+    attributes: dict[str, Any] = {"n_targets": plain.votes.shape[1]}
     for rows in (np.array(nodes, dtype=NODES), np.array(targets, dtype=TARGETS)):
         for name in rows.dtype.names or ():
             as_tensor = name.endswith("_as_tensor")
@@ -166,16 +166,16 @@ def _tree_attributes(ensemble: Ensemble) -> dict[str, Any]:
     return attributes
 
 
-def _branches(ensemble: Ensemble, t: int) -> Iterator[tuple[Any, ...]]:
+def _branches(plain: PlainTrees, t: int) -> Iterator[tuple[Any, ...]]:
     """Yield the rows of a tree's splits.
 
     A set of categories is a chain of thresholds: where one holds, it leads to one of the two children, and
     else to the next. So a child can have many parents, but it is the false branch of only one of them;
     onnxruntime relies on that.
     """
-    tree = ensemble.forest[t]
+    tree = plain.forest[t]
     new = len(tree.nodes)  # number for a node of a chain
-    for i, split in ensemble.splits(t):
+    for i, split in plain.splits(t):
         children = {True: int(tree.nodes["left"][i]), False: int(tree.nodes["left"][i]) + 1}
         chain = [i, *range(new, new + len(split.steps) - 1)]
         new += len(chain) - 1

@@ -8,7 +8,7 @@ import numpy as np
 import shap
 from numpy.typing import NDArray
 
-from kfhe.export.ensemble import Ensemble, Split
+from kfhe.export.plain_trees import PlainTrees, Split
 from kfhe.forest import LEAF
 from kfhe.validation import check_table
 
@@ -31,16 +31,16 @@ class ForestExplainer(shap.TreeExplainer):
 
     def __init__(self, model: Any, background: Any = None) -> None:
         self._classifier = model
-        self._ensemble = Ensemble.of(
+        self._plain = PlainTrees.of(
             model, otherwise="shap.Explainer(model.predict_proba, X) explains any other model"
         )
-        self._thresholds = _thresholds(self._ensemble)
-        trees = [_unfold(self._ensemble, t, self._thresholds) for t in range(len(self._ensemble.forest))]
+        self._thresholds = _thresholds(self._plain)
+        trees = [_unfold(self._plain, t, self._thresholds) for t in range(len(self._plain.forest))]
         masker = None
         if background is not None:
             matrix = self._matrix(background)
             masker = shap.maskers.Independent(matrix, max_samples=len(matrix))
-        super().__init__({"trees": trees}, masker, feature_names=self._ensemble.forest.schema.names)
+        super().__init__({"trees": trees}, masker, feature_names=self._plain.forest.schema.names)
 
     def __call__(self, X: Any, *args: Any, **kwargs: Any) -> Any:
         """Return the SHAP values with the rows that they are for, a `shap.Explanation`."""
@@ -58,8 +58,8 @@ class ForestExplainer(shap.TreeExplainer):
 
     def _matrix(self, X: Any) -> Floats:
         """Return a table as numbers that the unfolded trees compare: ranks of values, positions of bins."""
-        matrix = self._ensemble.forest.schema.matrix(check_table(self._classifier, X, reset=False)).copy()
-        for j, positions in enumerate(self._ensemble.positions):
+        matrix = self._plain.forest.schema.matrix(check_table(self._classifier, X, reset=False)).copy()
+        for j, positions in enumerate(self._plain.positions):
             present = ~np.isnan(matrix[:, j])
             values = matrix[present, j]
             matrix[present, j] = (
@@ -70,25 +70,25 @@ class ForestExplainer(shap.TreeExplainer):
         return matrix
 
 
-def _thresholds(ensemble: Ensemble) -> list[Floats]:
+def _thresholds(plain: PlainTrees) -> list[Floats]:
     """Return the thresholds of each column, in ascending order.
 
     shap compares in single precision. Numbers of thresholds are exact there, so they stand in for values.
     """
-    nodes = ensemble.forest.nodes[ensemble.forest.nodes["kind"] != LEAF]
-    columns = range(len(ensemble.forest.schema.names))
+    nodes = plain.forest.nodes[plain.forest.nodes["kind"] != LEAF]
+    columns = range(len(plain.forest.schema.names))
     return [np.unique(nodes["threshold"][nodes["feature"] == j]) for j in columns]
 
 
-def _unfold(ensemble: Ensemble, t: int, thresholds: list[Floats]) -> dict[str, NDArray[Any]]:
+def _unfold(plain: PlainTrees, t: int, thresholds: list[Floats]) -> dict[str, NDArray[Any]]:
     """Return a tree in the form of shap: a split has one threshold, a node has one parent.
 
     A set of categories becomes a chain of thresholds on the same column. Each of them leads to a child of
     its own: the two children are copied. The copies of a child share its weight, so that the averages
     that shap takes over both sides of a split stay the same.
     """
-    tree, splits, weights = ensemble.forest[t], dict(ensemble.splits(t)), ensemble.node_weights(t)
-    votes = ensemble.votes[ensemble.forest.tree_leaves[t] :]
+    tree, splits, weights = plain.forest[t], dict(plain.splits(t)), plain.node_weights(t)
+    votes = plain.votes[plain.forest.tree_leaves[t] :]
     no_vote = np.zeros(votes.shape[1])
     rows: list[tuple[float, ...]] = [()]
     # What is still to be copied: a node, the row to copy it to, the copy's share of the weight, and the
@@ -101,7 +101,7 @@ def _unfold(ensemble: Ensemble, t: int, thresholds: list[Floats]) -> dict[str, N
             rows[row] = (-1, -1, -1, -1, 0.0, weight, *votes[first_child])
             continue
         split = splits[i]
-        is_numeric = ensemble.positions[split.feature] is None
+        is_numeric = plain.positions[split.feature] is None
         pieces = _pieces(split, ranges.get(split.feature, (-np.inf, np.inf)))
         for k, (left, (low, high)) in enumerate(pieces):
             child = first_child + (not left)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from kfhe.look.palette import TRACE_LINES
+from kfhe.look.trace_lines import TRACE_LINES
 from kfhe.trace import Trace
 
 WIDTH, HEIGHT, MARGIN = 150, 36, 3  # of a small line, in pixels
@@ -61,10 +61,10 @@ def trace_html(trace: Trace, n_classes: int) -> str:
     lines = ""
     if len(trace):
         facts += [
-            f"training error {trace.training_error[-1]:.3g}",
-            f"final variance P {trace.posterior_variance[-1]:.3g}",
+            f"training error {trace['training_error'][-1]:.3g}",
+            f"final variance P {trace['posterior_variance'][-1]:.3g}",
         ]
-        lines = "".join(_line(label, trace[column].tolist(), colour) for column, label, colour in TRACE_LINES)
+        lines = "".join(_line(line.label, trace[line.column].tolist(), line.colour) for line in TRACE_LINES)
     return (
         '<div class="kfhe-trace" style="font: 12px/1.4 system-ui, sans-serif; margin: 8px 2px">'
         f"<div>{' · '.join(facts)}</div>"

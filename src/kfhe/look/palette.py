@@ -13,11 +13,3 @@ BLUE, VERMILION, GREEN, PURPLE, SKY, ORANGE, GREY = PALETTE = (
     "#e69f00",
     "#6b7076",
 )
-
-# The columns of a trace that are drawn, what they are called, and their colours
-TRACE_LINES = (
-    ("measurement_error", "measurement error R", BLUE),
-    ("posterior_variance", "variance P", VERMILION),
-    ("gain", "gain K", GREEN),
-    ("training_error", "training error", PURPLE),
-)

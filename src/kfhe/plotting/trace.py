@@ -8,7 +8,7 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from kfhe.look.palette import TRACE_LINES
+from kfhe.look.trace_lines import TRACE_LINES
 from kfhe.plotting.display import (
     Display,
     check_ensemble,
@@ -17,8 +17,6 @@ from kfhe.plotting.display import (
     say_there_are_no_iterations,
 )
 from kfhe.trace import Trace
-
-DASHES = ("-", "-", "--", "-.")  # P and K are near each other, and so are the errors at times
 
 
 class TraceDisplay(Display):
@@ -78,13 +76,13 @@ class TraceDisplay(Display):
         self.lines_ = [
             ax.plot(
                 iterations,
-                self.trace[column],
-                color=colour,
-                linestyle=dashes,
+                self.trace[line.column],
+                color=line.colour,
+                linestyle=line.dashes,
                 marker=marker_for(n_iter),
-                label=label,
+                label=line.label,
             )[0]
-            for (column, label, colour), dashes in zip(TRACE_LINES, DASHES, strict=True)
+            for line in TRACE_LINES
         ]
         ax.set(xlabel="iteration", ylim=(0, 1))
         if not n_iter:

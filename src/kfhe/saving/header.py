@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Hashable
-from dataclasses import fields
 from itertools import pairwise
 from typing import Any
 
@@ -15,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kfhe.table import Schema
-from kfhe.trace import Trace
+from kfhe.trace import COLUMNS, Trace
 
 # Types of arrays, and of their members; strings are as wide as they have to be.
 MEMBERS = {
@@ -27,6 +26,7 @@ MEMBERS = {
 }
 MOST_BINS = 255
 MOST_COLUMNS = 65535
+NEEDED_COLUMNS = ("gain", "measurement_error", "posterior_variance")  # of the trace, by fitted attributes
 
 
 class NotInFile:
@@ -87,7 +87,8 @@ def read_parameters(found: Any) -> dict[str, Any]:
 
 def _write(value: Any, what: str) -> Any:
     """Describe a value: an object of JSON with one key stands for what JSON doesn't have."""
-    from kfhe.early_stopping import EarlyStopping  # imports scikit-learn, which prediction does without
+    from kfhe.early_stopping import EarlyStopping  # they import scikit-learn, which prediction does without
+    from kfhe.tree import CARTClassifier
 
     if isinstance(value, np.generic):
         value = value.item()
@@ -97,6 +98,8 @@ def _write(value: Any, what: str) -> Any:
         return {"pairs": [[_write(key, what), _write(item, what)] for key, item in value.items()]}
     if isinstance(value, np.ndarray):
         return {"array": write_array(value, what)}
+    if type(value) is CARTClassifier:
+        return {"tree": write_parameters(value.get_params(deep=False))}
     if isinstance(value, EarlyStopping):
         return {"early_stopping": [_write(value.rounds, what), _write(value.scoring, what)]}
     if isinstance(value, NotInFile):
@@ -124,6 +127,13 @@ def _read(found: Any, levels: int = 4) -> Any:
             from kfhe.early_stopping import EarlyStopping
 
             return EarlyStopping(rounds, _read(scoring, levels - 1))
+        case {"tree": dict(parameters)}:
+            from kfhe.tree import CARTClassifier
+
+            _require(parameters.keys() <= CARTClassifier().get_params().keys(), "parameters")
+            tree = CARTClassifier(**{name: _read(value, levels - 1) for name, value in parameters.items()})
+            tree._validate_params()
+            return tree
         case {"pairs": list(pairs)}:
             _require(all(isinstance(pair, list) and len(pair) == 2 for pair in pairs), "parameters")
             _require(all(_is_label(key) for key, _ in pairs), "parameters")
@@ -208,18 +218,22 @@ def _read_categories(found: Any) -> dict[Hashable, int] | None:
     return dict(zip(values, bins, strict=True))
 
 
-def read_trace(names: Any, columns: NDArray[Any]) -> Trace:
-    """Make a trace of the names and the values of its columns."""
-    kinds: dict[str, Any] = {
-        column.name: int if column.type == "list[int]" else float for column in fields(Trace)
-    }
-    _require(isinstance(names, list) and names == list(kinds), "trace")
+def read_trace(names: Any, columns: NDArray[Any], format: int) -> Trace:
+    """Make a trace of the names and the values of its columns; columns from the future are left aside."""
+    _require(isinstance(names, list) and all(isinstance(name, str) for name in names), "trace")
+    _require(len(set(names)) == len(names) and set(NEEDED_COLUMNS) <= set(names), "trace")
     _require(columns.dtype.str[1:] == "f8" and columns.ndim == 2 and len(columns) == len(names), "trace")
     _require(bool(np.isfinite(columns).all()), "trace")
-    gains = columns[names.index("gain")]
-    _require(bool(((gains >= 0) & (gains <= 1)).all()), "trace")
-    values = zip(names, columns.tolist(), strict=True)
-    return Trace(**{name: [kinds[name](value) for value in column] for name, column in values})
+    found = dict(zip(names, columns, strict=True))
+    if format == 1:
+        found["step"] = found["gain"] / 2
+    _require("step" in found, "trace")
+    for name in ("gain", "step"):
+        _require(bool(((found[name] >= 0) & (found[name] <= 1)).all()), "trace")
+    trace = {name: found[name].tolist() for name in COLUMNS if name in found}
+    if "resets" in trace:
+        trace["resets"] = [int(resets) for resets in trace["resets"]]
+    return Trace(trace)
 
 
 def _is_label(value: Any) -> bool:

@@ -5,9 +5,11 @@ known of the model. Nothing in it is code and nothing is compressed: a stranger'
 takes memory in proportion to its size. It has a checksum over all of its bytes, and what it says is checked
 before it is used.
 
-A file has a format number, now 1. Each version of kfhe reads the files of all versions before it. The number
+A file has a format number, now 2. Each version of kfhe reads the files of all versions before it. The number
 goes up only when older versions could no longer read a file rightly; they then refuse it and ask for a newer
-kfhe. What is merely new in a file, they leave aside. The places of checksum and number never change.
+kfhe. What is merely new in a file, such as another column of the trace, they leave aside. The places of
+checksum and number never change. Format 2 says of which class the model is, and its trace has the components'
+steps; a model of format 1 is a `KFHEClassifier`, and its steps are half the gains.
 """
 
 from __future__ import annotations
@@ -26,10 +28,8 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as load_arrays
 from safetensors.numpy import save as save_arrays
 
-from kfhe.engine.threads import thread_count
 from kfhe.files import write_whole
 from kfhe.forest import Forest
-from kfhe.kalman import component_weights
 from kfhe.saving import header
 from kfhe.saving.packed_forest import pack, unpack
 from kfhe.trace import Trace
@@ -37,9 +37,7 @@ from kfhe.trace import Trace
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from kfhe.classifier import KFHEClassifier  # scikit-learn takes long to import
-
-FORMAT = 1
+FORMAT = 2
 LONGEST_HEADER = 100_000_000  # bytes, as in safetensors
 NO_CHECKSUM = b"0" * 64  # stands in for the checksum while that is computed
 
@@ -51,17 +49,26 @@ class ModelFileError(ValueError):
     """A model file can't be read: the message says what is wrong with it and what to do."""
 
 
-def save(model: KFHEClassifier, file: File) -> None:
-    """Write a fitted model; see `KFHEClassifier.save`."""
+def save(model: Any, file: File) -> None:
+    """Write a fitted model; see `KFHEClassifier.save`.
+
+    A class that `load` knows says so itself, by its `_saved_as`. A subclass would come back as another class.
+    """
     from sklearn.utils.validation import check_is_fitted
 
     check_is_fitted(model)
     model._validate_params()
+    kind = vars(type(model)).get("_saved_as")
+    if kind is None:
+        raise ValueError(
+            f"{type(model).__name__} can't be saved: a file holds no code, so that one's own class would "
+            f"come back as {model._saved_as}; use skops.io.dump"
+        )
     forest = model.estimators_
     if not isinstance(forest, Forest):
         raise ValueError(
-            "only models of native trees (estimator=None) can be saved, this one has components of type "
-            f"{type(model.estimator).__name__}; use skops.io.dump"
+            "only models of native trees (estimator=None, or a CARTClassifier) can be saved, this one has "
+            f"components of type {type(model.estimator).__name__}; use skops.io.dump"
         )
     arrays = pack(forest)
     arrays["trace"] = np.array([model.trace_[name] for name in model.trace_.columns], dtype=np.float64)
@@ -71,6 +78,7 @@ def save(model: KFHEClassifier, file: File) -> None:
         "checksum": NO_CHECKSUM.decode(),  # first, so that no other zeros come before it
         "format": FORMAT,
         "kfhe": version("kfhe"),
+        "class": kind,
         "parameters": header.write_parameters(model.get_params(deep=False)),
         "classes": header.write_array(model.classes_, "classes"),
         "columns": header.write_schema(forest.schema),
@@ -90,52 +98,6 @@ def save(model: KFHEClassifier, file: File) -> None:
         write_whole(file, content)
     else:
         file.write(content)
-
-
-def load(file: File) -> KFHEClassifier:
-    """Read a model from a file that `KFHEClassifier.save` has written.
-
-    A file can come from a stranger: loading runs no code from it, and a damaged or forged one is an error.
-    The model predicts the same bits as the one that was saved, and can be shown, exported, cloned and fitted
-    again. A function that was its `emphasis` is not in the file: set that parameter before fitting again.
-
-    Parameters
-    ----------
-    file : str, path or binary file
-        Where to read.
-
-    Returns
-    -------
-    KFHEClassifier
-        The fitted classifier.
-
-    Raises
-    ------
-    ModelFileError
-        The file is damaged, is no model file, or needs a newer kfhe: each version reads the files of all
-        versions before it.
-    OSError
-        There is no such file, or it can't be read.
-
-    Examples
-    --------
-    >>> import io
-    >>> from sklearn.datasets import load_iris
-    >>> import kfhe
-    >>> X, y = load_iris(return_X_y=True)
-    >>> model = kfhe.KFHEClassifier(random_state=0).fit(X, y)
-    >>> file = io.BytesIO()
-    >>> model.save(file)
-    >>> _ = file.seek(0)
-    >>> kfhe.load(file).fingerprint() == model.fingerprint()
-    True
-    """
-    return _load(file, _model)
-
-
-def load_forest(file: File) -> SavedForest:
-    """Read what prediction needs, and no more: it takes no scikit-learn, which is slow to start."""
-    return _load(file, _forest)
 
 
 @dataclass(frozen=True)
@@ -159,15 +121,17 @@ class SavedForest:
     named: bool
     validation_scores: NDArray[np.float64] | None
 
-    def scores(self, X: Any) -> NDArray[np.float64]:
-        """Return the scores of the classes for each row of a table with just the model's columns."""
-        return self.forest.scores(X, component_weights(self.trace["gain"]), thread_count())
+
+def load_forest(file: File) -> SavedForest:
+    """Read what prediction needs, and no more: it takes no scikit-learn, which is slow to start."""
+    return read_file(file, read_forest)
 
 
-def _load(file: File, make: Callable[[dict[str, Any], bytes], T]) -> T:
+def read_file(file: File, make: Callable[[dict[str, Any], bytes], T]) -> T:
+    """Read a file and make something of its description and its content; what is wrong names the file."""
     if isinstance(file, str | os.PathLike):
         with open(file, "rb") as opened:
-            return _load(opened, make)
+            return read_file(opened, make)
     try:
         return make(*_read(file))
     except ValueError as error:
@@ -197,8 +161,8 @@ def _read(file: BinaryIO) -> tuple[dict[str, Any], bytes]:
     digest.update(memoryview(content)[place + len(NO_CHECKSUM) :])
     if digest.hexdigest() != checksum:
         raise _damaged("its checksum is wrong")
-    if number != FORMAT:
-        raise _too_new(f"format {number!r:.20}", writer)
+    if type(number) is not int or not 1 <= number <= FORMAT:
+        raise too_new(f"format {number!r:.20}", writer)
     return description, content
 
 
@@ -216,56 +180,34 @@ def _damaged(how: str) -> ValueError:
     return ValueError(f"the file is damaged: {how}. Get another copy of it, or save the model again")
 
 
-def _too_new(what: str, writer: Any) -> ValueError:
+def too_new(what: str, writer: Any) -> ValueError:
+    """Return the error of a file that comes from a later version."""
     return ValueError(
         f"it has {what} and comes from kfhe {writer!s:.20}, but this is kfhe {version('kfhe')}. "
         "Get a newer one: pip install --upgrade kfhe"
     )
 
 
-def _forest(description: dict[str, Any], content: bytes) -> SavedForest:
+def read_forest(description: dict[str, Any], content: bytes) -> SavedForest:
     """Make the forest, each part of which is checked."""
-    with _told_as_damage():
+    with told_as_damage():
         arrays = load_arrays(content)
-        trace = header.read_trace(description["trace"], arrays["trace"])
+        trace = header.read_trace(description["trace"], arrays["trace"], description["format"])
         classes = header.read_classes(description["classes"])
         schema = header.read_schema(description["columns"])
         soft, named = description["soft"], description["named"]
         if type(soft) is not bool or type(named) is not bool:
             raise ValueError("there is something wrong with its voting or its names")
-        forest = unpack(arrays, schema, classes, soft=soft)
-        if len(forest) != len(trace) + 1:
-            raise ValueError("its trace is of another number of components")
+        forest = unpack(arrays, schema, classes, trace["step"], soft=soft)
         scores = arrays.get("validation_scores")
         if scores is not None and (scores.dtype.str[1:] != "f8" or scores.ndim != 1):
             raise ValueError("there is something wrong with its validation scores")
     return SavedForest(forest, trace, named, scores)
 
 
-def _model(description: dict[str, Any], content: bytes) -> KFHEClassifier:
-    """Make the model, each part of which is checked."""
-    from kfhe.classifier import KFHEClassifier, fitted_attributes
-
-    saved = _forest(description, content)
-    with _told_as_damage():
-        parameters = header.read_parameters(description["parameters"])
-        unknown = parameters.keys() - KFHEClassifier().get_params()
-        model = KFHEClassifier(**{name: parameters[name] for name in parameters.keys() - unknown})
-        model._validate_params()
-    if unknown:
-        raise _too_new(f"the parameter {min(unknown)!r:.50}", description["kfhe"])
-    names = saved.forest.schema.names
-    model.n_features_in_ = len(names)
-    if saved.named:
-        model.feature_names_in_ = np.array(names, dtype=object)
-    if saved.validation_scores is not None:
-        model.validation_scores_ = saved.validation_scores
-    model.__dict__.update(fitted_attributes(saved.forest.classes, saved.trace, saved.forest))
-    return model
-
-
 @contextmanager
-def _told_as_damage() -> Iterator[None]:
+def told_as_damage() -> Iterator[None]:
+    """Say of what is wrong with a file's parts that the file is damaged."""
     try:
         yield
     except KeyError as error:

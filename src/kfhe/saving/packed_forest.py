@@ -66,7 +66,9 @@ def pack(forest: Forest) -> Arrays:
     }
 
 
-def unpack(arrays: Arrays, schema: Schema, classes: NDArray[Any], *, soft: bool) -> Forest:
+def unpack(
+    arrays: Arrays, schema: Schema, classes: NDArray[Any], steps: NDArray[np.float64], *, soft: bool
+) -> Forest:
     """Make a forest of packed arrays; a ValueError says what is wrong with them."""
     _check_layout(arrays)
     feature, leaf_weights = arrays["feature"], arrays["leaf_weights"]
@@ -74,6 +76,7 @@ def unpack(arrays: Arrays, schema: Schema, classes: NDArray[Any], *, soft: bool)
     _require(n_nodes <= MOST, "it has too many nodes")
     is_split = _bits(arrays, "is_split", n_nodes)
     tree_nodes, places = _shape(is_split, n_splits)
+    _require(len(tree_nodes) == len(steps) + 2, "its trace is of another number of components")
     tree_leaves = np.append(0, np.cumsum(~is_split))[tree_nodes]
     trees = np.repeat(np.arange(len(tree_nodes) - 1), np.diff(tree_nodes))
     _check_leaf_weights(leaf_weights, tree_leaves, len(classes))
@@ -104,6 +107,7 @@ def unpack(arrays: Arrays, schema: Schema, classes: NDArray[Any], *, soft: bool)
         schema,
         classes,
         soft,
+        steps,
         nodes,
         gains,
         leaf_weights.astype(np.int32),

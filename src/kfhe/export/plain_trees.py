@@ -1,4 +1,4 @@
-"""A fitted model as all exports see it: plain trees, whose leaves hold their part of the scores."""
+"""A fitted model as exports see it: trees whose splits are thresholds and whose leaves add to scores."""
 
 from __future__ import annotations
 
@@ -39,31 +39,30 @@ class Split:
 
 
 @dataclass(frozen=True)
-class Ensemble:
-    """The trees of a fitted model and the weights of their votes.
+class PlainTrees:
+    """The trees of a fitted model, as programs see them that know thresholds only.
 
     Attributes
     ----------
     forest : Forest
         The trees.
-    weights : ndarray of shape (n_trees,)
-        How much each of them contributes to the scores.
     """
 
     forest: Forest
-    weights: Floats
 
     @classmethod
-    def of(cls, model: Any, *, otherwise: str) -> Ensemble:
+    def of(cls, model: Any, *, otherwise: str) -> PlainTrees:
         """Take the trees out of a model; ``otherwise`` says what helps if they are not native ones."""
         if not isinstance(model, KFHEClassifier | CARTClassifier):
             raise TypeError(f"only KFHEClassifier and CARTClassifier can be exported, got {model!r}")
         check_is_fitted(model)
         if isinstance(model, CARTClassifier):
-            return cls(model._forest, np.ones(1))
+            return cls(model._forest)
         if not isinstance(model.estimators_, Forest):
-            raise ValueError(f"only native trees (estimator=None) can be exported; {otherwise}")
-        return cls(model.estimators_, model.component_weights_)
+            raise ValueError(
+                f"only native trees (estimator=None, or a CARTClassifier) can be exported; {otherwise}"
+            )
+        return cls(model.estimators_)
 
     @property
     def classes(self) -> list[Any]:
@@ -74,14 +73,8 @@ class Ensemble:
     @cached_property
     def votes(self) -> Floats:
         """What each leaf adds to each class's score: its vote times the weight of its tree."""
-        forest = self.forest
-        votes = forest.leaf_weights / forest.leaf_weights.sum(axis=1, keepdims=True, dtype=np.float64)
-        if not forest.soft:
-            voters = np.arange(forest.tree_leaves[1], len(votes))  # h_0 votes by shares
-            votes[voters] = 0
-            votes[voters, forest.leaf_classes[voters]] = 1
-        result: Floats = votes * np.repeat(self.weights, np.diff(forest.tree_leaves))[:, None]
-        return result
+        weighted = (weight * self.forest.tree_votes(t) for t, weight in enumerate(self.forest.weights))
+        return np.concatenate(list(weighted))
 
     def node_weights(self, t: int) -> Floats:
         """Return the weight of the training rows in each node of tree t."""

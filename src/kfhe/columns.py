@@ -1,0 +1,233 @@
+"""The columns of arrays, and of pandas, polars and pyarrow tables, read one at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+FEW_ROWS = 64  # for which pandas takes longer to start than to work
+
+
+class Columns(Protocol):
+    """A table, column by column."""
+
+    n_rows: int
+    n_columns: int
+    names: list[str]
+
+    def is_text(self, j: int) -> bool:
+        """Whether column j holds strings or categories."""
+
+    def numbers(self, j: int) -> Floats:
+        """Return column j as numbers, NaN where a value is missing."""
+
+    def factorize(self, j: int) -> tuple[NDArray[Any], list[Hashable]]:
+        """Return column j as positions in a list of distinct values, -1 where a value is missing."""
+
+
+class ArrayColumns:
+    """The columns of a two-dimensional array."""
+
+    def __init__(self, X: NDArray[Any]) -> None:
+        self.X = X
+        self.n_rows, self.n_columns = X.shape
+        self.names = [str(j) for j in range(self.n_columns)]
+
+    def is_text(self, j: int) -> bool:
+        """Whether column j holds strings."""
+        if self.X.dtype.kind == "O":
+            return any(isinstance(value, str) for value in self.X[:, j])
+        return self.X.dtype.kind in "UST"
+
+    def numbers(self, j: int) -> Floats:
+        """Return column j as numbers."""
+        column: Any = self.X[:, j]
+        if column.dtype.kind == "O":
+            column = [np.nan if _is_missing(value) else value for value in column]
+        elif column.dtype.kind in "mMV":
+            raise _unreadable(self.names[j], column.dtype)
+        return _to_numbers(column, self.names[j])
+
+    def factorize(self, j: int) -> tuple[NDArray[Any], list[Hashable]]:
+        """Return column j as positions in a list of distinct values."""
+        if not self.is_text(j):
+            return _factorize_numbers(self.numbers(j))
+        return _factorize_objects(self.X[:, j].tolist())
+
+
+class PandasColumns:
+    """The columns of a pandas frame."""
+
+    def __init__(self, X: Any) -> None:
+        self.X = X
+        self.n_rows, self.n_columns = X.shape
+        self.names = [str(name) for name in X.columns]
+
+    def is_text(self, j: int) -> bool:
+        """Whether column j holds strings or categories."""
+        import pandas as pd
+
+        column = self.X.iloc[:, j]
+        if column.dtype == object:
+            return pd.api.types.infer_dtype(column, skipna=True) not in _OTHER_OBJECTS
+        return isinstance(column.dtype, pd.CategoricalDtype) or pd.api.types.is_string_dtype(column.dtype)
+
+    def numbers(self, j: int) -> Floats:
+        """Return column j as numbers."""
+        import pandas as pd
+
+        column = self.X.iloc[:, j]
+        types = pd.api.types
+        readable = types.is_numeric_dtype(column.dtype) or types.is_bool_dtype(column.dtype)
+        if types.is_complex_dtype(column.dtype) or not (readable or column.dtype == object):
+            raise _unreadable(self.names[j], column.dtype)
+        if column.dtype == object:
+            return _to_numbers(column.where(column.notna(), np.nan), self.names[j])
+        return _to_numbers(column.to_numpy(dtype=np.float64, na_value=np.nan), self.names[j])
+
+    def factorize(self, j: int) -> tuple[NDArray[Any], list[Hashable]]:
+        """Return column j as positions in a list of distinct values."""
+        import pandas as pd
+
+        try:
+            if self.n_rows <= FEW_ROWS:
+                return _factorize_objects(self.X.iloc[:, j].tolist())
+            codes, values = pd.factorize(self.X.iloc[:, j])
+        except TypeError as error:
+            raise ValueError(
+                f"column {self.names[j]!r} has values that can't be categories: {error}"
+            ) from None
+        return codes, values.tolist()
+
+
+# What pandas calls columns of objects that are numbers, and of others that are no categories either.
+_OTHER_OBJECTS = {"integer", "floating", "mixed-integer-float", "decimal", "boolean", "empty", "complex"}
+_OTHER_OBJECTS |= {"datetime64", "datetime", "date", "timedelta64", "timedelta", "time", "period"}
+
+
+class PolarsColumns:
+    """The columns of a polars frame."""
+
+    def __init__(self, X: Any) -> None:
+        self.X = X
+        self.n_rows, self.n_columns = X.shape
+        self.names = list(X.columns)
+
+    def is_text(self, j: int) -> bool:
+        """Whether column j holds strings or categories."""
+        import polars as pl
+
+        return self.X.dtypes[j] in (pl.String, pl.Categorical, pl.Enum)
+
+    def numbers(self, j: int) -> Floats:
+        """Return column j as numbers."""
+        import polars as pl
+
+        dtype = self.X.dtypes[j]
+        if not (dtype.is_numeric() or dtype in (pl.Boolean, pl.Null)):
+            raise _unreadable(self.names[j], dtype)
+        return _to_numbers(self.X.to_series(j).cast(pl.Float64).to_numpy(), self.names[j])
+
+    def factorize(self, j: int) -> tuple[NDArray[Any], list[Hashable]]:
+        """Return column j as positions in a list of distinct values."""
+        import polars as pl
+
+        if not self.is_text(j):
+            return _factorize_numbers(self.numbers(j))
+        column = self.X.to_series(j).cast(pl.String)
+        values = column.drop_nulls().unique().to_list()
+        codes = column.replace_strict(values, list(range(len(values))), default=-1, return_dtype=pl.Int64)
+        return codes.to_numpy(), values
+
+
+class ArrowColumns:
+    """The columns of a pyarrow table."""
+
+    def __init__(self, X: Any) -> None:
+        self.X = X
+        self.n_rows, self.n_columns = X.shape
+        self.names = X.schema.names
+
+    def is_text(self, j: int) -> bool:
+        """Whether column j holds strings or categories."""
+        from pyarrow import types
+
+        dtype = self.X.column(j).type
+        return bool(types.is_string(dtype) or types.is_large_string(dtype) or types.is_dictionary(dtype))
+
+    def numbers(self, j: int) -> Floats:
+        """Return column j as numbers."""
+        import pyarrow as pa
+
+        column, types = self.X.column(j), pa.types
+        readable = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal, types.is_null)
+        if not any(is_it(column.type) for is_it in readable):
+            raise _unreadable(self.names[j], column.type)
+        return _arrow_values(column.cast(pa.float64(), safe=False).combine_chunks(), np.nan)
+
+    def factorize(self, j: int) -> tuple[NDArray[Any], list[Hashable]]:
+        """Return column j as positions in a list of distinct values."""
+        if not self.is_text(j):
+            return _factorize_numbers(self.numbers(j))
+        encoded = self.X.column(j).dictionary_encode().unify_dictionaries().combine_chunks()
+        return _arrow_values(encoded.indices, -1), encoded.dictionary.to_pylist()
+
+
+def _arrow_values(array: Any, gap: float) -> NDArray[Any]:
+    """Return a pyarrow array as it is in memory; its to_numpy would import pandas, which takes a while."""
+    if array.null_count:
+        array = array.fill_null(gap)
+    dtype = np.dtype(array.type.to_pandas_dtype())
+    if not len(array):
+        return np.empty(0, dtype)
+    return np.frombuffer(array.buffers()[1], dtype, len(array), array.offset * dtype.itemsize)
+
+
+def open_columns(X: Any) -> Columns:
+    """Open an array, or a table of pandas, polars or pyarrow."""
+    library = type(X).__module__.split(".")[0]
+    if library == "pandas":
+        return PandasColumns(X)
+    if library == "polars":
+        return PolarsColumns(X)
+    if library == "pyarrow":
+        return ArrowColumns(X)
+    return ArrayColumns(X)
+
+
+def _unreadable(name: str, dtype: Any) -> ValueError:
+    return ValueError(
+        f"column {name!r} has type {dtype}; accepted are numbers, booleans, strings and categories"
+    )
+
+
+def _is_missing(value: Any) -> bool:
+    try:
+        return value is None or bool(value != value)
+    except TypeError:  # pandas.NA doesn't even differ from itself
+        return True
+
+
+def _to_numbers(values: Any, name: str) -> Floats:
+    try:
+        return np.ascontiguousarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"column {name!r} has values that are not numbers: {error}") from None
+
+
+def _factorize_objects(values: list[Any]) -> tuple[NDArray[Any], list[Hashable]]:
+    positions: dict[Hashable, int] = {}
+    codes = [-1 if _is_missing(value) else positions.setdefault(value, len(positions)) for value in values]
+    return np.array(codes), list(positions)
+
+
+def _factorize_numbers(numbers: Floats) -> tuple[NDArray[Any], list[Hashable]]:
+    present = ~np.isnan(numbers)
+    codes = np.full(len(numbers), -1)
+    values, codes[present] = np.unique(numbers[present], return_inverse=True)
+    return codes, values.tolist()

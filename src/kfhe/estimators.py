@@ -1,0 +1,122 @@
+"""Scikit-learn classifiers as the components of an ensemble."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.dummy import DummyClassifier
+from sklearn.utils.validation import _num_samples
+
+from kfhe.ensemble import Ensemble
+from kfhe.measurement import Votes
+
+Floats = NDArray[np.float64]
+
+
+class EstimatorEnsemble(Ensemble):
+    """Fitted scikit-learn classifiers, h_0 first.
+
+    Parameters
+    ----------
+    components : list of classifiers
+        The classifiers.
+    classes : ndarray
+        The class labels.
+    voting : {"hard", "soft"}
+        Whether they vote by `predict` or by `predict_proba`.
+    steps : sequence of float, default=()
+        How far each component after h_0 moved the state towards its votes.
+    """
+
+    def __init__(
+        self, components: list[Any], classes: NDArray[Any], voting: str, steps: Floats | tuple[()] = ()
+    ) -> None:
+        self.steps = np.asarray(steps, dtype=np.float64)
+        self._components = components
+        self._classes = classes
+        self._voting = voting
+
+    def __len__(self) -> int:
+        return len(self._components)
+
+    def __getitem__(self, t: Any) -> Any:
+        return self._components[t]
+
+    def append(self, component: Any) -> None:
+        """Add a component."""
+        self._components.append(component)
+
+    def keep(self, n_components: int) -> None:
+        """Drop all components but the first ones."""
+        del self._components[n_components:]
+
+    def with_steps(self, steps: Floats) -> EstimatorEnsemble:
+        """Return an ensemble of the components so far, which doesn't grow with this one."""
+        return EstimatorEnsemble(self._components.copy(), self._classes, self._voting, steps)
+
+    def scores_of(self, t: int, X: Any) -> Floats:
+        """Return the n x c scores that component t adds to the ensemble's."""
+        if (t == 0 or self._voting == "soft") and hasattr(self[t], "predict_proba"):
+            probabilities = np.asarray(self[t].predict_proba(X), dtype=np.float64)
+            columns = self._positions(np.asarray(self[t].classes_))
+            _check_shape(probabilities, (_num_samples(X), len(columns)), "predict_proba")
+            if not np.isfinite(probabilities).all():
+                raise ValueError("a component's predict_proba gave NaN or infinite values, expected 0 to 1")
+            scores = np.zeros((len(probabilities), len(self._classes)))
+            scores[:, columns] = probabilities
+            return scores
+        return np.eye(len(self._classes))[self._predicted(t, X)]
+
+    def votes_of(self, t: int, X: Any) -> Votes:
+        """Return what component t votes for: classes, or scores under soft voting and of h_0."""
+        return self._predicted(t, X) if t and self._voting == "hard" else self.scores_of(t, X)
+
+    def sums(self, X: Any, n_threads: int) -> Floats:
+        """Return the weighted sum of all components' votes."""
+        *_, total = self.staged_sums(X, n_threads)
+        return total
+
+    def staged_sums(self, X: Any, n_threads: int) -> Iterator[Floats]:
+        """Yield the running weighted sum after each component, always in the same array."""
+        total = self.weights[0] * self.scores_of(0, X)
+        yield total
+        for t in range(1, len(self)):
+            total += self.weights[t] * self.scores_of(t, X)
+            yield total
+
+    def importances(self) -> Floats:
+        """Return the components' feature importances, averaged by weight."""
+        return np.average(
+            [component.feature_importances_ for component in self], axis=0, weights=self.weights
+        )
+
+    def _predicted(self, t: int, X: Any) -> NDArray[np.int32]:
+        labels = np.asarray(self[t].predict(X))
+        _check_shape(labels, (_num_samples(X),), "predict")
+        return self._positions(labels)
+
+    def _positions(self, labels: NDArray[Any]) -> NDArray[np.int32]:
+        positions = np.searchsorted(self._classes, labels).clip(max=len(self._classes) - 1)
+        unknown = labels[self._classes[positions] != labels]
+        if len(unknown):
+            raise ValueError(
+                f"a component predicts {unknown.tolist()[0]!r}; y has the classes {self._classes.tolist()}"
+            )
+        return positions.astype(np.int32)
+
+
+class OnlyClass(DummyClassifier):
+    """Stands in for a component whose sample has one class: there is nothing to learn from it."""
+
+    @property
+    def feature_importances_(self) -> Floats:
+        """No feature matters."""
+        return np.zeros(self.n_features_in_)
+
+
+def _check_shape(found: NDArray[Any], expected: tuple[int, ...], method: str) -> None:
+    if found.shape != expected:
+        raise ValueError(f"a component's {method} gave shape {found.shape}, expected {expected}")

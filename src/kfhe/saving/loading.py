@@ -1,0 +1,82 @@
+"""Loading: a model file as the classifier that it was."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from kfhe.classifier import KFHEClassifier, fitted_attributes
+from kfhe.saving import header
+from kfhe.saving.model_file import File, read_file, read_forest, told_as_damage, too_new
+
+# The classes that a file can name
+MODELS: dict[str, type[KFHEClassifier]] = {kind._saved_as: kind for kind in (KFHEClassifier,)}
+
+
+def load(file: File) -> KFHEClassifier:
+    """Read a model from a file that `KFHEClassifier.save` has written.
+
+    A file can come from a stranger: loading runs no code from it, and a damaged or forged one is an error.
+    The model predicts the same bits as the one that was saved, and can be shown, exported, cloned and fitted
+    again. A function that was its `emphasis` is not in the file: set that parameter before fitting again.
+
+    Parameters
+    ----------
+    file : str, path or binary file
+        Where to read.
+
+    Returns
+    -------
+    KFHEClassifier
+        The fitted classifier.
+
+    Raises
+    ------
+    ModelFileError
+        The file is damaged, is no model file, or needs a newer kfhe: each version reads the files of all
+        versions before it.
+    OSError
+        There is no such file, or it can't be read.
+
+    Examples
+    --------
+    >>> import io
+    >>> from sklearn.datasets import load_iris
+    >>> import kfhe
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = kfhe.KFHEClassifier(random_state=0).fit(X, y)
+    >>> file = io.BytesIO()
+    >>> model.save(file)
+    >>> _ = file.seek(0)
+    >>> kfhe.load(file).fingerprint() == model.fingerprint()
+    True
+    """
+    return read_file(file, _model)
+
+
+def _model(description: dict[str, Any], content: bytes) -> KFHEClassifier:
+    """Make the model, each part of which is checked."""
+    saved = read_forest(description, content)
+    with told_as_damage():
+        name = description["class"] if description["format"] > 1 else "KFHEClassifier"
+        if not isinstance(name, str):
+            raise ValueError("there is something wrong with its class")
+        parameters = header.read_parameters(description["parameters"])
+    if name not in MODELS:
+        raise too_new(f"a model of the class {name!r:.50}", description["kfhe"])
+    kind = MODELS[name]
+    unknown = parameters.keys() - kind().get_params()
+    if unknown:
+        raise too_new(f"the parameter {min(unknown)!r:.50}", description["kfhe"])
+    with told_as_damage():
+        model = kind(**parameters)
+        model._validate_params()
+    names = saved.forest.schema.names
+    model.n_features_in_ = len(names)
+    if saved.named:
+        model.feature_names_in_ = np.array(names, dtype=object)
+    if saved.validation_scores is not None:
+        model.validation_scores_ = saved.validation_scores
+    model.__dict__.update(fitted_attributes(saved.forest.classes, saved.trace, saved.forest))
+    return model

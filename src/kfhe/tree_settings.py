@@ -1,0 +1,109 @@
+"""Tree settings: how native trees are grown, whoever grows them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from math import log2
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from kfhe.engine.trees.growing import Grower
+from kfhe.table import BinnedTable
+
+MOST_COLUMNS = MOST_CLASSES = 65535  # compiled code counts them with 16 bits
+
+
+def _accepts(*accepted: Any) -> dict[str, Any]:
+    """Note what a setting accepts, in the words of scikit-learn's validation."""
+    return {"accepted": list(accepted)}
+
+
+def _at_least(least: int) -> Interval:
+    return Interval(Integral, least, None, closed="left")
+
+
+@dataclass(frozen=True)
+class TreeSettings:
+    """How to grow native trees; `CARTClassifier` describes each setting. The defaults are the paper's.
+
+    A setting is declared here, and named in the signature of each classifier that shows it.
+
+    Examples
+    --------
+    >>> from kfhe import KFHEClassifier
+    >>> from kfhe.tree_settings import TreeSettings
+    >>> TreeSettings.of(KFHEClassifier(max_depth=3)).max_depth
+    3
+    """
+
+    max_depth: int | None = field(default=30, metadata=_accepts(_at_least(1), None))
+    min_samples_split: int = field(default=20, metadata=_accepts(_at_least(2)))
+    min_samples_leaf: int = field(default=7, metadata=_accepts(_at_least(1)))
+    max_leaf_nodes: int | None = field(default=None, metadata=_accepts(_at_least(2), None))
+    max_features: int | float | str | None = field(
+        default=None,
+        metadata=_accepts(
+            _at_least(1), Interval(Real, 0, 1, closed="right"), StrOptions({"sqrt", "log2"}), None
+        ),
+    )
+    cp: float = field(default=0.0, metadata=_accepts(Interval(Real, 0, None, closed="left")))
+    max_bins: int = field(default=255, metadata=_accepts(Interval(Integral, 2, 255, closed="both")))
+    categorical_features: Any = field(
+        default="from_dtype", metadata=_accepts(StrOptions({"from_dtype"}), "array-like", None)
+    )
+
+    @classmethod
+    def of(cls, estimator: Any) -> TreeSettings:
+        """Take the settings from the parameters of a classifier."""
+        return cls(**{setting.name: getattr(estimator, setting.name) for setting in fields(cls)})
+
+    @classmethod
+    def constraints(cls) -> dict[str, list[Any]]:
+        """Return what each setting accepts, for scikit-learn's validation of parameters."""
+        return {setting.name: setting.metadata["accepted"] for setting in fields(cls)}
+
+    def features_per_split(self, n_features: int) -> int:
+        """Return how many features a node tries."""
+        wanted = self.max_features
+        if wanted is None:
+            return n_features
+        if isinstance(wanted, str):
+            wanted = n_features**0.5 if wanted == "sqrt" else log2(n_features)
+        elif not isinstance(wanted, Integral):
+            wanted = wanted * n_features
+        return max(1, min(n_features, int(wanted)))
+
+    def binned(self, X: Any, n_threads: int) -> BinnedTable:
+        """Read a table and bin its columns."""
+        return BinnedTable.from_table(X, self.categorical_features, self.max_bins, n_threads)
+
+    def grower(
+        self, table: BinnedTable, labels: NDArray[np.int32], n_classes: int, seed: int, n_threads: int
+    ) -> Grower:
+        """Return what grows trees on a table."""
+        n_features = len(table.n_bins)
+        if n_features > MOST_COLUMNS:
+            raise ValueError(f"X has {n_features} columns; at most {MOST_COLUMNS} are accepted")
+        if n_classes > MOST_CLASSES:
+            raise ValueError(f"y has {n_classes} classes; at most {MOST_CLASSES} are accepted")
+        return Grower(
+            table.codes,
+            table.n_bins,
+            table.categorical,
+            table.low,
+            table.high,
+            labels,
+            n_classes,
+            max_depth=self.max_depth or 0,
+            min_samples_split=self.min_samples_split,
+            min_samples_leaf=self.min_samples_leaf,
+            max_leaf_nodes=self.max_leaf_nodes or 0,
+            max_features=self.features_per_split(n_features),
+            cp=self.cp,
+            seed=seed,
+            n_threads=n_threads,
+        )
