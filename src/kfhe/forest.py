@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kfhe.engine.trees.growing import Grower
+from kfhe.engine.trees.storage import TreeStore
 from kfhe.engine.trees.traversal import add_trees, apply
+from kfhe.engine.trees.votes import leaf_classes, leaf_shares
 from kfhe.table import Schema
 
 Floats = NDArray[np.float64]
@@ -62,11 +63,11 @@ class Forest(Sequence["Tree"]):
     tree_sets: NDArray[np.int64]
 
     @classmethod
-    def grown_by(
-        cls, grower: Grower, schema: Schema, classes: NDArray[Any], *, soft: bool, copy: bool = False
+    def stored_in(
+        cls, trees: TreeStore, schema: Schema, classes: NDArray[Any], *, soft: bool, copy: bool = False
     ) -> Forest:
-        """Take over what a grower has grown; it can go on growing only if the arrays are a copy."""
-        arrays = grower.arrays(copy=copy)
+        """Take over the trees of a store; it can go on growing only if the arrays are a copy."""
+        arrays = trees.arrays(copy=copy)
         nodes = arrays.pop("nodes").view(NODE_DTYPE)
         return cls(schema, classes, soft, nodes, **arrays)
 
@@ -87,7 +88,12 @@ class Forest(Sequence["Tree"]):
     @cached_property
     def leaf_classes(self) -> NDArray[np.int32]:
         """Class that each leaf votes for; ties go to the first one."""
-        return self.leaf_weights.argmax(axis=1).astype(np.int32)
+        return leaf_classes(self.leaf_weights)
+
+    @cached_property
+    def leaf_votes(self) -> Floats:
+        """What the leaves of the trees that vote softly say: the shares of the classes. h_0's come first."""
+        return leaf_shares(self.leaf_weights if self.soft else self.leaf_weights[: self.tree_leaves[1]])
 
     def scores(self, X: Any, weights: Floats, n_threads: int) -> Floats:
         """Return the weighted sum of the trees' votes."""
@@ -111,15 +117,14 @@ class Forest(Sequence["Tree"]):
         add_trees(
             self.nodes,
             self.category_sets,
-            self.leaf_weights,
             self.leaf_classes,
+            self.leaf_votes,
             self.tree_nodes,
             self.tree_leaves,
             self.tree_sets,
             weights,
             first,
             last,
-            self.soft,
             plain,
             matrix,
             total,
@@ -201,12 +206,11 @@ class Tree:
 
     def predict_proba(self, X: Any) -> Floats:
         """Return the shares of the classes in each row's leaf."""
-        weights = self.leaf_weights[self.apply(X)]
-        return weights / weights.sum(axis=1, keepdims=True, dtype=np.float64)
+        return leaf_shares(self.leaf_weights)[self.apply(X)]
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the most frequent class in each row's leaf."""
-        classes: NDArray[Any] = self.classes_[self.leaf_weights[self.apply(X)].argmax(axis=1)]
+        classes: NDArray[Any] = self.classes_[leaf_classes(self.leaf_weights)[self.apply(X)]]
         return classes
 
     def get_depth(self) -> int:

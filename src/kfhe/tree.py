@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kfhe.engine.threads import thread_count
 from kfhe.engine.trees.growing import Grower
+from kfhe.engine.trees.storage import TreeStore
 from kfhe.forest import Forest, Tree
 from kfhe.table import BinnedTable
 from kfhe.validation import (
@@ -192,9 +193,10 @@ class CARTClassifier(ClassifierMixin, BaseEstimator):
             table = BinnedTable.from_table(X, self.categorical_features, self.max_bins, n_threads)
             seed = 0 if self.max_features is None else seed_from(self.random_state)
             grower = make_grower(self, table, labels, len(classes), seed, n_threads)
-            grower.grow(units, counts, 0, hard=True)
+            trees = TreeStore(len(classes))
+            trees.append(grower.grow(units, counts, 0))
             self.classes_ = classes
-            self._forest = Forest.grown_by(grower, table.schema, classes, soft=True)
+            self._forest = Forest.stored_in(trees, table.schema, classes, soft=True)
         return self
 
     @property

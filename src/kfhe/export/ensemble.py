@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from kfhe.classifier import KFHEClassifier
+from kfhe.engine.trees.votes import leaf_shares
 from kfhe.forest import CATEGORICAL, LEAF, MISSING_LEFT, Forest
 from kfhe.tree import CARTClassifier
 
@@ -75,7 +76,7 @@ class Ensemble:
     def votes(self) -> Floats:
         """What each leaf adds to each class's score: its vote times the weight of its tree."""
         forest = self.forest
-        votes = forest.leaf_weights / forest.leaf_weights.sum(axis=1, keepdims=True, dtype=np.float64)
+        votes = leaf_shares(forest.leaf_weights)
         if not forest.soft:
             voters = np.arange(forest.tree_leaves[1], len(votes))  # h_0 votes by shares
             votes[voters] = 0
