@@ -191,8 +191,7 @@ def label_quality(
             if stopped.is_set():
                 break
             counts = bootstrap(uniform, seed, t, 0)
-            shares = grower.grow(counts, True, t, hard=False)
-            grower.keep(0)  # the votes are all that is needed
+            shares = grower.grow(counts, True, t).share_votes()
             np.rint(np.multiply(shares, UNITS, out=shares), out=shares)
             out_of_bag = (counts == 0)[:, np.newaxis]
             np.add(votes, shares, out=votes, where=out_of_bag)

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kfhe.engine.trees.growing import Grower
+from kfhe.engine.trees.storage import TreeStore
 from kfhe.engine.trees.traversal import add_trees, apply
+from kfhe.engine.trees.votes import leaf_classes, leaf_shares
 from kfhe.ensemble import Ensemble
 from kfhe.table import Schema
 
@@ -66,9 +67,9 @@ class Forest(Ensemble):
     tree_sets: NDArray[np.int64]
 
     @classmethod
-    def grown_by(
+    def stored_in(
         cls,
-        grower: Grower,
+        trees: TreeStore,
         schema: Schema,
         classes: NDArray[Any],
         steps: Floats,
@@ -76,8 +77,8 @@ class Forest(Ensemble):
         soft: bool,
         copy: bool = False,
     ) -> Forest:
-        """Take over what a grower has grown; it can go on growing only if the arrays are a copy."""
-        arrays = grower.arrays(copy=copy)
+        """Take over the trees of a store; it can go on growing only if the arrays are a copy."""
+        arrays = trees.arrays(copy=copy)
         nodes = arrays.pop("nodes").view(NODE_DTYPE)
         return cls(schema, classes, soft, steps, nodes, **arrays)
 
@@ -98,7 +99,7 @@ class Forest(Ensemble):
     @cached_property
     def leaf_classes(self) -> NDArray[np.int32]:
         """Class that each leaf votes for; ties go to the first one."""
-        return self.leaf_weights.argmax(axis=1).astype(np.int32)
+        return leaf_classes(self.leaf_weights)
 
     @cached_property
     def leaf_votes(self) -> Floats:
@@ -136,15 +137,14 @@ class Forest(Ensemble):
         add_trees(
             self.nodes,
             self.category_sets,
-            self.leaf_weights,
             self.leaf_classes,
+            self.leaf_votes,
             self.tree_nodes,
             self.tree_leaves,
             self.tree_sets,
             self.weights,
             first,
             last,
-            self.soft,
             plain,
             matrix,
             total,
@@ -167,12 +167,6 @@ class Forest(Ensemble):
                 trees.update(f"{column.name}{value.shape}".encode())
                 trees.update(value.tobytes())
         return hashlib.sha256(trees.hexdigest().encode() + self.weights.tobytes()).hexdigest()
-
-
-def leaf_shares(leaf_weights: NDArray[np.int32]) -> Floats:
-    """Return the shares of the classes in leaves."""
-    shares: Floats = leaf_weights / leaf_weights.sum(axis=1, keepdims=True, dtype=np.float64)
-    return shares
 
 
 class Tree:

@@ -11,8 +11,10 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import has_fit_parameter
 
 from kfhe.engine.draws import random_numbers
-from kfhe.engine.trees.growing import restored
+from kfhe.engine.trees.growing import made_again
+from kfhe.engine.trees.storage import TreeStore
 from kfhe.engine.trees.traversal import apply
+from kfhe.engine.trees.votes import leaf_classes, leaf_shares
 from kfhe.ensemble import Ensemble
 from kfhe.estimators import EstimatorEnsemble, OnlyClass
 from kfhe.forest import NODE_DTYPE, Forest
@@ -72,32 +74,39 @@ class TreeSensor:
         self._table = settings.binned(rows.X, rows.n_threads)
         self._hard = voting == "hard"
         self._grower = settings.grower(self._table, rows.labels, len(rows.classes), rows.seed, rows.n_threads)
+        self._trees = TreeStore(len(rows.classes))
 
     def __getstate__(self) -> dict[str, Any]:
-        """Give the grower as plain arrays, which skops can save as well as pickle."""
-        return {**self.__dict__, "_grower": self._grower.__reduce__()[1]}
+        """Give grower and trees as plain arrays, which skops can save as well as pickle."""
+        arguments = self._grower.__reduce__()[1]
+        return {**self.__dict__, "_grower": arguments, "_trees": self._trees.arrays()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, _grower=restored(*state["_grower"]))
+        grower, trees = made_again(*state["_grower"]), TreeStore.from_arrays(state["_trees"])
+        self.__dict__.update(state, _grower=grower, _trees=trees)
 
     def initial(self) -> Floats:
         """Grow h_0 on all rows, by weight."""
         weights = np.ones(len(self.rows.labels)) if self.rows.uniform else self.rows.base
-        return self._grower.grow(*integer_weights(weights), 0, hard=False)
+        tree = self._grower.grow(*integer_weights(weights), 0)
+        self._trees.append(tree)
+        return tree.share_votes()
 
     def read(self, counts: Counts, iteration: int, attempt: int) -> Votes:
         """Grow a tree on a sample and return its votes for all rows."""
         self.keep(iteration)  # drops a tree that was given up
-        return self._grower.grow(counts, True, 2 * iteration + attempt, hard=self._hard)
+        tree = self._grower.grow(counts, True, 2 * iteration + attempt)
+        self._trees.append(tree)
+        return tree.class_votes() if self._hard else tree.share_votes()
 
     def keep(self, n_components: int) -> None:
         """Drop all trees but the first ones."""
-        self._grower.keep(n_components)
+        self._trees.keep(n_components)
 
     def harvest(self, steps: Floats, *, resumes: bool) -> Forest:
-        """Return the forest; it takes over the grower's memory unless that is still needed."""
-        return Forest.grown_by(
-            self._grower, self._table.schema, self.rows.classes, steps, soft=not self._hard, copy=resumes
+        """Return the forest; it takes over the trees' memory unless that is still needed."""
+        return Forest.stored_in(
+            self._trees, self._table.schema, self.rows.classes, steps, soft=not self._hard, copy=resumes
         )
 
     def encode(self, X: Any) -> Floats:
@@ -106,11 +115,11 @@ class TreeSensor:
 
     def votes(self, t: int, encoded: Floats) -> Votes:
         """Return what tree t votes for other rows."""
-        nodes, leaf_weights, category_sets = self._grower.tree(t)
+        nodes, leaf_weights, category_sets = self._trees.tree(t)
         leaves = apply(nodes.view(NODE_DTYPE), category_sets, encoded, self.rows.n_threads)
         if t and self._hard:
-            return leaf_weights.argmax(axis=1).astype(np.int32)[leaves]
-        return (leaf_weights / leaf_weights.sum(axis=1, keepdims=True, dtype=np.float64))[leaves]
+            return leaf_classes(leaf_weights)[leaves]
+        return leaf_shares(leaf_weights)[leaves]
 
 
 class EstimatorSensor:

@@ -11,6 +11,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
 from kfhe.engine.threads import thread_count
+from kfhe.engine.trees.storage import TreeStore
 from kfhe.forest import Forest, Tree
 from kfhe.tree_settings import TreeSettings
 from kfhe.validation import (
@@ -139,9 +140,10 @@ class CARTClassifier(ClassifierMixin, BaseEstimator):
             table = settings.binned(X, n_threads)
             seed = 0 if self.max_features is None else seed_from(self.random_state)
             grower = settings.grower(table, labels, len(classes), seed, n_threads)
-            grower.grow(units, counts, 0, hard=True)
+            trees = TreeStore(len(classes))
+            trees.append(grower.grow(units, counts, 0))
             self.classes_ = classes
-            self._forest = Forest.grown_by(grower, table.schema, classes, steps=np.empty(0), soft=True)
+            self._forest = Forest.stored_in(trees, table.schema, classes, steps=np.empty(0), soft=True)
         return self
 
     @property

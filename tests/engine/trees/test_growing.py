@@ -45,13 +45,13 @@ class Rows:
             **options,
             **({"n_threads": 1} | threads),
         )
-        votes = grower.grow(self.weights, self.counts, tree, hard)
-        return as_tree(grower.arrays()), votes
+        grown = grower.grow(self.weights, self.counts, tree)
+        return as_tree(grown), grown.class_votes() if hard else grown.share_votes()
 
 
-def as_tree(arrays):
-    nodes = arrays["nodes"].view(NODE_DTYPE)
-    return {"nodes": nodes} | {name: arrays[name] for name in ("gains", "leaf_weights", "category_sets")}
+def as_tree(grown):
+    names = ("gains", "leaf_weights", "category_sets", "leaves")
+    return {"nodes": grown.nodes.view(NODE_DTYPE)} | {name: getattr(grown, name) for name in names}
 
 
 def numeric_column(rng, n):

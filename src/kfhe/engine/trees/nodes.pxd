@@ -46,6 +46,8 @@ cdef struct RawNode:
     double threshold
     double gain
     int64_t count
+    uint32_t start  # its rows, in the order of the nodes
+    uint32_t end
 
 
 cdef struct Pending:
@@ -91,15 +93,30 @@ cdef cppclass Workspace:
     vector[int32_t] spare_weights
 
 
-cdef uint64_t child_key(uint64_t key, int side) noexcept nogil
+# All that the growing of one subtree reads and writes.
+cdef struct Growth:
+    const Problem *problem
+    Frame *frame
+    Buffer *buffer
+    Workspace *work
+    int32_t *leaves  # per training row, where the rows of its leaf start in the order of the nodes
+    int64_t task_rows  # nodes of at most so many rows are put off,
+    vector[Pending] *tasks  # as tasks for later
+    int n_threads  # that share the features of a large node
+    int64_t first  # sorted nodes: where their rows start in the frame,
+    int64_t n_sorted  # and how many there are
+
+
+cdef uint64_t key_of_child(uint64_t key, int side) noexcept nogil
+cdef void clear(Buffer *buffer) noexcept nogil
 cdef int32_t add_node(Buffer *buffer, int64_t n_classes, int64_t count) noexcept nogil
 cdef int32_t add_children(const Problem *problem, Buffer *buffer, int32_t node) noexcept nogil
-cdef void settle_right(const Problem *problem, Buffer *buffer, int32_t node) noexcept nogil
+cdef void settle_children(const Problem *problem, Buffer *buffer, int32_t node, int64_t n_left) noexcept nogil
 cdef NodeTotals totals_of(const Problem *problem, Buffer *buffer, int32_t node) noexcept nogil
 cdef bint is_terminal(const Problem *problem, Buffer *buffer, int32_t node, int64_t depth) noexcept nogil
-cdef int32_t majority(const Problem *problem, Buffer *buffer, int32_t node) noexcept nogil
-cdef void draw_features(const Problem *problem, uint64_t key, vector[int32_t] &features) noexcept nogil
-cdef void mark_sides(const Problem *problem, const Split *split, uint8_t *goes_left) noexcept nogil
+cdef void draw_features(
+    int64_t n_features, uint64_t seed, uint64_t tree, uint64_t key, vector[int32_t] &features
+) noexcept nogil
 cdef void record(
     const Problem *problem, Buffer *buffer, int32_t node, const Split *split, const NodeTotals *totals
 ) noexcept nogil

@@ -1,20 +1,56 @@
-"""Nodes: adding them, counting them out, and writing splits into them."""
+"""Nodes: their names, adding them, counting them out, and writing splits into them."""
 
-from libc.math cimport INFINITY
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from libc.string cimport memset
 from libcpp.vector cimport vector
 
 from kfhe.engine.philox cimport philox, scaled
+from kfhe.engine.trees.partitioning cimport cut_of
 from kfhe.engine.trees.splitting cimport NodeTotals, Split
 
+import numpy as np
 
-cdef uint64_t child_key(uint64_t key, int side) noexcept nogil:
+
+cdef uint64_t key_of_child(uint64_t key, int side) noexcept nogil:
     """Key of a child; mixed, so that paths of any length stay apart."""
     cdef uint64_t z = 2 * key + side + <uint64_t> 0x9E3779B97F4A7C15
     z = (z ^ (z >> 30)) * <uint64_t> 0xBF58476D1CE4E5B9
     z = (z ^ (z >> 27)) * <uint64_t> 0x94D049BB133111EB
     return z ^ (z >> 31)
+
+
+def child_key(uint64_t key, int side):
+    """Return the name of a node's left (0) or right (1) child. The root's name is 1."""
+    return key_of_child(key, side)
+
+
+cdef void draw_features(
+    int64_t n_features, uint64_t seed, uint64_t tree, uint64_t key, vector[int32_t] &features
+) noexcept nogil:
+    """Put the features of a node into a random order that depends on the node alone."""
+    cdef uint64_t numbers[4]
+    cdef int64_t i, j
+    features.resize(n_features)
+    for i in range(n_features):
+        features[i] = i
+    for i in range(n_features - 1):
+        if i % 4 == 0:
+            philox(seed, 2, i // 4, key, tree, 0, numbers)
+        j = i + scaled(numbers[i % 4], n_features - i)
+        features[i], features[j] = features[j], features[i]
+
+
+def drawn_features(int64_t n_features, uint64_t seed, uint64_t tree, uint64_t key):
+    """Return the order (int32) in which a node of a tree tries the features."""
+    cdef vector[int32_t] features
+    draw_features(n_features, seed, tree, key, features)
+    return np.asarray(features, dtype=np.int32)
+
+
+cdef void clear(Buffer *buffer) noexcept nogil:
+    buffer.nodes.clear()
+    buffer.totals.clear()
+    buffer.category_sets.clear()
 
 
 cdef int32_t add_node(Buffer *buffer, int64_t n_classes, int64_t count) noexcept nogil:
@@ -51,71 +87,6 @@ cdef bint is_terminal(const Problem *problem, Buffer *buffer, int32_t node, int6
     return n_present < 2
 
 
-cdef int32_t majority(const Problem *problem, Buffer *buffer, int32_t node) noexcept nogil:
-    """Class of the largest weight in a node; the first one of equals."""
-    cdef int64_t k, best = 0
-    cdef const int64_t *totals = &buffer.totals[node * problem.n_classes]
-    for k in range(1, problem.n_classes):
-        if totals[k] > totals[best]:
-            best = k
-    return best
-
-
-cdef void draw_features(const Problem *problem, uint64_t key, vector[int32_t] &features) noexcept nogil:
-    """Put the features of a node into a random order that depends on the node alone."""
-    cdef uint64_t numbers[4]
-    cdef int64_t i, j
-    features.resize(problem.n_features)
-    for i in range(problem.n_features):
-        features[i] = i
-    for i in range(problem.n_features - 1):
-        if i % 4 == 0:
-            philox(problem.seed, 2, i // 4, key, problem.tree, 0, numbers)
-        j = i + scaled(numbers[i % 4], problem.n_features - i)
-        features[i], features[j] = features[j], features[i]
-
-
-cdef void mark_sides(const Problem *problem, const Split *split, uint8_t *goes_left) noexcept nogil:
-    """Tell for each bin of the split's feature whether it goes left."""
-    cdef int b, missing = problem.n_bins[split.feature] - 1
-    cdef int cut = 0
-    if split.categorical:
-        for b in range(missing + 1):
-            goes_left[b] = (split.left_bins[b // 64] >> (b % 64)) & 1
-    else:
-        cut = cut_of(problem, split, NULL)
-        for b in range(missing):
-            goes_left[b] = b <= cut
-        goes_left[missing] = split.missing_left
-
-
-cdef int cut_of(const Problem *problem, const Split *split, double *threshold) noexcept nogil:
-    """Last bin that goes left, and the threshold: midway between the neighbouring values in the node."""
-    cdef const double *low = &problem.low[256 * split.feature]
-    cdef const double *high = &problem.high[256 * split.feature]
-    cdef int cut = split.last_left
-    cdef double middle
-    if split.first_right == problem.n_bins[split.feature] - 1:  # values go left, missing ones right
-        if threshold != NULL:
-            threshold[0] = INFINITY
-        return split.first_right - 1
-    middle = midpoint(high[cut], low[split.first_right])
-    while cut + 1 < split.first_right and high[cut + 1] <= middle:
-        cut += 1
-    if threshold != NULL:
-        # A bin of several values that spans the middle goes right as a whole.
-        if low[cut + 1] <= middle:
-            middle = midpoint(high[cut], low[cut + 1])
-        threshold[0] = middle
-    return cut
-
-
-cdef inline double midpoint(double a, double b) noexcept nogil:
-    """Midpoint of a < b that is below b whatever the rounding."""
-    cdef double middle = a / 2 + b / 2
-    return middle if a <= middle < b else a
-
-
 cdef void record(
     const Problem *problem, Buffer *buffer, int32_t node, const Split *split, const NodeTotals *totals
 ) noexcept nogil:
@@ -131,7 +102,10 @@ cdef void record(
             buffer.category_sets.push_back(split.left_bins[q])
     else:
         raw.category_set = -1
-        raw.cut = cut_of(problem, split, &raw.threshold)
+        raw.cut = cut_of(
+            split, problem.n_bins[split.feature], &problem.low[256 * split.feature],
+            &problem.high[256 * split.feature], &raw.threshold,
+        )
 
 
 cdef int32_t add_children(const Problem *problem, Buffer *buffer, int32_t node) noexcept nogil:
@@ -142,12 +116,24 @@ cdef int32_t add_children(const Problem *problem, Buffer *buffer, int32_t node) 
     return left
 
 
-cdef void settle_right(const Problem *problem, Buffer *buffer, int32_t node) noexcept nogil:
-    """Work out the right child's count and class totals from those of its parent and sibling."""
+cdef void settle_children(const Problem *problem, Buffer *buffer, int32_t node, int64_t n_left) noexcept nogil:
+    """Part a node's rows between its children: the right one has what the left one has not."""
     cdef int64_t k
     cdef int64_t n_classes = problem.n_classes
-    cdef int32_t left = buffer.nodes[node].left
+    cdef const RawNode *parent = &buffer.nodes[node]
+    cdef RawNode *left = &buffer.nodes[parent.left]
+    cdef RawNode *right = &left[1]
     cdef int64_t *totals = buffer.totals.data()
-    buffer.nodes[left + 1].count = buffer.nodes[node].count - buffer.nodes[left].count
+    left.start = parent.start
+    left.end = right.start = parent.start + <uint32_t> n_left
+    right.end = parent.end
+    left.count = n_left
+    if not problem.weighted:
+        left.count = 0
+        for k in range(n_classes):
+            left.count += totals[parent.left * n_classes + k]
+    right.count = parent.count - left.count
     for k in range(n_classes):
-        totals[(left + 1) * n_classes + k] = totals[node * n_classes + k] - totals[left * n_classes + k]
+        totals[(parent.left + 1) * n_classes + k] = (
+            totals[node * n_classes + k] - totals[parent.left * n_classes + k]
+        )

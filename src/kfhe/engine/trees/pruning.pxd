@@ -7,6 +7,7 @@ cdef struct FlatNode:
     int32_t buffer
     int32_t node
     int32_t left  # in the flat order, -1: a leaf
+    int32_t place  # in the tree as it is stored
 
 
 cdef void flatten(vector[Buffer*] &buffers, vector[FlatNode] &flat, vector[int32_t] &stack) noexcept nogil

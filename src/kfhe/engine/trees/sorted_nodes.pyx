@@ -7,11 +7,20 @@ two, so a node costs what its rows cost, however many bins there are.
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t
 from libc.string cimport memcpy, memset
 
+from kfhe.engine.trees.categories cimport split_categories
 from kfhe.engine.trees.nodes cimport (
-    Buffer, Frame, Pending, Problem, Workspace, add_children, child_key, draw_features, is_terminal, majority,
-    mark_sides, origin_of, record, settle_right, totals_of,
+    Frame, Growth, Pending, Problem, Workspace, draw_features, is_terminal, origin_of,
 )
-from kfhe.engine.trees.splitting cimport NodeTotals, Row, Split, better, split_categories, sweep_sorted
+from kfhe.engine.trees.partitioning cimport mark_sides
+from kfhe.engine.trees.splitting cimport NodeTotals, Row, Split, better, sweep_sorted
+from kfhe.engine.trees.subtrees cimport Way, grow_subtree
+
+cdef Way SORTED
+SORTED.passes_on = passes_on
+SORTED.search = search
+SORTED.partition = partition
+SORTED.hand_on = hand_on
+SORTED.close = close
 
 
 cdef void sort_members(
@@ -32,13 +41,13 @@ cdef void sort_members(
         starts[code] += 1
 
 
-cdef void split_feature_sorted(
-    const Problem *problem, Workspace *work, int64_t n_local, const Pending *task, int32_t feature,
+cdef void split_feature(
+    const Problem *problem, Workspace *work, int64_t n_sorted, const Pending *task, int32_t feature,
     const NodeTotals *totals, bint inherited, Split *best,
 ) noexcept nogil:
     """Search one feature of a node of few rows; a feature that doesn't vary gives no split."""
     cdef int64_t n = task.end - task.start, i, row, n_bins = problem.n_bins[feature]
-    cdef const uint8_t *codes = &work.codes[feature * n_local]
+    cdef const uint8_t *codes = &work.codes[feature * n_sorted]
     cdef const uint16_t *members = &work.members[task.start]
     cdef const Row *rows = work.rows.data()
     cdef uint32_t *order
@@ -65,7 +74,7 @@ cdef void split_feature_sorted(
         )
     else:
         if inherited:
-            order = &work.orders[feature * n_local + task.start]
+            order = &work.orders[feature * n_sorted + task.start]
         else:
             order = work.spare_order.data()
             sort_members(codes, members, n, n_bins, order)
@@ -82,37 +91,53 @@ cdef bint varies(const uint8_t *codes, const uint16_t *members, int64_t n) noexc
     return False
 
 
-cdef void search_sorted(
-    const Problem *problem, Workspace *work, int64_t n_local, Pending *task, const NodeTotals *totals, Split *best
+cdef inline bint inherits(const Problem *problem) noexcept nogil:
+    """Whether children inherit sorted orders: not if each node draws features of its own."""
+    return problem.max_features >= problem.n_features
+
+
+cdef void search(Growth *growth, Pending *task, const NodeTotals *totals, Split *best) noexcept nogil:
+    if inherits(growth.problem):
+        search_varying(growth, task, totals, best)
+    else:
+        search_drawn(growth, task, totals, best)
+
+
+cdef void search_drawn(
+    Growth *growth, const Pending *task, const NodeTotals *totals, Split *best
 ) noexcept nogil:
-    """Find the best split of a node of few rows; note in the task which features vary in it."""
-    cdef int64_t i, n = task.end - task.start, tried = 0
-    cdef int32_t feature, first_active = task.first_active
-    cdef bint inherited = problem.max_features >= problem.n_features
-    best.score = 0
-    if not inherited:
-        draw_features(problem, task.key, work.drawn)
-        for i in range(problem.n_features):
-            if i >= problem.max_features and best.score > 0:
-                break
-            split_feature_sorted(problem, work, n_local, task, work.drawn[i], totals, False, best)
-        return
-    task.first_active += task.n_active
-    cdef int32_t n_active = 0
+    """Try features in the node's random order: ``max_features``, and more until there is a split."""
+    cdef const Problem *problem = growth.problem
+    cdef Workspace *work = growth.work
+    cdef int64_t i
+    draw_features(problem.n_features, problem.seed, problem.tree, task.key, work.drawn)
+    for i in range(problem.n_features):
+        if i >= problem.max_features and best.score > 0:
+            break
+        split_feature(problem, work, growth.n_sorted, task, work.drawn[i], totals, False, best)
+
+
+cdef void search_varying(Growth *growth, Pending *task, const NodeTotals *totals, Split *best) noexcept nogil:
+    """Try the features that varied in the parent; note in the task which of them still do."""
+    cdef const Problem *problem = growth.problem
+    cdef Workspace *work = growth.work
+    cdef int64_t i, n = task.end - task.start, n_sorted = growth.n_sorted
+    cdef int32_t feature, n_active = 0, first_active = task.first_active
     cdef const uint32_t *order
+    task.first_active += task.n_active
     work.active.resize(task.first_active + task.n_active)
     for i in range(task.n_active):
         feature = work.active[first_active + i]
         if problem.categorical[feature]:
-            if not varies(&work.codes[feature * n_local], &work.members[task.start], n):
+            if not varies(&work.codes[feature * n_sorted], &work.members[task.start], n):
                 continue
         else:
-            order = &work.orders[feature * n_local + task.start]
+            order = &work.orders[feature * n_sorted + task.start]
             if order[0] >> 16 == order[n - 1] >> 16:
                 continue
         work.active[task.first_active + n_active] = feature
         n_active += 1
-        split_feature_sorted(problem, work, n_local, task, feature, totals, True, best)
+        split_feature(problem, work, n_sorted, task, feature, totals, True, best)
     task.n_active = n_active
 
 
@@ -121,7 +146,7 @@ ctypedef fused entry_t:
     uint32_t
 
 
-cdef int64_t partition_order(entry_t *order, int64_t n, const uint8_t *side, entry_t *spare) noexcept nogil:
+cdef int64_t part_order(entry_t *order, int64_t n, const uint8_t *side, entry_t *spare) noexcept nogil:
     """Move the rows that go left to the front, keeping both sides in order."""
     cdef int64_t i, n_left = 0, n_right = 0
     cdef entry_t entry
@@ -137,23 +162,25 @@ cdef int64_t partition_order(entry_t *order, int64_t n, const uint8_t *side, ent
     return n_left
 
 
-cdef void grow_sorted(
-    const Problem *problem, const Frame *frame, Buffer *buffer, Workspace *work, const Pending *root, int32_t *votes
-) noexcept nogil:
+cdef void grow_sorted(Growth *growth, const Pending *root) noexcept nogil:
     """Grow a subtree of few rows."""
-    cdef int64_t n = root.end - root.start, first = root.start
-    cdef int64_t i, f, left_count, middle, k, row
-    cdef int64_t n_classes = problem.n_classes
-    cdef uint8_t goes_left[256]
+    cdef Growth sorted_growth = growth[0]
+    cdef Pending task = root[0]
+    sorted_growth.first = root.start
+    sorted_growth.n_sorted = root.end - root.start
+    task.start, task.end = 0, sorted_growth.n_sorted
+    gather(&sorted_growth)
+    prepare_features(&sorted_growth, &task)
+    grow_subtree(&sorted_growth, &task, &SORTED)
+
+
+cdef void gather(Growth *growth) noexcept nogil:
+    """Copy the subtree's rows together."""
+    cdef const Problem *problem = growth.problem
+    cdef const Frame *frame = growth.frame
+    cdef Workspace *work = growth.work
+    cdef int64_t i, f, n = growth.n_sorted, first = growth.first
     cdef const uint8_t *column
-    cdef int64_t *left_totals
-    cdef int64_t side
-    cdef bint inherited = problem.max_features >= problem.n_features
-    cdef size_t bottom = work.stack.size()
-    cdef Pending task, child
-    cdef NodeTotals totals
-    cdef Split best
-    cdef int32_t left, feature, voted
     if <int64_t> work.members.size() < n:
         work.members.resize(n)
         work.spare.resize(n)
@@ -167,67 +194,76 @@ cdef void grow_sorted(
         work.members[i] = i
         work.rows[i].weight = frame.weights[first + i]
         work.rows[i].label = frame.classes[first + i]
-    task = root[0]
-    task.start, task.end = 0, n
-    task.first_active = task.n_active = 0
-    work.active.resize(problem.n_features)
     for f in range(problem.n_features):
         column = &frame.codes[f * frame.stride]
         for i in range(n):
             work.codes[f * n + i] = column[frame.rows[first + i]]
-        if inherited and varies(&work.codes[f * n], work.members.data(), n):
+
+
+cdef void prepare_features(Growth *growth, Pending *task) noexcept nogil:
+    """Sort the rows by each feature that varies, if all features are tried: then orders are inherited."""
+    cdef const Problem *problem = growth.problem
+    cdef Workspace *work = growth.work
+    cdef int64_t f, n = growth.n_sorted
+    task.first_active = task.n_active = 0
+    work.active.resize(problem.n_features)
+    if not inherits(problem):
+        return
+    for f in range(problem.n_features):
+        if varies(&work.codes[f * n], work.members.data(), n):
             work.active[task.n_active] = f
             task.n_active += 1
             if not problem.categorical[f]:
                 sort_members(&work.codes[f * n], work.members.data(), n, problem.n_bins[f], &work.orders[f * n])
-    work.stack.push_back(task)
-    while work.stack.size() > bottom:
-        task = work.stack.back()
-        work.stack.pop_back()
-        best.score = 0
-        if not is_terminal(problem, buffer, task.node, task.depth):
-            totals = totals_of(problem, buffer, task.node)
-            search_sorted(problem, work, n, &task, &totals, &best)
-        if best.score <= 0:
-            voted = majority(problem, buffer, task.node)
-            for i in range(task.start, task.end):
-                votes[origin_of(frame, frame.rows[first + work.members[i]])] = voted
-            continue
-        record(problem, buffer, task.node, &best, &totals)
-        mark_sides(problem, &best, goes_left)
-        left = add_children(problem, buffer, task.node)
-        left_count = 0
-        left_totals = &buffer.totals[left * n_classes]
-        column = &work.codes[best.feature * n]
-        for i in range(task.start, task.end):
-            row = work.members[i]
-            side = goes_left[column[row]]
-            work.side[row] = side
-            left_count += side if problem.weighted else side * work.rows[row].weight
-            left_totals[work.rows[row].label] += side * work.rows[row].weight
-        buffer.nodes[left].count = left_count
-        settle_right(problem, buffer, task.node)
-        middle = task.start + partition_order(
-            &work.members[task.start], task.end - task.start, work.side.data(), work.spare.data()
-        )
-        if inherited and not (
-            is_terminal(problem, buffer, left, task.depth + 1)
-            and is_terminal(problem, buffer, left + 1, task.depth + 1)
-        ):
-            for i in range(task.n_active):
-                feature = work.active[task.first_active + i]
-                if not problem.categorical[feature]:
-                    partition_order(
-                        &work.orders[feature * n + task.start], task.end - task.start,
-                        work.side.data(), work.spare_order.data(),
-                    )
-        for k in range(2):  # the left child is worked on first
-            child = task
-            child.node = left + 1 - k
-            child.depth = task.depth + 1
-            child.key = child_key(task.key, 1 - k)
-            if k == 0:
-                child.start = middle
-            else:
-                child.end = middle
-            work.stack.push_back(child)
+
+
+cdef bint passes_on(Growth *growth, Pending *task) noexcept nogil:
+    return False
+
+
+cdef int64_t partition(
+    Growth *growth, const Pending *task, const Split *split, int64_t *left_totals
+) noexcept nogil:
+    cdef const Problem *problem = growth.problem
+    cdef Workspace *work = growth.work
+    cdef const uint8_t *column = &work.codes[split.feature * growth.n_sorted]
+    cdef uint8_t goes_left[256]
+    cdef int64_t i, row, side
+    mark_sides(
+        split, problem.n_bins[split.feature], &problem.low[256 * split.feature],
+        &problem.high[256 * split.feature], goes_left,
+    )
+    for i in range(task.start, task.end):
+        row = work.members[i]
+        side = goes_left[column[row]]
+        work.side[row] = side
+        left_totals[work.rows[row].label] += side * work.rows[row].weight
+    return part_order(&work.members[task.start], task.end - task.start, work.side.data(), work.spare.data())
+
+
+cdef void hand_on(Growth *growth, const Pending *task, Pending *small, Pending *large) noexcept nogil:
+    """Part the sorted orders, if a child will look at them."""
+    cdef const Problem *problem = growth.problem
+    cdef Workspace *work = growth.work
+    cdef int64_t i
+    cdef int32_t feature
+    if not inherits(problem) or (
+        is_terminal(problem, growth.buffer, small.node, small.depth)
+        and is_terminal(problem, growth.buffer, large.node, large.depth)
+    ):
+        return
+    for i in range(task.n_active):
+        feature = work.active[task.first_active + i]
+        if not problem.categorical[feature]:
+            part_order(
+                &work.orders[feature * growth.n_sorted + task.start], task.end - task.start, work.side.data(),
+                work.spare_order.data(),
+            )
+
+
+cdef void close(Growth *growth, const Pending *task, int32_t start) noexcept nogil:
+    cdef const Frame *frame = growth.frame
+    cdef const Workspace *work = growth.work
+    cdef int64_t i
+    for i in range(task.start, task.end):
+        growth.leaves[origin_of(frame, frame.rows[growth.first + work.members[i]])] = start

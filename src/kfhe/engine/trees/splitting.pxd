@@ -23,6 +23,13 @@ cdef struct Row:
     uint32_t weight
     uint32_t label
 
+# A candidate is worth a division only if it may beat the best; the margin covers rounding.
+cdef extern from *:
+    """
+    static const double KFHE_MARGIN = 1 - 1e-12;
+    """
+    const double MARGIN "KFHE_MARGIN"
+
 cdef bint better(const Split *challenger, const Split *champion) noexcept nogil
 
 cdef void scan_histogram(
@@ -35,7 +42,24 @@ cdef void sweep_sorted(
     int64_t *left, Split *best,
 ) noexcept nogil
 
-cdef void split_categories(
-    const int32_t *histogram, const int32_t *counts, int64_t n_bins, const NodeTotals *node,
-    double *scratch, int64_t *left, Split *best,
+cdef void split_histogram(
+    const int32_t *histogram, const int32_t *counts, int32_t feature, int64_t n_bins, bint categorical,
+    const NodeTotals *node, double *scratch, int64_t *left, Split *split,
 ) noexcept nogil
+
+
+cdef inline bint improves(
+    int64_t left_squares, int64_t right_squares, int64_t left_weight, int64_t weight, Split *best
+) noexcept nogil:
+    """Score a candidate and say whether it beats the best so far, which then gets its score."""
+    cdef double left = <double> left_weight, right = <double> (weight - left_weight), score
+    cdef double numerator = <double> left_squares * right + <double> right_squares * left
+    cdef double denominator = left * right
+    if numerator <= best.score * MARGIN * denominator:
+        return False
+    score = numerator / denominator
+    if score <= best.score:
+        return False
+    best.score = score
+    best.left_weight = left_weight
+    return True

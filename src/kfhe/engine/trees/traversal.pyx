@@ -80,50 +80,48 @@ cdef void find_leaves(
 
 
 cdef void add_tree(
-    const int32_t *leaves, int64_t n_rows, const int32_t *leaf_weights, const int32_t *leaf_classes, bint soft,
-    double weight, int64_t n_classes, double *scores,
+    const int32_t *leaves, int64_t n_rows, const int32_t *leaf_classes, const double *leaf_votes, double weight,
+    int64_t n_classes, double *scores,
 ) noexcept nogil:
-    """Add a tree's weighted votes to the rows' scores."""
+    """Add a tree's weighted votes to the rows' scores; ``leaf_votes`` is NULL if leaves vote for a class."""
     cdef int64_t i, k
-    cdef double total
-    cdef const int32_t *cells
-    if not soft:
+    cdef const double *votes
+    if leaf_votes == NULL:
         for i in range(n_rows):
             scores[i * n_classes + leaf_classes[leaves[i]]] += weight
         return
     for i in range(n_rows):
-        cells = &leaf_weights[leaves[i] * n_classes]
-        total = 0
+        votes = &leaf_votes[leaves[i] * n_classes]
         for k in range(n_classes):
-            total += cells[k]
-        for k in range(n_classes):
-            scores[i * n_classes + k] += weight * (cells[k] / total)
+            scores[i * n_classes + k] += weight * votes[k]
 
 
 def add_trees(
     const Node[::1] nodes,
     const uint64_t[:, ::1] category_sets,
-    const int32_t[:, ::1] leaf_weights,
     const int32_t[::1] leaf_classes,
+    const double[:, ::1] leaf_votes,
     const int64_t[::1] tree_nodes,
     const int64_t[::1] tree_leaves,
     const int64_t[::1] tree_sets,
     const double[::1] weights,
     int64_t first,
     int64_t last,
-    bint soft,
     bint plain,
     const double[:, ::1] rows,
     double[:, ::1] scores,
     int n_threads=1,
 ):
-    """Add the votes of the trees ``first .. last - 1`` to the scores; h_0 always votes softly.
+    """Add the weighted votes of the trees ``first .. last - 1`` to the scores.
 
-    ``plain`` promises that no value is missing and no feature is categorical.
+    ``leaf_votes`` has a row of votes, one per class, for each leaf of the trees that vote softly, which come
+    first; the leaves of the others vote for their ``leaf_classes``. ``plain`` promises that no value is missing
+    and no feature is categorical.
     """
     cdef int64_t n_rows = rows.shape[0], n_features = rows.shape[1], n_classes = scores.shape[1]
-    cdef int64_t block, start, n, t
+    cdef int64_t block, start, n, t, n_soft = leaf_votes.shape[0]
     cdef const uint64_t *sets = &category_sets[0, 0] if category_sets.shape[0] else NULL
+    cdef const double *votes = &leaf_votes[0, 0] if n_soft else NULL
     if n_rows * (last - first) < PARALLEL_STEPS:
         n_threads = 1
     for block in prange(
@@ -134,19 +132,20 @@ def add_trees(
         for t in range(first, last):
             add_block(
                 &nodes[tree_nodes[t]], sets + 4 * tree_sets[t], &rows[start, 0], n_features, n, plain,
-                &leaf_weights[tree_leaves[t], 0], &leaf_classes[tree_leaves[t]], soft or t == 0, weights[t],
-                n_classes, &scores[start, 0],
+                &leaf_classes[tree_leaves[t]],
+                votes + tree_leaves[t] * n_classes if tree_leaves[t] < n_soft else NULL,
+                weights[t], n_classes, &scores[start, 0],
             )
 
 
 cdef void add_block(
     const Node *nodes, const uint64_t *sets, const double *rows, int64_t n_features, int64_t n_rows,
-    bint plain, const int32_t *leaf_weights, const int32_t *leaf_classes, bint soft, double weight,
-    int64_t n_classes, double *scores,
+    bint plain, const int32_t *leaf_classes, const double *leaf_votes, double weight, int64_t n_classes,
+    double *scores,
 ) noexcept nogil:
     cdef int32_t leaves[BLOCK]
     find_leaves(nodes, sets, rows, n_features, n_rows, plain, leaves)
-    add_tree(leaves, n_rows, leaf_weights, leaf_classes, soft, weight, n_classes, scores)
+    add_tree(leaves, n_rows, leaf_classes, leaf_votes, weight, n_classes, scores)
 
 
 def apply(

@@ -1,0 +1,27 @@
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+from libcpp.vector cimport vector
+
+from kfhe.engine.trees.layout cimport Node
+from kfhe.engine.trees.nodes cimport Buffer, Problem
+from kfhe.engine.trees.pruning cimport FlatNode
+
+cdef class GrownTree:
+    cdef readonly int64_t n_classes
+    cdef vector[Node] node_list
+    cdef vector[double] gain_list
+    cdef vector[int32_t] weight_list  # of the leaves
+    cdef vector[uint64_t] set_list
+    cdef vector[int32_t] row_leaves
+
+    cdef void lay_out(
+        self, vector[Buffer*] &buffers, vector[FlatNode] &flat, vector[int32_t] &stack, vector[int32_t] &leaf_at
+    ) noexcept nogil
+    cdef void add_leaf(
+        self, Buffer *buffer, int32_t node, int32_t place, vector[int32_t] &leaf_at
+    ) noexcept nogil
+    cdef void add_split(self, Buffer *buffer, int32_t number, int32_t place) noexcept nogil
+    cdef void find_leaves(
+        self, const Problem *problem, const int32_t *weights, vector[int32_t] &leaf_at, int n_threads
+    ) noexcept nogil
+
+cdef copied(const void *data, size_t size, dtype)

@@ -1,0 +1,210 @@
+"""A grown tree: its nodes as they are stored, and the leaf of each training row."""
+
+cimport cython
+from cython.parallel cimport prange
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+from libc.string cimport memcpy, memset
+from libcpp.vector cimport vector
+
+from kfhe.engine.trees.layout cimport CATEGORICAL, LEAF, MISSING_LEFT, NUMERIC, Node
+from kfhe.engine.trees.nodes cimport Buffer, Problem, RawNode
+from kfhe.engine.trees.pruning cimport FlatNode
+from kfhe.engine.trees.votes cimport heaviest, write_shares
+
+import numpy as np
+
+cdef enum:
+    PARALLEL_ROWS = 65536  # rows from which threads share the search for their leaves
+
+
+cdef copied(const void *data, size_t size, dtype):
+    """Copy some bytes into an array."""
+    result = np.empty(size, dtype=np.uint8)
+    cdef uint8_t[::1] target = result
+    if size:
+        memcpy(&target[0], data, size)
+    return result.view(dtype)
+
+
+cdef inline int32_t walk(
+    const Node *nodes, const uint64_t *category_sets, const Problem *problem, int64_t row
+) noexcept nogil:
+    """Number of the leaf that a training row falls into."""
+    cdef const Node *node = nodes
+    cdef const uint64_t *bits
+    cdef uint8_t code
+    cdef bint left
+    while node.kind != LEAF:
+        code = problem.codes[node.feature * problem.n_rows + row]
+        if node.kind & CATEGORICAL:
+            bits = &category_sets[4 * <int64_t> node.threshold]
+            left = (bits[code // 64] >> (code % 64)) & 1
+        elif code == problem.n_bins[node.feature] - 1:
+            left = (node.kind & MISSING_LEFT) != 0
+        else:
+            left = code <= node.cut
+        node = &nodes[node.left + (not left)]
+    return node.left
+
+
+@cython.final
+cdef class GrownTree:
+    """One tree. A grower makes it, or `from_arrays`; a `TreeStore` keeps it."""
+
+    def __cinit__(self, int64_t n_classes):
+        self.n_classes = n_classes
+
+    @staticmethod
+    def from_arrays(
+        const uint8_t[::1] nodes, const double[::1] gains, const int32_t[:, ::1] leaf_weights,
+        const uint64_t[:, ::1] category_sets, const int32_t[::1] leaves,
+    ):
+        """Make a tree of what its attributes show."""
+        cdef GrownTree tree = GrownTree(leaf_weights.shape[1])
+        cdef int64_t i, k
+        tree.node_list.resize(gains.shape[0])
+        memcpy(tree.node_list.data(), &nodes[0], gains.shape[0] * sizeof(Node))
+        for i in range(gains.shape[0]):
+            tree.gain_list.push_back(gains[i])
+        for i in range(leaf_weights.shape[0]):
+            for k in range(leaf_weights.shape[1]):
+                tree.weight_list.push_back(leaf_weights[i, k])
+        for i in range(category_sets.shape[0]):
+            for k in range(4):
+                tree.set_list.push_back(category_sets[i, k])
+        for i in range(leaves.shape[0]):
+            tree.row_leaves.push_back(leaves[i])
+        return tree
+
+    @property
+    def nodes(self):
+        """All nodes, the root first, as bytes. Siblings are neighbours."""
+        return copied(self.node_list.data(), self.node_list.size() * sizeof(Node), np.uint8)
+
+    @property
+    def gains(self):
+        """How much each node's split lowers the weighted Gini impurity."""
+        return copied(self.gain_list.data(), self.gain_list.size() * sizeof(double), np.float64)
+
+    @property
+    def leaf_weights(self):
+        """Weight of the training rows of each class in each leaf."""
+        weights = copied(self.weight_list.data(), self.weight_list.size() * sizeof(int32_t), np.int32)
+        return weights.reshape(-1, self.n_classes)
+
+    @property
+    def category_sets(self):
+        """Bins that go left at categorical splits, as bits."""
+        sets = copied(self.set_list.data(), self.set_list.size() * sizeof(uint64_t), np.uint64)
+        return sets.reshape(-1, 4)
+
+    @property
+    def leaves(self):
+        """Number of the leaf that each training row is in."""
+        return copied(self.row_leaves.data(), self.row_leaves.size() * sizeof(int32_t), np.int32)
+
+    def class_votes(self):
+        """Return the class that each training row's leaf votes for (int32)."""
+        cdef int64_t i, n_leaves = <int64_t> self.weight_list.size() // self.n_classes
+        cdef vector[int32_t] leaf_classes = vector[int32_t](n_leaves)
+        result = np.empty(self.row_leaves.size(), dtype=np.int32)
+        cdef int32_t[::1] votes = result
+        with nogil:
+            for i in range(n_leaves):
+                leaf_classes[i] = heaviest(&self.weight_list[i * self.n_classes], self.n_classes)
+            for i in range(votes.shape[0]):
+                votes[i] = leaf_classes[self.row_leaves[i]]
+        return result
+
+    def share_votes(self):
+        """Return each training row's shares of the classes in its leaf."""
+        cdef int64_t i, n_leaves = <int64_t> self.weight_list.size() // self.n_classes
+        cdef vector[double] shares = vector[double](n_leaves * self.n_classes)
+        result = np.empty((self.row_leaves.size(), self.n_classes))
+        cdef double[:, ::1] votes = result
+        with nogil:
+            for i in range(n_leaves):
+                write_shares(
+                    &self.weight_list[i * self.n_classes], self.n_classes, &shares[i * self.n_classes]
+                )
+            for i in range(votes.shape[0]):
+                memcpy(
+                    &votes[i, 0], &shares[self.row_leaves[i] * self.n_classes], self.n_classes * sizeof(double)
+                )
+        return result
+
+    cdef void lay_out(
+        self, vector[Buffer*] &buffers, vector[FlatNode] &flat, vector[int32_t] &stack, vector[int32_t] &leaf_at
+    ) noexcept nogil:
+        """Write down what growing and pruning have left; ``leaf_at`` gets the leaf of each position of the rows."""
+        cdef int32_t i
+        cdef Buffer *buffer
+        self.node_list.reserve(flat.size())
+        self.gain_list.reserve(flat.size())
+        self.weight_list.reserve((flat.size() + 1) // 2 * self.n_classes)
+        self.node_list.resize(1)
+        self.gain_list.resize(1)
+        flat[0].place = 0
+        stack.push_back(0)
+        while stack.size():
+            i = stack.back()
+            stack.pop_back()
+            buffer = buffers[flat[i].buffer]
+            if flat[i].left < 0:
+                self.add_leaf(buffer, flat[i].node, flat[i].place, leaf_at)
+                continue
+            flat[flat[i].left].place = <int32_t> self.node_list.size()
+            flat[flat[i].left + 1].place = <int32_t> self.node_list.size() + 1
+            self.add_split(buffer, flat[i].node, flat[i].place)
+            stack.push_back(flat[i].left + 1)
+            stack.push_back(flat[i].left)
+
+    cdef void add_leaf(
+        self, Buffer *buffer, int32_t node, int32_t place, vector[int32_t] &leaf_at
+    ) noexcept nogil:
+        cdef int64_t k, start = buffer.nodes[node].start, end = buffer.nodes[node].end
+        cdef int32_t leaf = <int32_t> (<int64_t> self.weight_list.size() // self.n_classes)
+        memset(&self.node_list[place], 0, sizeof(Node))
+        self.node_list[place].left = leaf
+        self.gain_list[place] = 0
+        for k in range(self.n_classes):
+            self.weight_list.push_back(<int32_t> buffer.totals[node * self.n_classes + k])
+        for k in range(start, end):
+            leaf_at[k] = leaf
+
+    cdef void add_split(self, Buffer *buffer, int32_t number, int32_t place) noexcept nogil:
+        """Write a split, and make room for its children."""
+        cdef const RawNode *raw = &buffer.nodes[number]
+        cdef Node node
+        cdef int k
+        node.left = <int32_t> self.node_list.size()
+        node.feature = raw.feature
+        node.kind = CATEGORICAL if raw.category_set >= 0 else NUMERIC
+        if raw.missing_left:
+            node.kind |= MISSING_LEFT
+        node.cut = raw.cut
+        node.threshold = raw.threshold
+        if raw.category_set >= 0:
+            node.threshold = self.set_list.size() // 4
+            for k in range(4):
+                self.set_list.push_back(buffer.category_sets[4 * raw.category_set + k])
+        self.node_list[place] = node
+        self.gain_list[place] = raw.gain
+        self.node_list.resize(self.node_list.size() + 2)
+        self.gain_list.resize(self.gain_list.size() + 2)
+
+    cdef void find_leaves(
+        self, const Problem *problem, const int32_t *weights, vector[int32_t] &leaf_at, int n_threads
+    ) noexcept nogil:
+        """Turn the positions that growing has noted into leaves; rows that it has not seen walk down the tree."""
+        cdef int64_t i
+        cdef const Node *nodes = self.node_list.data()
+        cdef const uint64_t *sets = self.set_list.data()
+        cdef const int32_t *known = leaf_at.data()
+        cdef int32_t *leaves = self.row_leaves.data()
+        if n_threads == 1 or problem.n_rows < PARALLEL_ROWS:
+            for i in range(problem.n_rows):
+                leaves[i] = known[leaves[i]] if weights[i] > 0 else walk(nodes, sets, problem, i)
+            return
+        for i in prange(problem.n_rows, num_threads=n_threads, schedule="static"):
+            leaves[i] = known[leaves[i]] if weights[i] > 0 else walk(nodes, sets, problem, i)

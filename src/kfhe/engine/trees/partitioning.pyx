@@ -1,0 +1,115 @@
+"""Partitioning: which bins a split sends left, and the rows of a node moved to their sides."""
+
+from libc.math cimport INFINITY
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t
+from libc.string cimport memcpy
+from libcpp.vector cimport vector
+
+from kfhe.engine.trees.splitting cimport Split
+
+import numpy as np
+
+
+cdef inline double midpoint(double a, double b) noexcept nogil:
+    """Midpoint of a < b that is below b whatever the rounding."""
+    cdef double middle = a / 2 + b / 2
+    return middle if a <= middle < b else a
+
+
+cdef int cut_of(
+    const Split *split, int n_bins, const double *low, const double *high, double *threshold
+) noexcept nogil:
+    """Last bin that goes left, and the threshold: midway between the neighbouring values in the node."""
+    cdef int cut = split.last_left
+    cdef double middle
+    if split.first_right == n_bins - 1:  # values go left, missing ones right
+        threshold[0] = INFINITY
+        return split.first_right - 1
+    middle = midpoint(high[cut], low[split.first_right])
+    while cut + 1 < split.first_right and high[cut + 1] <= middle:
+        cut += 1
+    # A bin of several values that spans the middle goes right as a whole.
+    threshold[0] = midpoint(high[cut], low[cut + 1]) if low[cut + 1] <= middle else middle
+    return cut
+
+
+cdef void mark_sides(
+    const Split *split, int n_bins, const double *low, const double *high, uint8_t *goes_left
+) noexcept nogil:
+    """Tell for each bin of the split's feature whether it goes left."""
+    cdef int b, cut
+    cdef double threshold
+    if split.categorical:
+        for b in range(n_bins):
+            goes_left[b] = (split.left_bins[b // 64] >> (b % 64)) & 1
+    else:
+        cut = cut_of(split, n_bins, low, high, &threshold)
+        for b in range(n_bins - 1):
+            goes_left[b] = b <= cut
+        goes_left[n_bins - 1] = split.missing_left
+
+
+cdef int64_t part_rows(
+    const uint8_t *column, const uint8_t *goes_left, int64_t n, uint32_t *rows, uint16_t *classes, int32_t *weights,
+    uint32_t *spare_rows, uint16_t *spare_classes, int32_t *spare_weights, int64_t *left_totals,
+) noexcept nogil:
+    """Move the rows that go left to the front, both sides in their order; add up the left side's classes."""
+    cdef int64_t i, n_left = 0, n_right = 0
+    cdef uint8_t side
+    for i in range(n):
+        side = goes_left[column[rows[i]]]
+        spare_rows[n_right] = rows[i]
+        spare_classes[n_right] = classes[i]
+        spare_weights[n_right] = weights[i]
+        left_totals[spare_classes[n_right]] += spare_weights[n_right] * side
+        rows[n_left] = spare_rows[n_right]
+        classes[n_left] = spare_classes[n_right]
+        weights[n_left] = spare_weights[n_right]
+        n_left += side
+        n_right += not side
+    memcpy(&rows[n_left], spare_rows, n_right * sizeof(uint32_t))
+    memcpy(&classes[n_left], spare_classes, n_right * sizeof(uint16_t))
+    memcpy(&weights[n_left], spare_weights, n_right * sizeof(int32_t))
+    return n_left
+
+
+def cut(Split split, int n_bins, const double[::1] low, const double[::1] high):
+    """Return the last bin that goes left at a numeric split, and the threshold.
+
+    ``low`` and ``high`` are the smallest and the largest value in each bin of the split's feature.
+    """
+    cdef double threshold
+    cdef int last = cut_of(&split, n_bins, &low[0], &high[0], &threshold)
+    return last, threshold
+
+
+def sides(Split split, int n_bins, const double[::1] low, const double[::1] high):
+    """Return for each bin of the split's feature whether it goes left (uint8)."""
+    result = np.empty(n_bins, dtype=np.uint8)
+    cdef uint8_t[::1] goes_left = result
+    mark_sides(&split, n_bins, &low[0], &high[0], &goes_left[0])
+    return result
+
+
+def partition(
+    const uint8_t[::1] column, const uint8_t[::1] goes_left, uint32_t[::1] rows, uint16_t[::1] classes,
+    int32_t[::1] weights, int64_t n_classes,
+):
+    """Move the rows whose bin goes left to the front, in place; both sides stay in their order.
+
+    ``column`` holds the bin of every row of the table, ``classes`` and ``weights`` go with ``rows``. Returns how
+    many rows go left, and the weight of each class among them (int64).
+    """
+    cdef int64_t n = rows.shape[0]
+    cdef vector[uint32_t] spare_rows = vector[uint32_t](n)
+    cdef vector[uint16_t] spare_classes = vector[uint16_t](n)
+    cdef vector[int32_t] spare_weights = vector[int32_t](n)
+    totals = np.zeros(n_classes, dtype=np.int64)
+    cdef int64_t[::1] left_totals = totals
+    if n == 0:
+        return 0, totals
+    n_left = part_rows(
+        &column[0], &goes_left[0], n, &rows[0], &classes[0], &weights[0], spare_rows.data(), spare_classes.data(),
+        spare_weights.data(), &left_totals[0],
+    )
+    return n_left, totals

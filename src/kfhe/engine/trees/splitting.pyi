@@ -1,0 +1,22 @@
+from typing import TypedDict
+
+import numpy as np
+from numpy.typing import NDArray
+
+class Split(TypedDict):
+    score: float
+    left_weight: int
+    feature: int
+    categorical: bool
+    missing_left: bool
+    last_left: int
+    first_right: int
+    left_bins: list[int]
+
+def best_split(
+    histograms: NDArray[np.int32],
+    n_bins: NDArray[np.int32],
+    categorical: NDArray[np.uint8],
+    min_samples_leaf: int,
+    counts: NDArray[np.int32] | None = None,
+) -> Split | None: ...
