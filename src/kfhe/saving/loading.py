@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from kfhe.classifier import KFHEClassifier, fitted_attributes
+from kfhe.base import fitted_attributes
+from kfhe.classifier import KFHEClassifier
 from kfhe.saving import header
 from kfhe.saving.model_file import File, read_file, read_forest, told_as_damage, too_new
 
