@@ -1,0 +1,17 @@
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+class HonestBank:
+    states: Floats
+    n_read: NDArray[np.int32]
+    def __init__(
+        self, labels: NDArray[np.int32], base: Floats, prior: Floats, n_filters: int, n_threads: int = 1
+    ) -> None: ...
+    def update(self, leaves: NDArray[np.int32], votes: Floats, counts: NDArray[np.int32]) -> None: ...
+    def judge(self) -> tuple[Floats, Floats]: ...
+
+def restored(arguments: tuple[Any, ...], states: Floats, n_read: NDArray[np.int32]) -> HonestBank: ...

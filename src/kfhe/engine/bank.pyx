@@ -1,0 +1,163 @@
+"""A bank of filters whose states are honest: a component moves only the rows that it has not seen.
+
+All filters of a bank see the same components, with votes that are shrunken more or less. A row's state is the
+mean of the prior and of the votes that it got: each is as noisy as any other, so the gain is 1 / (2 + those before).
+Errors and Brier scores are summed as fixed-point integers, so that threads don't show.
+"""
+
+from cython.parallel cimport prange
+from libc.stdint cimport int32_t, int64_t
+
+import numpy as np
+
+cdef enum:
+    CHUNK = 4096
+    PARALLEL_CELLS = 262144
+
+
+cdef void correct_rows(
+    double *state, const int32_t *leaves, const double *votes, const int32_t *counts, const int32_t *n_read,
+    int64_t n_classes, int64_t start, int64_t stop,
+) noexcept nogil:
+    """Move one filter's state of the rows that are not in the sample."""
+    cdef int64_t i, k
+    cdef double gain
+    cdef const double *vote
+    cdef double *row
+    for i in range(start, stop):
+        if counts[i] > 0:
+            continue
+        gain = 1.0 / (2 + n_read[i])
+        vote = &votes[leaves[i] * n_classes]
+        row = &state[i * n_classes]
+        for k in range(n_classes):
+            row[k] += gain * (vote[k] - row[k])
+
+
+cdef inline int64_t largest(const double *values, int64_t n) noexcept nogil:
+    """Position of the largest value; the first one of equals."""
+    cdef int64_t k, best = 0
+    for k in range(1, n):
+        if values[k] > values[best]:
+            best = k
+    return best
+
+
+cdef struct Judged:
+    int64_t brier
+    int64_t missed
+
+
+cdef Judged judge_rows(
+    const double *state, const int32_t *labels, const double *base, const int32_t *n_read, int64_t n_classes,
+    int64_t start, int64_t stop,
+) noexcept nogil:
+    """Sum up Brier score and error of the rows that were read, as multiples of 2^-60."""
+    cdef Judged sums
+    cdef int64_t i, k
+    cdef double squares, difference, unit = 1152921504606846976.0
+    cdef const double *row
+    sums.brier = sums.missed = 0
+    for i in range(start, stop):
+        if n_read[i] == 0:
+            continue
+        row = &state[i * n_classes]
+        squares = 0
+        for k in range(n_classes):
+            difference = row[k] - (k == labels[i])
+            squares += difference * difference
+        sums.brier += <int64_t> (base[i] * squares * unit + 0.5)
+        if largest(row, n_classes) != labels[i]:
+            sums.missed += <int64_t> (base[i] * unit + 0.5)
+    return sums
+
+
+cdef class HonestBank:
+    """The states of a bank of filters.
+
+    Parameters
+    ----------
+    labels : int32 array of shape (n_rows,)
+        The rows' classes.
+    base : array of shape (n_rows,)
+        Their base weights, which sum to 1.
+    prior : array of shape (n_classes,)
+        The state of each row to begin with.
+    n_filters : int
+        How many filters there are.
+    n_threads : int
+        Threads that share a large table.
+
+    Attributes
+    ----------
+    states : array of shape (n_filters, n_rows, n_classes)
+        The states.
+    n_read : int32 array of shape (n_rows,)
+        By how many components each row was read.
+    """
+
+    cdef readonly object states, n_read
+    cdef object arguments  # of the constructor, for pickling
+    cdef const int32_t[::1] labels
+    cdef const double[::1] base
+    cdef double[:, :, ::1] state
+    cdef int32_t[::1] read
+    cdef int64_t n, n_classes, n_filters, n_chunks
+    cdef int n_threads
+
+    def __cinit__(self, labels, base, prior, int64_t n_filters, int n_threads=1):
+        self.arguments = (labels, base, prior, n_filters, n_threads)
+        self.labels, self.base = labels, base
+        self.n, self.n_classes, self.n_filters = len(labels), len(prior), n_filters
+        self.n_chunks = (self.n + CHUNK - 1) // CHUNK
+        self.n_threads = n_threads if self.n * self.n_classes * n_filters >= PARALLEL_CELLS else 1
+        self.states = np.empty((n_filters, self.n, self.n_classes))
+        self.states[:] = prior
+        self.n_read = np.zeros(self.n, dtype=np.int32)
+        self.state, self.read = self.states, self.n_read
+
+    def __reduce__(self):
+        return restored, (self.arguments, self.states, self.n_read)
+
+    def update(self, const int32_t[::1] leaves, const double[:, :, ::1] votes, const int32_t[::1] counts):
+        """Let a component move the rows that it has not seen (counts 0) towards what their leaves vote for.
+
+        ``votes`` has the shape (n_filters, n_leaves, n_classes).
+        """
+        cdef int64_t job, i, b, start
+        for job in prange(
+            self.n_filters * self.n_chunks, nogil=True, num_threads=self.n_threads, schedule="static"
+        ):
+            b = job // self.n_chunks
+            start = (job % self.n_chunks) * CHUNK
+            correct_rows(
+                &self.state[b, 0, 0], &leaves[0], &votes[b, 0, 0], &counts[0], &self.read[0], self.n_classes,
+                start, min(self.n, start + CHUNK),
+            )
+        for i in range(self.n):
+            self.read[i] += counts[i] == 0
+
+    def judge(self):
+        """Return the Brier score and the error of each filter: weighted sums over the rows that were read."""
+        cdef int64_t b, c, brier, missed
+        cdef Judged sums
+        briers, errors = np.empty(self.n_filters), np.empty(self.n_filters)
+        for b in range(self.n_filters):
+            brier = missed = 0
+            for c in prange(self.n_chunks, nogil=True, num_threads=self.n_threads, schedule="static"):
+                sums = judge_rows(
+                    &self.state[b, 0, 0], &self.labels[0], &self.base[0], &self.read[0], self.n_classes,
+                    c * CHUNK, min(self.n, (c + 1) * CHUNK),
+                )
+                brier += sums.brier
+                missed += sums.missed
+            briers[b], errors[b] = brier / 2.0**60, missed / 2.0**60
+        return briers, errors
+
+
+def restored(arguments, states, n_read):
+    """Bring a pickled bank back."""
+    bank = HonestBank(*arguments)
+    bank.states[:] = states
+    bank.n_read[:] = n_read
+    return bank
