@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from kfhe.classifier import KFHEClassifier
     from kfhe.early_stopping import EarlyStopping
     from kfhe.kalman import KalmanFilter
+    from kfhe.robust import RobustKFHEClassifier
     from kfhe.saving.loading import load
     from kfhe.saving.model_file import ModelFileError
     from kfhe.trace import Iteration
@@ -23,6 +24,7 @@ __all__ = [
     "KFHEClassifier",
     "KalmanFilter",
     "ModelFileError",
+    "RobustKFHEClassifier",
     "audit",
     "export",
     "load",
@@ -42,6 +44,7 @@ _HOMES = {
     "KFHEClassifier": "kfhe.classifier",
     "KalmanFilter": "kfhe.kalman",
     "ModelFileError": "kfhe.saving.model_file",
+    "RobustKFHEClassifier": "kfhe.robust",
     "load": "kfhe.saving.loading",
 }
 

@@ -14,6 +14,7 @@ from sklearn.utils._param_validation import Interval, validate_params
 
 from kfhe.engine.draws import bootstrap
 from kfhe.engine.threads import thread_count
+from kfhe.noise import estimated_rate
 from kfhe.tree_settings import TreeSettings
 from kfhe.validation import COMMON_CONSTRAINTS, check_same_length, encode_labels, readable_table, seed_from
 
@@ -21,8 +22,6 @@ Floats = NDArray[np.float64]
 
 # Leaves of a few rows smooth wrong labels away: on the benchmark's datasets better than one row, or ten.
 LEAF_ROWS = 5
-# The surest rows, by which the share of wrong labels is estimated, are at least this share of all.
-SUREST = 0.2
 # Votes are counted in these units: sums of whole numbers don't depend on the order, nor on the threads.
 UNITS = 2.0**32
 
@@ -219,19 +218,8 @@ def _judge(classes: NDArray[Any], labels: NDArray[np.int32], votes: Floats, inde
     order = np.argsort(quality, kind="stable")  # NaN last
     rank = np.empty(n, dtype=np.int64)
     rank[order] = np.arange(1, n + 1)
-    share = _estimated_share(votes[judged], labels[judged])
+    share = estimated_rate(votes[judged], labels[judged])
     suspects = np.zeros(n, dtype=bool)
     disputed = order[suggested[order] != labels[order]]
     suspects[disputed[: round(share * n)]] = True
     return LabelAudit(classes[labels], quality, classes[suggested], rank, suspects, share, index)
-
-
-def _estimated_share(votes: Floats, labels: NDArray[np.int32]) -> float:
-    """Return the lowest rate of disagreement among the surest rows: where those differ, labels are wrong."""
-    if not len(labels):
-        return 0.0
-    *_, second, first = np.sort(votes, axis=1).T
-    surest = np.argsort(second - first, kind="stable")
-    differ = votes.argmax(axis=1)[surest] != labels[surest]
-    rates = differ.cumsum() / np.arange(1, len(labels) + 1)
-    return float(rates[round(SUREST * len(labels)) :].min())

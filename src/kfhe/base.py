@@ -28,10 +28,8 @@ from kfhe.ensemble import Ensemble
 from kfhe.forest import Forest
 from kfhe.look.notebook import NotebookMixin
 from kfhe.look.progress import ProgressBar
-from kfhe.measurement import Measurement
 from kfhe.rows import TrainingRows
 from kfhe.saving.model_file import save
-from kfhe.sensors import Sensor
 from kfhe.trace import Trace
 from kfhe.training import TrainingRun
 from kfhe.validation import (
@@ -51,7 +49,7 @@ Floats = NDArray[np.float64]
 class BaseKFHE(NotebookMixin, CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     """A classifier that is trained by the loop of `training.py`.
 
-    A classifier of the family says what it is made of: `make_sensor`, `make_measurement` and `make_emphasis`.
+    A classifier of the family says what its loop is made of: `make_run` and `make_emphasis`.
     """
 
     _saved_as: ClassVar[str]  # name in model files, of those classes that can be loaded
@@ -72,8 +70,8 @@ class BaseKFHE(NotebookMixin, CallbackSupportMixin, ClassifierMixin, BaseEstimat
     verbose: int
 
     @abstractmethod
-    def make_sensor(self, rows: TrainingRows) -> Sensor:
-        """Return what trains the components. A subclass with a sensor of its own overrides it.
+    def make_run(self, rows: TrainingRows) -> TrainingRun:
+        """Put together what the loop is made of: a sensor, a measurement and their filters.
 
         Parameters
         ----------
@@ -82,33 +80,18 @@ class BaseKFHE(NotebookMixin, CallbackSupportMixin, ClassifierMixin, BaseEstimat
 
         Returns
         -------
-        Sensor
-            A new sensor for these rows.
+        TrainingRun
+            A run that has its initial component only.
         """
 
     @abstractmethod
-    def make_measurement(self, rows: TrainingRows) -> Measurement:
-        """Return what measures the components' votes. A subclass with another measurement overrides it.
-
-        Parameters
-        ----------
-        rows : TrainingRows
-            The training rows, checked.
-
-        Returns
-        -------
-        Measurement
-            A new measurement for these rows.
-        """
-
-    @abstractmethod
-    def make_emphasis(self, rows: TrainingRows) -> Emphasis:
+    def make_emphasis(self, run: TrainingRun) -> Emphasis:
         """Return what turns misses into measured sampling weights.
 
         Parameters
         ----------
-        rows : TrainingRows
-            The training rows, checked.
+        run : TrainingRun
+            The run that it is for.
 
         Returns
         -------
@@ -158,7 +141,7 @@ class BaseKFHE(NotebookMixin, CallbackSupportMixin, ClassifierMixin, BaseEstimat
             own = check_callbacks(callbacks)
             run = self._start_or_resume(rows)
             with run.undone_on_error(), self._watchers(run, validation, tasks) as watchers:
-                run.train(self.make_emphasis(rows), self.n_estimators, Watch([*own, *watchers], validation))
+                run.train(self.make_emphasis(run), self.n_estimators, Watch([*own, *watchers], validation))
             self._store(run, validation)
             if tasks is not None:
                 tasks.finish()
@@ -166,8 +149,8 @@ class BaseKFHE(NotebookMixin, CallbackSupportMixin, ClassifierMixin, BaseEstimat
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the class with the highest score for each row; ties go to the first one."""
-        positions = self.predict_proba(X).argmax(axis=1)
-        classes: NDArray[Any] = self.classes_[positions]
+        scores = self.predict_proba(X)
+        classes: NDArray[Any] = self.classes_[self.estimators_.decide(scores)]
         return classes
 
     def predict_proba(self, X: Any) -> Floats:
@@ -178,7 +161,7 @@ class BaseKFHE(NotebookMixin, CallbackSupportMixin, ClassifierMixin, BaseEstimat
     def staged_predict(self, X: Any) -> Iterator[NDArray[Any]]:
         """Yield the predicted classes after h_0 alone, then after each further component."""
         for scores in self.staged_predict_proba(X):
-            yield self.classes_[scores.argmax(axis=1)]
+            yield self.classes_[self.estimators_.decide(scores)]
 
     def staged_predict_proba(self, X: Any) -> Iterator[Floats]:
         """Yield the scores after h_0 alone, then after each further component."""
@@ -269,9 +252,7 @@ class BaseKFHE(NotebookMixin, CallbackSupportMixin, ClassifierMixin, BaseEstimat
         if resumes and rows.n_threads < self._run.rows.n_threads:
             # Its threads may be gone, as after a fork; the same seed gets to the same point without them.
             rows, resumes = replace(rows, seed=self._run.rows.seed), False
-        if resumes:
-            return self._run
-        return TrainingRun(rows, self.make_sensor(rows), self.make_measurement(rows))
+        return self._run if resumes else self.make_run(rows)
 
     def _resumes(self, rows: TrainingRows) -> bool:
         """Whether this call of fit adds to the model that is there."""

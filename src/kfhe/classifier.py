@@ -16,6 +16,7 @@ from kfhe.early_stopping import EarlyStopping
 from kfhe.measurement import Measurement, OnTrainingRows
 from kfhe.rows import TrainingRows
 from kfhe.sensors import EstimatorSensor, Sensor, TreeSensor
+from kfhe.training import TrainingRun
 from kfhe.tree import CARTClassifier
 from kfhe.tree_settings import TreeSettings
 from kfhe.validation import check_component, check_tree_component, refuse_sparse
@@ -149,20 +150,50 @@ categorical_features
         self.n_jobs = n_jobs
         self.verbose = verbose
 
+    def make_run(self, rows: TrainingRows) -> TrainingRun:
+        """Put a run together."""
+        return TrainingRun(rows, self.make_sensor(rows), self.make_measurement(rows))
+
     def make_sensor(self, rows: TrainingRows) -> Sensor:
-        """Return what trains the components: native trees, or clones of the estimator."""
+        """Return what trains the components: native trees, or clones of the estimator.
+
+        A subclass with a sensor of its own overrides it.
+
+        Parameters
+        ----------
+        rows : TrainingRows
+            The training rows, checked.
+
+        Returns
+        -------
+        Sensor
+            A new sensor for these rows.
+        """
         if not self._grows_trees():
             return EstimatorSensor(rows, self.estimator, self.voting)
         settings = TreeSettings.of(self if self.estimator is None else self.estimator)
         return TreeSensor(rows, settings, self.voting)
 
     def make_measurement(self, rows: TrainingRows) -> Measurement:
-        """Return the paper's measurement."""
+        """Return what measures the components' votes: the paper's way.
+
+        A subclass with another measurement overrides it.
+
+        Parameters
+        ----------
+        rows : TrainingRows
+            The training rows, checked.
+
+        Returns
+        -------
+        Measurement
+            A new measurement for these rows.
+        """
         return OnTrainingRows(rows)
 
-    def make_emphasis(self, rows: TrainingRows) -> emphases.Emphasis:
+    def make_emphasis(self, run: TrainingRun) -> emphases.Emphasis:
         """Return the emphasis that the parameter stands for."""
-        return emphases.resolve(self.emphasis, rows.base)
+        return emphases.resolve(self.emphasis, run.rows.base)
 
     def _validate(self, X: Any, y: Any, sample_weight: Any) -> TrainingRows:
         check_component(self.estimator)

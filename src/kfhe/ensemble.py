@@ -48,6 +48,10 @@ class Ensemble(Sequence[Any]):
         scores = self.sums(X, n_threads)
         return np.minimum(scores, 1.0, out=scores)  # a rounding error above 1 is too much for a log loss
 
+    def decide(self, scores: Floats) -> NDArray[np.intp]:
+        """Return the position of the class that each row's scores speak for; ties go to the first one."""
+        return scores.argmax(axis=1)
+
     def staged_scores(self, X: Any, n_threads: int) -> Iterator[Floats]:
         """Yield the scores after h_0 alone, then after each further component."""
         for total, left in zip(self.staged_sums(X, n_threads), remaining(self.steps), strict=True):

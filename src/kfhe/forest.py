@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kfhe.engine.trees.shrinkage import shrunken_shares
 from kfhe.engine.trees.storage import TreeStore
 from kfhe.engine.trees.traversal import add_trees, apply
 from kfhe.engine.trees.votes import leaf_classes, leaf_shares
@@ -52,6 +53,10 @@ class Forest(Ensemble):
         Bins that go left at categorical splits, as bits.
     tree_nodes, tree_leaves, tree_sets : int64 arrays of shape (n_trees + 1,)
         Where each tree's nodes, leaves and sets start, and the end.
+    shrinkage : float
+        How much the votes of leaves are shrunken towards those of their ancestors, if trees vote softly.
+    prior_power : float
+        How much of the classes' shares in h_0 is divided out when one class is decided on; 0: nothing.
     """
 
     schema: Schema
@@ -65,6 +70,8 @@ class Forest(Ensemble):
     tree_nodes: NDArray[np.int64]
     tree_leaves: NDArray[np.int64]
     tree_sets: NDArray[np.int64]
+    shrinkage: float = 0.0
+    prior_power: float = 0.0
 
     @classmethod
     def stored_in(
@@ -76,11 +83,12 @@ class Forest(Ensemble):
         *,
         soft: bool,
         copy: bool = False,
+        shrinkage: float = 0.0,
     ) -> Forest:
         """Take over the trees of a store; it can go on growing only if the arrays are a copy."""
-        arrays = trees.arrays(copy=copy)
+        arrays: dict[str, Any] = trees.arrays(copy=copy)
         nodes = arrays.pop("nodes").view(NODE_DTYPE)
-        return cls(schema, classes, soft, steps, nodes, **arrays)
+        return cls(schema, classes, soft, steps, nodes, **arrays, shrinkage=shrinkage)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the fields alone: another thread may be adding what is cached."""
@@ -107,7 +115,20 @@ class Forest(Ensemble):
 
         Those are all trees of a soft forest, and h_0 alone of another one.
         """
-        return leaf_shares(self.leaf_weights if self.soft else self.leaf_weights[: self.tree_leaves[1]])
+        if self.shrinkage == 0:
+            return leaf_shares(self.leaf_weights if self.soft else self.leaf_weights[: self.tree_leaves[1]])
+        shrinkage = np.array([self.shrinkage])
+        return np.concatenate([shrunken_shares(tree.nodes, tree.leaf_weights, shrinkage)[0] for tree in self])
+
+    @cached_property
+    def class_factors(self) -> Floats:
+        """What the scores are multiplied by before the highest decides."""
+        prior = self.tree_votes(0).mean(axis=0)
+        return np.where(prior > 0, np.maximum(prior, np.finfo(np.float64).tiny) ** -self.prior_power, 0.0)
+
+    def decide(self, scores: Floats) -> NDArray[np.intp]:
+        """Return the position of the class that each row's scores speak for; ties go to the first one."""
+        return super().decide(scores * self.class_factors if self.prior_power else scores)
 
     def tree_votes(self, t: int) -> Floats:
         """Return what each leaf of tree t votes for: a score per class."""
@@ -166,6 +187,9 @@ class Forest(Ensemble):
             if isinstance(value, np.ndarray) and column.name not in ("classes", "gains", "steps"):
                 trees.update(f"{column.name}{value.shape}".encode())
                 trees.update(value.tobytes())
+        for rule in ("shrinkage", "prior_power"):
+            if getattr(self, rule):
+                trees.update(f"{rule}{getattr(self, rule).hex()}".encode())
         return hashlib.sha256(trees.hexdigest().encode() + self.weights.tobytes()).hexdigest()
 
 

@@ -8,6 +8,7 @@ sampling weights. What each component moved the first one by, its step, is all t
 from __future__ import annotations
 
 import math
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,6 +18,24 @@ from kfhe.engine.arrays import correct
 Floats = NDArray[np.float64]
 
 TINY = float(np.finfo(np.float64).tiny)
+
+
+class Filter(Protocol):
+    """What the training loop needs of the model filter."""
+
+    @property
+    def state(self) -> Floats:
+        """The current estimate: scores of the training rows."""
+
+    @property
+    def variance(self) -> float:
+        """The current variance of the estimate."""
+
+    def predict(self) -> None:
+        """Time update: let the state move on by one step."""
+
+    def update(self, measurement: Any, noise: float) -> float:
+        """Measurement update; return the gain."""
 
 
 class KalmanFilter:

@@ -6,12 +6,14 @@ A measurement is taken of the ensemble's scores for the training rows. It says w
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kfhe.engine.arrays import Measurer
+from kfhe.bank import FilterBank, TreeVotes, Unseen
+from kfhe.engine.arrays import Measurer, exact_sum
+from kfhe.kalman import Filter, KalmanFilter
 from kfhe.rows import TrainingRows
 
 Floats = NDArray[np.float64]
@@ -26,7 +28,7 @@ class Reading(NamedTuple):
 
     Attributes
     ----------
-    state : ndarray of shape (n_rows, n_classes)
+    state : ndarray of shape (n_rows, n_classes), or what else the model filter takes
         z, what the state should be.
     error : float
         R, the measurement's noise: the weighted share of rows that it misclassifies.
@@ -34,12 +36,18 @@ class Reading(NamedTuple):
         Which rows these are.
     component_error : float
         The weighted share of rows that the votes alone misclassify.
+    guessed : bool
+        Whether the component is no better than guessing, so that the sampling weights are to be reset.
+    shrinkage : float
+        How much the component's votes are shrunken (see `kfhe.bank`).
     """
 
-    state: Floats
+    state: Any
     error: float
     missed: NDArray[np.bool_]
     component_error: float
+    guessed: bool = False
+    shrinkage: float = 0.0
 
 
 class Measurement(Protocol):
@@ -53,14 +61,14 @@ class Measurement(Protocol):
 
     fusion: float
 
-    def take(self, state: Floats, votes: Votes, counts: Counts) -> Reading:
+    def take(self, state: Floats, votes: Any, counts: Counts) -> Reading:
         """Measure the state.
 
         Parameters
         ----------
         state : ndarray of shape (n_rows, n_classes)
             The scores so far.
-        votes : ndarray
+        votes : ndarray, or what else the sensor gives
             What the component votes for the training rows.
         counts : int32 array of shape (n_rows,)
             How often each row is in the component's sample: 0 if it has not seen the row.
@@ -68,6 +76,12 @@ class Measurement(Protocol):
 
     def error(self, state: Floats) -> float:
         """Return the weighted share of training rows that a state misclassifies."""
+
+    def model_filter(self, initial: Floats) -> Filter:
+        """Return the filter that takes the measurements in, with h_0's scores for a start."""
+
+    def weight_filter(self) -> KalmanFilter:
+        """Return a filter of sampling weights that has seen nothing yet."""
 
 
 class OnTrainingRows:
@@ -98,13 +112,68 @@ class OnTrainingRows:
 
     def __init__(self, rows: TrainingRows, fusion: float = FUSION) -> None:
         self.fusion = fusion
+        self._rows = rows
+        self._guessing = 1 - 1 / rows.n_present
         self._measurer = Measurer(rows.labels, rows.base, len(rows.classes), rows.n_threads)
 
     def take(self, state: Floats, votes: Votes, counts: Counts) -> Reading:
         """Measure the state; all rows count, whether the component has seen them or not."""
         error, component_error = self._measurer.measure(state, votes, self.fusion)
-        return Reading(self._measurer.measurement, error, self._measurer.missed, component_error)
+        return Reading(
+            self._measurer.measurement,
+            error,
+            self._measurer.missed,
+            component_error,
+            guessed=component_error >= self._guessing,
+        )
 
     def error(self, state: Floats) -> float:
         """Return the weighted share of training rows that a state misclassifies."""
         return self._measurer.error(state)
+
+    def model_filter(self, initial: Floats) -> Filter:
+        """Return a filter of the scores for all training rows."""
+        return KalmanFilter(initial, 1.0, n_threads=self._rows.n_threads)
+
+    def weight_filter(self) -> KalmanFilter:
+        """Return a filter of the sampling weights; they begin as the base weights."""
+        return KalmanFilter(self._rows.base, 1.0, n_threads=self._rows.n_threads)
+
+
+class OutOfBag:
+    """The robust measurement: the votes themselves, judged on the rows that the component has not seen.
+
+    Parameters
+    ----------
+    rows : TrainingRows
+        The rows.
+    bank : FilterBank
+        The filters that take it in, and know which votes to believe.
+    """
+
+    fusion = 1.0
+
+    def __init__(self, rows: TrainingRows, bank: FilterBank) -> None:
+        self._rows, self._bank = rows, bank
+        self._measurer = Measurer(rows.labels, rows.base, len(rows.classes), rows.n_threads)
+
+    def take(self, state: Floats, votes: dict[str, TreeVotes], counts: Counts) -> Reading:
+        """Measure the state of the rows that are not in the sample; the others stay as they are."""
+        rows, unseen = self._rows, counts == 0
+        tree = votes[self._bank.kind]
+        missed = unseen & (tree.classes(self._bank.chosen) != rows.labels)
+        weight = exact_sum(rows.base[unseen]) if unseen.any() else 1.0
+        error = (exact_sum(rows.base[missed]) if missed.any() else 0.0) / weight
+        return Reading(Unseen(votes, counts), error, missed, error, shrinkage=self._bank.shrinkage)
+
+    def error(self, state: Floats) -> float:
+        """Return the weighted share of training rows that a state misclassifies."""
+        return self._measurer.error(state)
+
+    def model_filter(self, initial: Floats) -> FilterBank:
+        """Return the bank; its states begin as the shares of the classes."""
+        return self._bank
+
+    def weight_filter(self) -> KalmanFilter:
+        """Return a filter that believes the newest weights only: what rows are worth looking at changes."""
+        return KalmanFilter(self._rows.base, 1.0, process_noise=1e6, n_threads=self._rows.n_threads)

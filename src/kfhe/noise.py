@@ -11,6 +11,8 @@ from sklearn.utils import check_random_state
 
 from kfhe.validation import encode_labels
 
+SUREST = 0.2  # share of the rows by which the rate of wrong labels is estimated, at least
+
 
 def flip_labels(y: ArrayLike, rate: float, *, random_state: Any, model: str = "uniform") -> NDArray[Any]:
     """Give a share of the labels another class.
@@ -55,3 +57,30 @@ def flip_labels(y: ArrayLike, rate: float, *, random_state: Any, model: str = "u
     codes[rows] = (codes[rows] + shifts) % len(classes)
     noisy: NDArray[Any] = classes[codes]
     return noisy
+
+
+def estimated_rate(votes: NDArray[np.float64], labels: NDArray[np.int32]) -> float:
+    """Estimate which share of the labels is wrong.
+
+    It is the lowest rate of disagreement among the rows that the votes are surest of, at least a fifth of
+    all: rows that are easy to tell apart are wrong as often as others, if labels went wrong by chance.
+
+    Parameters
+    ----------
+    votes : ndarray of shape (n, n_classes)
+        Scores of the rows by classifiers that have not seen them.
+    labels : int32 array of shape (n,)
+        The given labels, as positions of classes.
+
+    Returns
+    -------
+    float
+        The share, 0 to 1.
+    """
+    if not len(labels) or votes.shape[1] < 2:
+        return 0.0
+    *_, second, first = np.sort(votes, axis=1).T
+    surest = np.argsort(second - first, kind="stable")
+    differ = votes.argmax(axis=1)[surest] != labels[surest]
+    rates = differ.cumsum() / np.arange(1, len(labels) + 1)
+    return float(rates[round(SUREST * len(labels)) :].min())

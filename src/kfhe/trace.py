@@ -25,6 +25,8 @@ class Iteration(NamedTuple):
     step : float
         How far the state moved towards the component's votes: half the gain, as the paper's measurement
         lies half way between the two.
+    shrinkage : float
+        How much the component's votes were shrunken; 0 in the paper's variants.
     component_error : float
         The share of training rows that the component alone misclassifies.
     training_error : float
@@ -45,6 +47,7 @@ class Iteration(NamedTuple):
     posterior_variance: float
     gain: float
     step: float
+    shrinkage: float
     component_error: float
     training_error: float
     effective_sample_size: float

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from kfhe.emphasis import Emphasis
 from kfhe.engine.arrays import effective_sample_size, normalise
-from kfhe.kalman import KalmanFilter
+from kfhe.kalman import Filter, KalmanFilter
 from kfhe.measurement import Measurement
 from kfhe.rows import TrainingRows
 from kfhe.sensors import Sensor
@@ -21,7 +21,7 @@ class Checkpoint(NamedTuple):
     """A point of a run that it can go back to."""
 
     n_iter: int
-    model: KalmanFilter
+    model: Filter
     weights: KalmanFilter
 
 
@@ -42,8 +42,8 @@ class TrainingRun:
         self.rows, self.sensor, self.measurement = rows, sensor, measurement
         self.draws = rows.draws()
         self.trace = Trace()
-        self.model = KalmanFilter(sensor.initial(), 1.0, n_threads=rows.n_threads)
-        self.weights = self._uninformed_weights()
+        self.model = measurement.model_filter(sensor.initial())
+        self.weights = measurement.weight_filter()
 
     def train(
         self, emphasis: Emphasis, n_estimators: int, watch: Callable[[Iteration], bool] = lambda row: False
@@ -53,7 +53,6 @@ class TrainingRun:
         ``watch`` gets each row of the trace; training ends when it returns True.
         """
         rows, trace, model, measurement = self.rows, self.trace, self.model, self.measurement
-        guessing = 1 - 1 / rows.n_present
         stopped = False
         while len(trace) < n_estimators and model.variance > 0 and rows.n_present > 1 and not stopped:
             started, iteration = perf_counter(), len(trace) + 1
@@ -63,9 +62,9 @@ class TrainingRun:
                 counts = self.draws.draw(self.weights.state, iteration, resets)
                 votes = self.sensor.read(counts, iteration, resets)
                 reading = measurement.take(model.state, votes, counts)
-                if reading.component_error < guessing or resets:
+                if not reading.guessed or resets:
                     break
-                self.weights = self._uninformed_weights()
+                self.weights = measurement.weight_filter()
             sample_size = effective_sample_size(self.weights.state)
             prior_variance = model.variance
             gain = model.update(reading.state, reading.error)
@@ -80,6 +79,7 @@ class TrainingRun:
                 posterior_variance=model.variance,
                 gain=gain,
                 step=gain * measurement.fusion,
+                shrinkage=reading.shrinkage,
                 component_error=reading.component_error,
                 training_error=measurement.error(model.state),
                 effective_sample_size=sample_size,
@@ -111,6 +111,3 @@ class TrainingRun:
         except BaseException:
             self.restore(start)
             raise
-
-    def _uninformed_weights(self) -> KalmanFilter:
-        return KalmanFilter(self.rows.base, 1.0, n_threads=self.rows.n_threads)

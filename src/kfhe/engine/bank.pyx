@@ -1,11 +1,12 @@
 """A bank of filters whose states are honest: a component moves only the rows that it has not seen.
 
 All filters of a bank see the same components, with votes that are shrunken more or less. A row's state is the
-mean of the prior and of the votes that it got: each is as noisy as any other, so the gain is 1 / (2 + those before).
-Errors and Brier scores are summed as fixed-point integers, so that threads don't show.
+mean of the votes that it got: each is as noisy as any other, so the gain is 1 / (1 + those before). Scores are
+summed as fixed-point integers, so that threads don't show.
 """
 
 from cython.parallel cimport prange
+from libc.math cimport log
 from libc.stdint cimport int32_t, int64_t
 
 import numpy as np
@@ -27,48 +28,37 @@ cdef void correct_rows(
     for i in range(start, stop):
         if counts[i] > 0:
             continue
-        gain = 1.0 / (2 + n_read[i])
+        gain = 1.0 / (1 + n_read[i])
         vote = &votes[leaves[i] * n_classes]
         row = &state[i * n_classes]
         for k in range(n_classes):
             row[k] += gain * (vote[k] - row[k])
 
 
-cdef inline int64_t largest(const double *values, int64_t n) noexcept nogil:
-    """Position of the largest value; the first one of equals."""
-    cdef int64_t k, best = 0
-    for k in range(1, n):
-        if values[k] > values[best]:
-            best = k
-    return best
-
-
 cdef struct Judged:
     int64_t brier
-    int64_t missed
+    int64_t log_loss
 
 
 cdef Judged judge_rows(
-    const double *state, const int32_t *labels, const double *base, const int32_t *n_read, int64_t n_classes,
-    int64_t start, int64_t stop,
+    const double *state, const int32_t *labels, const double *base, const double *prior, double prior_share,
+    int64_t n_classes, int64_t start, int64_t stop,
 ) noexcept nogil:
-    """Sum up Brier score and error of the rows that were read, as multiples of 2^-60."""
+    """Sum up Brier score and log loss of some rows, as multiples of 2^-50."""
     cdef Judged sums
     cdef int64_t i, k
-    cdef double squares, difference, unit = 1152921504606846976.0
+    cdef double squares, difference, score, unit = 1125899906842624.0
     cdef const double *row
-    sums.brier = sums.missed = 0
+    sums.brier = sums.log_loss = 0
     for i in range(start, stop):
-        if n_read[i] == 0:
-            continue
         row = &state[i * n_classes]
         squares = 0
         for k in range(n_classes):
             difference = row[k] - (k == labels[i])
             squares += difference * difference
         sums.brier += <int64_t> (base[i] * squares * unit + 0.5)
-        if largest(row, n_classes) != labels[i]:
-            sums.missed += <int64_t> (base[i] * unit + 0.5)
+        score = (1 - prior_share) * row[labels[i]] + prior_share * prior[labels[i]]
+        sums.log_loss += <int64_t> (base[i] * -log(score) * unit + 0.5)
     return sums
 
 
@@ -82,7 +72,7 @@ cdef class HonestBank:
     base : array of shape (n_rows,)
         Their base weights, which sum to 1.
     prior : array of shape (n_classes,)
-        The state of each row to begin with.
+        Shares of the classes: the state of each row that no component has read yet.
     n_filters : int
         How many filters there are.
     n_threads : int
@@ -99,7 +89,7 @@ cdef class HonestBank:
     cdef readonly object states, n_read
     cdef object arguments  # of the constructor, for pickling
     cdef const int32_t[::1] labels
-    cdef const double[::1] base
+    cdef const double[::1] base, prior
     cdef double[:, :, ::1] state
     cdef int32_t[::1] read
     cdef int64_t n, n_classes, n_filters, n_chunks
@@ -107,7 +97,7 @@ cdef class HonestBank:
 
     def __cinit__(self, labels, base, prior, int64_t n_filters, int n_threads=1):
         self.arguments = (labels, base, prior, n_filters, n_threads)
-        self.labels, self.base = labels, base
+        self.labels, self.base, self.prior = labels, base, prior
         self.n, self.n_classes, self.n_filters = len(labels), len(prior), n_filters
         self.n_chunks = (self.n + CHUNK - 1) // CHUNK
         self.n_threads = n_threads if self.n * self.n_classes * n_filters >= PARALLEL_CELLS else 1
@@ -137,22 +127,22 @@ cdef class HonestBank:
         for i in range(self.n):
             self.read[i] += counts[i] == 0
 
-    def judge(self):
-        """Return the Brier score and the error of each filter: weighted sums over the rows that were read."""
-        cdef int64_t b, c, brier, missed
+    def judge(self, double prior_share):
+        """Return the Brier score of each filter, and its log loss once the prior has a share in the scores."""
+        cdef int64_t b, c, brier, log_loss
         cdef Judged sums
-        briers, errors = np.empty(self.n_filters), np.empty(self.n_filters)
+        briers, log_losses = np.empty(self.n_filters), np.empty(self.n_filters)
         for b in range(self.n_filters):
-            brier = missed = 0
+            brier = log_loss = 0
             for c in prange(self.n_chunks, nogil=True, num_threads=self.n_threads, schedule="static"):
                 sums = judge_rows(
-                    &self.state[b, 0, 0], &self.labels[0], &self.base[0], &self.read[0], self.n_classes,
-                    c * CHUNK, min(self.n, (c + 1) * CHUNK),
+                    &self.state[b, 0, 0], &self.labels[0], &self.base[0], &self.prior[0], prior_share,
+                    self.n_classes, c * CHUNK, min(self.n, (c + 1) * CHUNK),
                 )
                 brier += sums.brier
-                missed += sums.missed
-            briers[b], errors[b] = brier / 2.0**60, missed / 2.0**60
-        return briers, errors
+                log_loss += sums.log_loss
+            briers[b], log_losses[b] = brier / 2.0**50, log_loss / 2.0**50
+        return briers, log_losses
 
 
 def restored(arguments, states, n_read):

@@ -1,0 +1,162 @@
+"""A bank of filters: one for each guess at how noisy the labels are. The labels tell which is right.
+
+Trees are grown until they know every label by heart, wrong ones too. A filter down each tree takes that back:
+a leaf's votes are shrunken towards those of its ancestors, the more so the fewer rows speak. How much is right
+depends on the noise, which nobody knows. So there is a filter for each of some shrinkages, and their states,
+which are made of the votes of trees that have not seen a row, are compared with the labels.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kfhe.engine.bank import HonestBank
+from kfhe.kalman import KalmanFilter
+from kfhe.rows import TrainingRows
+
+Floats = NDArray[np.float64]
+Counts = NDArray[np.int32]
+
+SHRINKAGES = np.array([0.0, 1.0, 3.0, 10.0, 30.0, 100.0])
+STEERING = 5  # so many of them, the lower ones, steer the training; all are asked in the end
+COARSE_FROM = 10.0  # a shrinkage from which on the noise is plain, and leaves had better be larger
+KIND_PILOT = 10  # trees of each kind after which the better kind is chosen,
+PILOT = 20  # and trees after which the size of the leaves is
+READ_EVERY = 5  # trees between two readings of the bank
+SURELY = 2.0  # standard errors by which a kind has to be better to be called so
+
+
+class TreeVotes(NamedTuple):
+    """What a tree votes for the training rows, under each shrinkage."""
+
+    leaves: NDArray[np.int32]  # the leaf of each row
+    votes: Floats  # per shrinkage, leaf and class
+
+    def classes(self, chosen: int) -> NDArray[np.intp]:
+        """Return the class that each row gets, under one of the shrinkages."""
+        classes: NDArray[np.intp] = self.votes[chosen].argmax(axis=1)[self.leaves]
+        return classes
+
+
+class Unseen(NamedTuple):
+    """The votes of trees of each kind, and the sample that they were grown on: they count for other rows."""
+
+    votes: dict[str, TreeVotes]
+    counts: Counts
+
+
+class FilterBank:
+    """The model filter of the robust classifier.
+
+    Parameters
+    ----------
+    rows : TrainingRows
+        The training rows.
+    kinds : tuple of str
+        The kinds of trees to choose from. The first is taken unless another is surely better.
+
+    Attributes
+    ----------
+    prior : ndarray of shape (n_classes,)
+        The share of each class in the weight of the rows.
+    kinds : tuple of str
+        The kinds that are still to be grown.
+    n_components : int
+        How many trees there are.
+    variance : float
+        Variance of a row that no tree has seen, such as all rows to come.
+    chosen : int
+        The position of the shrinkage that is believed in now.
+    coarse : bool
+        Whether leaves are to be larger, as labels are plainly noisy.
+    """
+
+    def __init__(self, rows: TrainingRows, kinds: tuple[str, ...]) -> None:
+        totals = np.bincount(rows.labels, weights=rows.base, minlength=len(rows.classes))
+        self.prior: Floats = totals / totals.sum()
+        self.kinds = kinds
+        self.n_components = 0
+        self.chosen = 0
+        self.coarse = False
+        self._rows = rows
+        self._banks = {
+            kind: HonestBank(rows.labels, rows.base, self.prior, len(SHRINKAGES), rows.n_threads)
+            for kind in kinds
+        }
+        self._unseen_row = KalmanFilter(0.0, 1.0)
+
+    @property
+    def kind(self) -> str:
+        """The kind of trees that is believed in now."""
+        return self.kinds[0]
+
+    @property
+    def shrinkage(self) -> float:
+        """The shrinkage that is believed in now."""
+        return float(SHRINKAGES[self.chosen])
+
+    @property
+    def variance(self) -> float:
+        """Variance of a row that no tree has seen."""
+        return self._unseen_row.variance
+
+    @property
+    def state(self) -> Floats:
+        """Scores of the training rows, by trees that have not seen them, under the shrinkage of now."""
+        states: Floats = self._banks[self.kind].states[self.chosen]
+        return states
+
+    def predict(self) -> None:
+        """Time update: nothing moves."""
+
+    def update(self, measurement: Unseen, noise: float) -> float:
+        """Take the votes of a tree of each kind in; return the gain for rows that no tree has seen.
+
+        Whatever its own error, a tree is as noisy a measurement as any other: the filter averages.
+        """
+        for kind in self.kinds:
+            tree = measurement.votes[kind]
+            self._banks[kind].update(tree.leaves, tree.votes, measurement.counts)
+        self.n_components += 1
+        if self.n_components == KIND_PILOT and len(self.kinds) > 1:
+            self._choose_kind()
+        if self.n_components % READ_EVERY == 0:
+            self.chosen = self._read(self.kind)
+        if self.n_components == PILOT:
+            self.coarse = self.shrinkage >= COARSE_FROM
+        return self._unseen_row.update(0.0, 1.0)
+
+    def verdict(self) -> int:
+        """Return the position of the shrinkage that all rows speak for in the end, by log loss.
+
+        The prior has as much of a say in the scores as a tree, so that no class is impossible.
+        """
+        _, log_losses = self._banks[self.kind].judge(1 / (self.n_components + 1))
+        return int(log_losses.argmin())
+
+    def scores(self, chosen: int) -> Floats:
+        """Return what the final ensemble would say of the training rows, had it not seen them."""
+        share = 1 / (self.n_components + 1)
+        states: Floats = self._banks[self.kind].states[chosen]
+        return (1 - share) * states + share * self.prior
+
+    def _read(self, kind: str) -> int:
+        """Return the position of the shrinkage with the lowest Brier score."""
+        briers, _ = self._banks[kind].judge(0.5)
+        return int(briers[:STEERING].argmin())
+
+    def _choose_kind(self) -> None:
+        """Go on with the first kind, unless the second is surely better on the same samples."""
+        first, second = (
+            self._banks[kind].states[self._read(kind)].argmax(axis=1) != self._rows.labels
+            for kind in self.kinds
+        )
+        gains = first.astype(np.float64) - second
+        spread = gains.std()
+        if spread > 0 and gains.mean() * len(gains) ** 0.5 > SURELY * spread:
+            self.kinds = self.kinds[::-1]
+        self._banks = {self.kind: self._banks[self.kind]}
+        self.kinds = self.kinds[:1]

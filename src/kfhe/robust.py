@@ -1,0 +1,173 @@
+"""RobustKFHEClassifier: the classifier to reach for when labels can't be trusted."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from numbers import Real
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from kfhe.bank import COARSE_FROM, SHRINKAGES, FilterBank
+from kfhe.base import BaseKFHE
+from kfhe.early_stopping import EarlyStopping
+from kfhe.emphasis import ByMargin, Emphasis
+from kfhe.engine.arrays import exact_sum
+from kfhe.measurement import OutOfBag
+from kfhe.noise import estimated_rate
+from kfhe.rows import TrainingRows
+from kfhe.sensors import PilotSensor
+from kfhe.training import TrainingRun
+from kfhe.tree_settings import TreeSettings
+
+Floats = NDArray[np.float64]
+
+KINDS = ("sqrt", "all")  # features that each split of a tree looks at
+PRIOR_POWERS = 0.3, 0.5  # for labels that look clean, and for noisy ones
+
+
+class RobustKFHEClassifier(BaseKFHE):
+    """A Kalman filter-based ensemble that measures how noisy the labels are, and adapts itself.
+
+    Trees are grown to purity on bootstrap samples, and each row is judged by trees that have not seen it.
+    What a leaf says is filtered down its tree: the fewer rows speak, the more it is shrunken towards its
+    ancestors. How much is right depends on the noise: a bank of filters tries several amounts, and the one
+    that agrees best with the labels of unseen rows is used. In the same way it finds out whether splits
+    should look at some features or at all, whether leaves should be larger, and whether hard rows deserve
+    more attention.
+
+    Parameters
+    ----------
+    n_estimators : int, default=100
+        Number of trees.
+    prior_power : float or "auto", default="auto"
+        `predict` takes the class with the highest probability divided by the class's share of the training
+        rows to this power, so that rare classes are not lost. 0 is the plain highest probability; "auto" is
+        0.3, or 0.5 if the labels look noisy. Probabilities are not touched by it.
+    max_bins : int, default=255
+        Largest number of bins of a numeric feature, and of categories told apart in a categorical one.
+    categorical_features : "from_dtype", array-like or None, default="from_dtype"
+        Which columns are categorical: those with strings or categories; or column numbers, names or a mask.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the classes, on top of `sample_weight`.
+    early_stopping : int, EarlyStopping or None, default=None
+        When to stop before `n_estimators`, as in `KFHEClassifier`.
+    warm_start : bool, default=False
+        Whether a further call of `fit`, on the same data, adds trees up to `n_estimators`.
+    random_state : int, Generator, RandomState or None, default=None
+        Where the randomness comes from. An int gives the same model each time.
+    n_jobs : int or None, default=None
+        Number of threads. It has no influence on the model.
+    verbose : int, default=0
+        1 shows a progress bar.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The class labels.
+    lambda_ : float
+        The shrinkage that the bank ended at, 0 to 100: the higher, the noisier the labels.
+    kind_ : {"sqrt", "all"}
+        How many features a split looked at: the square root of their number, or all.
+    noise_rate_ : float
+        Estimated share of wrong labels, if they went wrong by chance.
+    oob_score_ : float
+        Accuracy on the training rows (by the given labels), each judged by trees that have not seen it.
+    oob_decision_function_ : ndarray of shape (n_samples, n_classes)
+        The probabilities that this is based on; rows of weight 0 are left out.
+    n_iter_, estimators_, component_weights_, trace_, validation_scores_, feature_importances_
+        As in `KFHEClassifier`. The first tree has one leaf, with the shares of the classes; the trace shows
+        the shrinkage of each iteration.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from kfhe import RobustKFHEClassifier
+    >>> from kfhe.noise import flip_labels
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = RobustKFHEClassifier(random_state=0).fit(X, flip_labels(y, 0.3, random_state=0))
+    >>> round(model.score(X, y), 2)
+    0.95
+    """
+
+    _saved_as: ClassVar[str] = "RobustKFHEClassifier"  # in model files
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **BaseKFHE._parameter_constraints,
+        "prior_power": [Interval(Real, 0, 1, closed="both"), StrOptions({"auto"})],
+        **{name: TreeSettings.constraints()[name] for name in ("max_bins", "categorical_features")},
+    }
+
+    def __init__(
+        self,
+        *,
+        n_estimators: int = 100,
+        prior_power: float | str = "auto",
+        max_bins: int = 255,
+        categorical_features: Any = "from_dtype",
+        class_weight: dict[Any, float] | str | None = None,
+        early_stopping: int | EarlyStopping | None = None,
+        warm_start: bool = False,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_estimators = n_estimators
+        self.prior_power = prior_power
+        self.max_bins = max_bins
+        self.categorical_features = categorical_features
+        self.class_weight = class_weight
+        self.early_stopping = early_stopping
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def make_run(self, rows: TrainingRows) -> TrainingRun:
+        """Put a run together: trees of two kinds, measured out of the bag by a bank of filters."""
+        settings = TreeSettings(
+            max_depth=None,
+            min_samples_split=2,
+            max_bins=self.max_bins,
+            categorical_features=self.categorical_features,
+        )
+        some = TreeSettings(max_features="sqrt").features_per_split(self.n_features_in_)
+        bank = FilterBank(rows, KINDS if some < self.n_features_in_ else KINDS[:1])
+        return TrainingRun(rows, PilotSensor(rows, settings, bank), OutOfBag(rows, bank))
+
+    def make_emphasis(self, run: TrainingRun) -> Emphasis:
+        """Return an emphasis by margins, while labels look clean."""
+        assert isinstance(run.model, FilterBank)
+        return ByMargin(run.rows, run.model)
+
+    @property
+    def lambda_(self) -> float:
+        """The shrinkage that the bank ended at."""
+        check_is_fitted(self)
+        return float(self.estimators_.shrinkage)
+
+    def _attributes(self, run: TrainingRun, *, resumes: bool) -> dict[str, Any]:
+        attributes, bank, rows = super()._attributes(run, resumes=resumes), run.model, run.rows
+        assert isinstance(bank, FilterBank)
+        shrinkage = attributes["estimators_"].shrinkage
+        power = PRIOR_POWERS[shrinkage >= COARSE_FROM] if self.prior_power == "auto" else self.prior_power
+        attributes["estimators_"] = forest = replace(attributes["estimators_"], prior_power=float(power))
+        scores = bank.scores(SHRINKAGES.tolist().index(shrinkage))
+        right = forest.decide(scores) == rows.labels
+        return {
+            **attributes,
+            "kind_": bank.kind,
+            "noise_rate_": estimated_rate(scores, rows.labels),
+            "oob_score_": float(exact_sum(rows.base * right)),
+            "oob_decision_function_": scores,
+        }
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
