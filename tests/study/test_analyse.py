@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from kfhe.study import published
 from kfhe.study.analyse import Analysis
 from kfhe.study.cells import Result
-from kfhe.study.claims import verdicts
 from kfhe.study.errors import StudyError
+from kfhe.study.paper import published
+from kfhe.study.paper.claims import verdicts
 from kfhe.study.plan import Algorithm, Plan
 from kfhe.study.run import run
 from kfhe.study.store import Store

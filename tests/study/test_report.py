@@ -15,8 +15,9 @@ import pytest
 
 from kfhe.study.analyse import Analysis
 from kfhe.study.errors import StudyError
+from kfhe.study.paper.reproduction import write_reproduction
 from kfhe.study.plan import Algorithm, Plan
-from kfhe.study.report import write_cells, write_report, write_reproduction
+from kfhe.study.report import write_cells, write_report
 from kfhe.study.report.latex import escaped, latex
 from kfhe.study.report.tables import Table, Value, all_tables
 from kfhe.study.run import run
