@@ -208,7 +208,7 @@ def test_evaluate_tells_the_metrics_and_the_confusion_matrix(kfhe):
         matrix = np.array(found[name]["confusion_matrix"])
         assert matrix.sum() == found[name]["rows"]
         assert 0.6 < found[name]["accuracy"] < 0.95
-        assert 0.5 < found[name]["macro_f1"] < 0.95
+        assert 0.5 < found[name]["f1_macro"] < 0.95
         assert found[name]["log_loss"] > 0
     assert (found["folds"]["rows"], found["hold-out"]["rows"]) == (500, 100)
     assert np.array(found["folds"]["confusion_matrix"]).sum(axis=1).tolist() == [121, 290, 89]
@@ -223,7 +223,7 @@ def test_evaluate_tries_a_saved_model(kfhe, model):
     scores, predicted = (f(frame.drop(columns="outcome")) for f in (loaded.predict_proba, loaded.predict))
     found = json.loads(out)
     assert found["accuracy"] == accuracy_score(frame["outcome"], predicted)
-    assert found["macro_f1"] == pytest.approx(f1_score(frame["outcome"], predicted, average="macro"))
+    assert found["f1_macro"] == pytest.approx(f1_score(frame["outcome"], predicted, average="macro"))
     assert found["log_loss"] == pytest.approx(log_loss(frame["outcome"], scores))
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kfhe.cli import options
+from kfhe.metrics import METRICS, metrics_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -30,7 +31,6 @@ Examples:
 
   kfhe evaluate test.csv -t label --model model.kfhe --json
 """
-METRICS = {"macro_f1": "macro F1", "accuracy": "accuracy", "log_loss": "log loss"}
 MOST_CLASSES = 20  # that a terminal has room for
 
 
@@ -134,17 +134,13 @@ class Outcome:
 def _outcome(how: str, classes: NDArray[Any], tests: list[tuple[Any, Any]]) -> Outcome:
     """Make an outcome of pairs of true classes, as positions, and scores."""
     import numpy as np
-    from sklearn.metrics import accuracy_score, confusion_matrix, f1_score, log_loss
+    from sklearn.metrics import confusion_matrix
 
     positions = np.arange(len(classes))
     metrics, confusion = [], np.zeros((len(classes), len(classes)), dtype=np.int64)
     for true, scores in tests:
         predicted = scores.argmax(axis=1)
-        f1 = f1_score(true, predicted, labels=positions, average="macro", zero_division=0)
-        shares = scores / scores.sum(axis=1, keepdims=True)
-        loss = log_loss(true, shares, labels=positions)
-        values = (f1, accuracy_score(true, predicted), loss)
-        metrics.append({metric: float(value) for metric, value in zip(METRICS, values, strict=True)})
+        metrics.append(metrics_of(true, predicted, scores, len(classes)))
         confusion += confusion_matrix(true, predicted, labels=positions)
     return Outcome(how, classes.tolist(), metrics, confusion)
 

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from kfhe import stats
+from kfhe.metrics import METRICS
 from kfhe.study.errors import StudyError
 from kfhe.study.paper import published
-from kfhe.study.plan import METRICS, Plan
+from kfhe.study.plan import Plan
 from kfhe.study.store import Store
 from kfhe.study.tables import import_pandas
 
