@@ -119,6 +119,19 @@ def test_the_scores_are_those_of_the_library_to_the_last_bit(kfhe, model):
     np.testing.assert_array_equal(pd.read_csv("out.csv", dtype=str).iloc[:, 1:].astype(float), scores)
 
 
+def test_no_score_is_above_1(kfhe):
+    """The weights of these six trees add up to a little more, and they agree on many rows."""
+    kfhe("fit", "customers.csv", "-t", "outcome", "-o", "m.kfhe", "--n-estimators", 5, "--random-state", 2)
+    loaded = library.load("m.kfhe")
+    features = pd.read_csv("customers.csv").drop(columns="outcome")
+    assert sum(loaded.component_weights_.tolist()) > 1
+    for output in ("out.csv", "out.parquet"):
+        kfhe("predict", "m.kfhe", "customers.csv", "--proba", "-o", output)
+        scores = predictions(output).iloc[:, 1:].to_numpy()
+        assert scores.max() == 1
+        np.testing.assert_array_equal(scores, loaded.predict_proba(features))
+
+
 @pytest.mark.parametrize("labels", [[0, 1, 2], [True, False, True], ["1", "x", "y, z"], [1.0, 2.0, 3.0]])
 def test_labels_are_written_as_they_are_in_python(kfhe, labels, rng):
     frame = pd.DataFrame({"a": rng.random(90), "label": np.resize(np.array(labels), 90)})
@@ -248,7 +261,7 @@ BAD_TABLES = {
         "target 'label' has 50 different values in 50 rows: too many to be classes",
     ),
     "target alone": ("label\nx\ny\nx\ny\n", "mine.csv: there is no column left to learn from"),
-    "infinite": (GOOD + "inf,u,x\n", "contains infinity in column 'a'"),
+    "infinite": (GOOD + "inf,u,x\n", "mine.csv: column 'a', row 62: found infinity; accepted are finite"),
     "ragged": (GOOD + "1,u,x,x\n", "row 62 has 4 values, but the header (row 1) names 3 columns"),
     "not UTF-8": (GOOD.encode() + b"1,\xff,x\n", "column 'b', row 62: there are bytes that are not UTF-8"),
     "same names": (GOOD.replace("a,b", "a,a"), "there are several columns named 'a'"),
@@ -293,7 +306,7 @@ def test_dates_are_text_in_a_csv_and_refused_in_parquet(kfhe):
     assert "or holds dates or free text, leave it out: --drop when" in said
     frame.to_parquet("mine.parquet")
     _, said = kfhe("fit", "mine.parquet", "-t", "label", "-o", "model.kfhe", code=1)
-    assert re.search(r"column 'when' has type timestamp.*; accepted are numbers, booleans, strings", said)
+    assert re.search(r"column 'when' has type timestamp.*; accepted are numbers, booleans, text", said)
 
 
 def test_new_rows_that_cant_be_read_get_an_error_and_the_old_output_stays(kfhe, model):

@@ -161,7 +161,8 @@ class SavedForest:
 
     def scores(self, X: Any) -> NDArray[np.float64]:
         """Return the scores of the classes for each row of a table with just the model's columns."""
-        return self.forest.scores(X, component_weights(self.trace["gain"]), thread_count())
+        scores = self.forest.scores(X, component_weights(self.trace["gain"]), thread_count())
+        return np.minimum(scores, 1.0, out=scores)  # as KFHEClassifier.predict_proba
 
 
 def _load(file: File, make: Callable[[dict[str, Any], bytes], T]) -> T:

@@ -43,11 +43,14 @@ class TableFile(Protocol):
         Names of the columns.
     first_row : int
         Number of the first row in messages: the header of a csv is row 1.
+    is_text : bool
+        Whether values are written as text, so that their types are a guess.
     """
 
     name: str
     columns: list[str]
     first_row: int
+    is_text: bool
 
     def read(self, text: Collection[str] = ()) -> Any:
         """Return all rows as a pyarrow table; the columns `text` hold text whatever they look like."""
