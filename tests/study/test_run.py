@@ -12,6 +12,7 @@ import time
 from contextlib import closing
 from dataclasses import replace
 
+import joblib
 import pandas as pd
 import pytest
 from rich.console import Console
@@ -49,7 +50,7 @@ def long_plan(plan):
 
 
 def test_a_run_fills_the_file_and_a_second_one_finds_nothing_to_do(plan, tmp_path):
-    path = tmp_path / "new folder" / "results.sqlite"
+    path = tmp_path / "new folder" / "in a new folder" / "results.sqlite"
     first = run(plan, path, n_jobs=1)
     assert (first.cells, first.ran, first.failed) == (24, 24, 0)
     before = cells_in(path)
@@ -67,6 +68,21 @@ def test_one_and_two_processes_give_the_same(plan, tmp_path):
     assert len(one) == 36
     assert one["error"].isna().all()
     pd.testing.assert_frame_equal(one, two)
+
+
+@pytest.mark.parametrize(("n_jobs", "n_processes"), [(1, 1), (2, 2), (None, 3), (50, 12)])
+def test_there_are_as_many_processes_as_asked_for(n_jobs, n_processes, plan, tmp_path, monkeypatch):
+    """By default one for each processor, and never more than there are batches."""
+    asked, config = [], joblib.parallel_config
+
+    def in_this_process(backend, *, n_jobs, **settings):
+        asked.append(n_jobs)
+        return config("sequential")
+
+    monkeypatch.setattr("joblib.parallel_config", in_this_process)
+    monkeypatch.setattr("os.cpu_count", lambda: 3)
+    assert run(plan, tmp_path / "results.sqlite", n_jobs=n_jobs).ran == 24
+    assert asked == ([n_processes] if n_processes > 1 else [])
 
 
 def test_a_failed_cell_stops_nothing_and_can_be_run_again(plan, tmp_path):
