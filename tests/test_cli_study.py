@@ -185,6 +185,7 @@ def test_another_plan_leaves_the_results_alone(kfhe, results):
 
 
 def test_a_full_disk_stops_the_study_and_keeps_what_was_stored(kfhe, csv, tmp_path):
+    pytest.importorskip("resource")
     # A limit on the size of files: the study's file grows until it is reached
     code = (
         "import resource, sys\nresource.setrlimit(resource.RLIMIT_FSIZE, (90_000, 90_000))\n"

@@ -22,6 +22,7 @@ from kfhe.study.plan import Algorithm, Plan
 from kfhe.study.run import describe, run, versions
 from kfhe.study.store import Store
 
+on_posix = pytest.mark.skipif(os.name != "posix", reason="Windows has no such signals")
 KFHE = Algorithm("KFHE-e", "KFHE-e", {"n_estimators": 3})
 BAD = Algorithm("bad", "sklearn.tree.DecisionTreeClassifier", {"max_depth": -1})
 
@@ -152,6 +153,7 @@ def run_without_data_folder(plan, path):
     run(plan, path, n_jobs=1)
 
 
+@on_posix
 def test_a_study_killed_again_and_again_ends_as_an_undisturbed_one(long_plan, tmp_path):
     # A server that has imported everything forks the runs, so that each begins at once
     context = multiprocessing.get_context("forkserver")
@@ -200,8 +202,10 @@ def wait_for_cells(path, process, count):
         time.sleep(0.05)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
-def test_the_command_with_two_processes_can_be_stopped_and_goes_on(number, csv, tmp_path):
+@on_posix
+@pytest.mark.parametrize("name", ["SIGINT", "SIGKILL"])
+def test_the_command_with_two_processes_can_be_stopped_and_goes_on(name, csv, tmp_path):
+    number = getattr(signal, name)
     path = tmp_path / "results.sqlite"
     arguments = [
         "--dataset",
@@ -231,6 +235,7 @@ def test_the_command_with_two_processes_can_be_stopped_and_goes_on(number, csv, 
     pd.testing.assert_frame_equal(cells_in(path), cells_in(tmp_path / "undisturbed.sqlite"))
 
 
+@on_posix
 def test_a_worker_that_is_killed_is_said(csv, tmp_path):
     suicide = tmp_path / "suicide.py"
     suicide.write_text(

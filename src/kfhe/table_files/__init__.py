@@ -60,7 +60,7 @@ class TableFile(Protocol):
 
 
 def read_table(path: str | os.PathLike[str], text: Collection[str] = ()) -> Any:
-    """Read a csv or parquet file.
+    r"""Read a csv or parquet file.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def read_table(path: str | os.PathLike[str], text: Collection[str] = ()) -> Any:
     >>> from kfhe.table_files import read_table
     >>> with TemporaryDirectory() as folder:
     ...     path = Path(folder) / "pets.csv"
-    ...     _ = path.write_text(os.linesep.join(["name,legs", "Tom,4", ",2"]))
+    ...     _ = path.write_text("name,legs\nTom,4\n,2\n")
     ...     read_table(path).to_pydict()
     {'name': ['Tom', None], 'legs': [4, 2]}
     """
