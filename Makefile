@@ -67,12 +67,8 @@ sanitize: $(INSTALLED)
 fuzz: $(INSTALLED)
 	$(VENV)/bin/python tests/saving/fuzz_model_file.py $(FUZZ)
 
-$(VENV)/.bench: $(INSTALLED)
-	$(VENV)/bin/pip install --quiet --no-build-isolation --editable ".[frames,bench]"
-	touch $(VENV)/.bench
-
-bench: $(VENV)/.bench
-	$(VENV)/bin/kfhe bench $(BENCH)
+bench: $(INSTALLED)
+	$(VENV)/bin/python -m benchmarks $(BENCH)
 
 $(VENV)/.docs: $(INSTALLED)
 	$(VENV)/bin/pip install --quiet --group docs

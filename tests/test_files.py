@@ -6,6 +6,8 @@ import pytest
 
 from kfhe.files import write_whole
 
+on_posix = pytest.mark.skipif(os.name != "posix", reason="Windows has other rights, links and pipes")
+
 
 def test_text_and_bytes_are_written_and_folders_made(tmp_path):
     write_whole(tmp_path / "new" / "folder" / "text", "é")
@@ -29,6 +31,7 @@ def test_a_full_disk_leaves_the_old_file_and_no_other(tmp_path, monkeypatch, ste
     assert os.listdir(tmp_path) == ["file"]
 
 
+@on_posix
 def test_others_may_read_what_the_umask_allows(tmp_path):
     before = os.umask(0o027)
     try:
@@ -38,6 +41,7 @@ def test_others_may_read_what_the_umask_allows(tmp_path):
     assert stat.S_IMODE((tmp_path / "file").stat().st_mode) == 0o640
 
 
+@on_posix
 def test_a_link_stays_a_link(tmp_path):
     (tmp_path / "link").symlink_to(tmp_path / "file")
     write_whole(tmp_path / "link", b"new")
@@ -45,6 +49,7 @@ def test_a_link_stays_a_link(tmp_path):
     assert (tmp_path / "file").read_bytes() == b"new"
 
 
+@on_posix
 def test_a_pipe_stays_a_pipe(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     writer = threading.Thread(target=write_whole, args=(tmp_path / "pipe", b"new"))

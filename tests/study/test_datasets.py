@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 
 from kfhe.study import datasets, fetch
-from kfhe.study.catalogue import catalogue, paper_names
 from kfhe.study.datasets import differences, load, locate
 from kfhe.study.errors import StudyError
+from kfhe.study.paper.catalogue import catalogue, paper_names
 
 # The folder of the paper's data files, where there is one; taken before tests hide it
 PAPER_DATA = os.environ.get("KFHE_DATA")

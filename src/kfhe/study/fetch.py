@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from kfhe.study.catalogue import catalogue
 from kfhe.study.datasets import cache_folder, differences
 from kfhe.study.errors import StudyError
 from kfhe.study.files import write_whole
+from kfhe.study.paper.catalogue import catalogue
 from kfhe.study.tables import make_dataset
 
 

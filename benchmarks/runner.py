@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import platform
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from importlib.metadata import PackageNotFoundError, version
 from multiprocessing import get_context
 from pathlib import Path
 from statistics import median
@@ -17,9 +14,11 @@ from typing import Any
 
 import joblib
 
-from kfhe.bench import worker
-from kfhe.bench.algorithms import ALGORITHMS, OURS
-from kfhe.bench.datasets import DATASETS, NOISE, UnavailableError
+from benchmarks import machine, worker
+from benchmarks.algorithms import OURS, is_installed
+from benchmarks.datasets import DATASETS, NOISE, split
+from kfhe.study.errors import StudyError
+from kfhe.study.versions import versions_of
 
 LIBRARIES = ("kfhe", "numpy", "scipy", "scikit-learn", "pandas", "lightgbm", "xgboost", "catboost")
 
@@ -27,7 +26,7 @@ Report = Callable[[str], None]
 
 
 @dataclass
-class Result:
+class Figures:
     """What one algorithm did on one dataset.
 
     Attributes
@@ -36,10 +35,10 @@ class Result:
         Their names.
     fit_seconds, batch_seconds, row_seconds : list of float
         Time to fit, to predict the batch and to predict one row, in each round.
-    macro_f1 : float
+    f1_macro : float
         On the clean labels of held-out rows.
-    memory_growth : int
-        Bytes by which the process grew at most during a fit.
+    memory_growth : int or None
+        Bytes by which the process grew at most during a fit; None where that can't be told.
     model_bytes : int
         Size of the pickled model.
     components, nodes, leaves : int
@@ -53,8 +52,8 @@ class Result:
     fit_seconds: list[float] = field(default_factory=list)
     batch_seconds: list[float] = field(default_factory=list)
     row_seconds: list[float] = field(default_factory=list)
-    macro_f1: float = 0.0
-    memory_growth: int = 0
+    f1_macro: float = 0.0
+    memory_growth: int | None = None
     model_bytes: int = 0
     components: int = 0
     nodes: int | None = None
@@ -79,7 +78,7 @@ class Run:
         Versions of the libraries, None for those that are not installed.
     tables : dict
         For each dataset its number of rows, columns and classes, and its size in float32.
-    results : list of Result
+    results : list of Figures
         The figures.
     left_out : dict
         Datasets and algorithms that were asked for, and why there are no figures.
@@ -88,7 +87,7 @@ class Run:
     settings: dict[str, Any]
     versions: dict[str, str | None] = field(default_factory=lambda: versions_of(LIBRARIES))
     tables: dict[str, dict[str, int]] = field(default_factory=dict)
-    results: list[Result] = field(default_factory=list)
+    results: list[Figures] = field(default_factory=list)
     left_out: dict[str, str] = field(default_factory=dict)
 
     @classmethod
@@ -101,15 +100,11 @@ class Run:
                 "components": n_components,
                 "labels_changed": NOISE,
                 "batch_rows": worker.BATCH,
-                "cpus": os.cpu_count(),
-                "load": os.getloadavg()[0],
-                "machine": platform.machine(),
-                "system": platform.system(),
-                "python": platform.python_version(),
+                **machine.facts(),
             }
         )
 
-    def find(self, dataset: str, algorithm: str) -> Result | None:
+    def find(self, dataset: str, algorithm: str) -> Figures | None:
         """Return the figures of an algorithm on a dataset, if there are any."""
         for result in self.results:
             if (result.dataset, result.algorithm) == (dataset, algorithm) and result.error is None:
@@ -136,8 +131,8 @@ def measure(
     names = _usable(run, dataset, algorithms)
     report(f"{dataset}: making the data")
     try:
-        data = DATASETS[dataset].load()
-    except UnavailableError as error:
+        data = split(dataset)
+    except StudyError as error:
         run.left_out[dataset] = str(error)
         return
     run.tables[dataset] = {
@@ -150,22 +145,20 @@ def measure(
         file = Path(folder) / "data"
         joblib.dump(data, file)
         del data
-        results = [Result(dataset, name) for name in names]
+        results = [Figures(dataset, name) for name in names]
         run.results.extend(results)
         _take_turns(results, run.settings, file, report)
 
 
 def _usable(run: Run, dataset: str, wanted: Sequence[str]) -> list[str]:
-    """Choose the algorithms for a dataset, and note those that are not installed."""
-    source = DATASETS[dataset]
-    chosen = wanted or source.default_algorithms or source.algorithms
-    names = [name for name in source.algorithms if name in chosen or name == OURS]
-    missing = [name for name in names if not ALGORITHMS[name].is_installed()]
+    """Choose the algorithms for a dataset, ours first, and note those that are not installed."""
+    names = list(dict.fromkeys([OURS, *(wanted or DATASETS[dataset].algorithms)]))
+    missing = [name for name in names if not is_installed(name)]
     run.left_out.update(dict.fromkeys(missing, "not installed"))
     return [name for name in names if name not in missing]
 
 
-def _take_turns(results: list[Result], settings: dict[str, Any], file: Path, report: Report) -> None:
+def _take_turns(results: list[Figures], settings: dict[str, Any], file: Path, report: Report) -> None:
     """Start a process for each algorithm, then go round."""
     with ExitStack() as stack:
         processes = {
@@ -187,7 +180,10 @@ def _take_turns(results: list[Result], settings: dict[str, Any], file: Path, rep
 
 
 def _ask(
-    result: Result, processes: dict[str, ProcessPoolExecutor], task: Callable[..., dict[str, Any]], *args: Any
+    result: Figures,
+    processes: dict[str, ProcessPoolExecutor],
+    task: Callable[..., dict[str, Any]],
+    *args: Any,
 ) -> Iterator[tuple[str, Any]]:
     """Have an algorithm's process do a task; if it fails, that is noted and it is not asked again."""
     if result.error is not None:
@@ -196,15 +192,3 @@ def _ask(
         yield from processes[result.algorithm].submit(task, *args).result().items()
     except Exception as error:  # a peer's failure must not end the run
         result.error = f"{type(error).__name__}: {error}".splitlines()[0]
-
-
-def versions_of(libraries: Iterable[str]) -> dict[str, str | None]:
-    """Return the versions of libraries, None for those that are not installed."""
-    return {library: _version(library) for library in libraries}
-
-
-def _version(library: str) -> str | None:
-    try:
-        return version(library)
-    except PackageNotFoundError:
-        return None

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import os
 import pickle
-import re
 import signal
-import sys
 import warnings
 from collections.abc import Callable
-from contextlib import suppress
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from statistics import median
 from time import perf_counter
 from typing import Any
+
+from benchmarks.machine import memory
 
 ENOUGH = 0.2  # seconds: shorter calls are warmed up, and repeated until they took this long in total
 TOO_LONG = 100.0  # seconds: a fit that takes longer is not repeated
@@ -26,7 +27,7 @@ class Worker:
     Parameters
     ----------
     dataset : Path
-        File with the dataset, written by joblib.
+        File with the split dataset, written by joblib.
     algorithm : str
         Name of the algorithm.
     n_components, n_threads : int
@@ -38,37 +39,38 @@ class Worker:
         os.environ["OMP_NUM_THREADS"] = str(n_threads)
         import joblib
 
-        from kfhe.bench.algorithms import ALGORITHMS, ONE_HOT
+        from benchmarks.algorithms import build, encode, predict_settings
+        from kfhe.study.encoding import Categorical
 
         warnings.simplefilter("ignore")
         # Threads, as random forests have them: bagging's own processes would escape the memory figure.
         joblib.parallel_config("threading")
-        self.data = joblib.load(dataset)
-        if algorithm == ONE_HOT:
-            self.data = self.data.one_hot()
-        self.algorithm = ALGORITHMS[algorithm]
+        data = joblib.load(dataset)
+        self.build = partial(build, algorithm, Categorical.of(data.X_train), n_threads=n_threads)
+        self.predict_settings = predict_settings(algorithm, n_threads)
+        X_train, X_test = encode(algorithm, data.X_train, data.X_test)
+        self.data = replace(data, X_train=X_train, X_test=X_test)
         self.n_components = n_components
-        self.n_threads = n_threads
         self.one_row = self.data.X_test.take([0], axis=0)
         self.batch = self.data.X_test.take([i % len(self.data.y_test) for i in range(BATCH)], axis=0)
 
     def first_fit(self) -> dict[str, Any]:
         """Fit once, untimed, and return what does not depend on the clock."""
-        from sklearn.metrics import f1_score
+        from kfhe.metrics import metrics_of
 
         # Libraries and threads that come with the first call are no part of the growth.
         some = range(min(1000, len(self.data.y_train)))
         few_rows = self.data.X_train.take(some, axis=0), self.data.y_train[some]
-        self.algorithm.build(2, self.n_threads).fit(*few_rows)
-        before, _ = _memory(reset_peak=True)
+        self.build(n_components=2).fit(*few_rows)
+        before = memory(reset_peak=True)
         self.first_seconds = _seconds(self.fit)
-        _, peak = _memory()
-        predicted = self.predict(self.data.X_test).ravel()
+        after = memory()
+        predicted, true = self.predict(self.data.X_test).ravel(), self.data.y_test
         return {
-            "macro_f1": float(f1_score(self.data.y_test, predicted, average="macro", zero_division=0)),
-            "memory_growth": peak - before,
+            "f1_macro": metrics_of(true, predicted, None, int(true.max()) + 1)["f1_macro"],
+            "memory_growth": after[1] - before[0] if before and after else None,
             "model_bytes": len(pickle.dumps(self.model)),
-            **_size(self.model, self.n_components),
+            **size_of(self.model, self.n_components),
         }
 
     def one_round(self) -> dict[str, float]:
@@ -82,12 +84,12 @@ class Worker:
 
     def fit(self) -> None:
         """Train the ensemble."""
-        self.model = self.algorithm.build(self.n_components, self.n_threads)
+        self.model = self.build(n_components=self.n_components)
         self.model.fit(self.data.X_train, self.data.y_train)
 
     def predict(self, X: Any) -> Any:
         """Predict with the ensemble trained last."""
-        return self.model.predict(X, **self.algorithm.predict_settings(self.n_threads))
+        return self.model.predict(X, **self.predict_settings)
 
 
 _workers: list[Worker] = []
@@ -133,30 +135,16 @@ def _seconds(call: Callable[[], object]) -> float:
     return perf_counter() - started
 
 
-def _size(model: Any, n_components: int) -> dict[str, int | None]:
+def size_of(model: Any, n_components: int) -> dict[str, int | None]:
     """Return how many components were trained and, of our trees, how many nodes and leaves they have."""
-    trained = getattr(model, "n_iter_", None) or len(getattr(model, "estimators_", ())) or n_components
+    from kfhe.study.algorithms import components_of
+
+    trained = components_of(model) or n_components
     if not hasattr(model, "component_weights_"):
-        return {"components": int(trained), "nodes": None, "leaves": None}
+        return {"components": trained, "nodes": None, "leaves": None}
     trees = model.estimators_
     return {
-        "components": int(trained),
+        "components": trained,
         "nodes": sum(len(tree.nodes) for tree in trees),
         "leaves": sum(tree.get_n_leaves() for tree in trees),
     }
-
-
-def _memory(*, reset_peak: bool = False) -> tuple[int, int]:
-    """Return the memory in use and the most that was in use, in bytes."""
-    status = Path("/proc/self/status")
-    if status.is_file():
-        # Linux. Not ru_maxrss: there, it starts with the peak of the process that started this one.
-        if reset_peak:
-            with suppress(OSError):
-                Path("/proc/self/clear_refs").write_text("5")
-        kilobytes = dict(re.findall(r"(VmRSS|VmHWM):\s+(\d+)", status.read_text()))
-        return 1024 * int(kilobytes["VmRSS"]), 1024 * int(kilobytes["VmHWM"])
-    import resource
-
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-    return peak, peak

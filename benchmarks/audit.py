@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import platform
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -14,20 +12,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from rich.table import Table
-from sklearn.compose import make_column_transformer
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
-from sklearn.preprocessing import OneHotEncoder
 
+from benchmarks import machine
+from benchmarks.algorithms import ONE_HOT, encode
+from benchmarks.goals import Goal
+from benchmarks.report import busy_lines
 from kfhe.audit import label_quality
-from kfhe.bench.goals import Goal
-from kfhe.bench.report import busy_lines
-from kfhe.bench.runner import versions_of
 from kfhe.noise import flip_labels
 from kfhe.study.datasets import load
 from kfhe.study.errors import StudyError
-from kfhe.study.tables import Dataset
+from kfhe.study.versions import versions_of
 
 try:
     from cleanlab.rank import get_label_quality_scores
@@ -124,17 +121,7 @@ class AuditRun:
     @classmethod
     def with_settings(cls, *, rounds: int, n_threads: int) -> AuditRun:
         """Return a run that has not measured anything yet."""
-        run = cls(
-            {
-                "rounds": rounds,
-                "threads": n_threads,
-                "cpus": os.cpu_count(),
-                "load": os.getloadavg()[0],
-                "machine": platform.machine(),
-                "system": platform.system(),
-                "python": platform.python_version(),
-            }
-        )
+        run = cls({"rounds": rounds, "threads": n_threads, **machine.facts()})
         if get_label_quality_scores is None:
             run.left_out[PEER] = "not installed"
         return run
@@ -172,7 +159,7 @@ def measure(run: AuditRun, name: str, *, report: Report = lambda message: None) 
         run.left_out[name] = str(error).removeprefix(f"dataset '{name}' ")
         return
     run.tables[name] = {"rows": len(data.y), "columns": data.X.shape[1], "classes": len(data.classes)}
-    tables = {OURS: data.X, PEER: _one_hot(data)}
+    tables = {OURS: data.X, PEER: np.asarray(encode(ONE_HOT, data.X, data.X)[0])}
     for seed in range(run.settings["rounds"]):
         for share in ESTIMATED:
             noisy = flip_labels(data.y, share, random_state=seed)
@@ -207,15 +194,6 @@ def _peer_audit(X: Floats, labels: Labels, seed: int, n_threads: int) -> tuple[F
 
 
 AUDITS: dict[str, Callable[..., tuple[Floats, float | None]]] = {OURS: _our_audit, PEER: _peer_audit}
-
-
-def _one_hot(data: Dataset) -> Floats:
-    """Return the features as numbers, with a column of zeros and ones for each category."""
-    encoder = make_column_transformer(
-        (OneHotEncoder(sparse_output=False), data.categorical), remainder="passthrough"
-    )
-    matrix: Floats = encoder.fit_transform(data.X)
-    return matrix
 
 
 def _auroc(changed: NDArray[np.bool_], quality: Floats) -> float:

@@ -60,11 +60,11 @@ def catalogue() -> dict[str, Facts]:
 
     Examples
     --------
-    >>> from kfhe.study.catalogue import catalogue
+    >>> from kfhe.study.paper.catalogue import catalogue
     >>> catalogue()["iris"].classes
     {'Iris-setosa': 50, 'Iris-versicolor': 50, 'Iris-virginica': 50}
     """
-    text = files("kfhe.study").joinpath("catalogue.json").read_text(encoding="utf-8")
+    text = files("kfhe.study.paper").joinpath("catalogue.json").read_text(encoding="utf-8")
     entries: dict[str, dict[str, Any]] = json.loads(text)
     return {
         name: Facts(name, **{**facts, "categorical": tuple(facts.get("categorical", ()))})

@@ -9,9 +9,9 @@ from typing import Any
 
 from rich.table import Table
 
-from kfhe.bench.algorithms import OURS
-from kfhe.bench.goals import GOALS, Goal
-from kfhe.bench.runner import Result, Run
+from benchmarks.algorithms import OURS
+from benchmarks.goals import GOALS, Goal
+from benchmarks.runner import Figures, Run
 
 MEGABYTE = 1e6
 
@@ -59,7 +59,7 @@ def closing_lines(run: Run) -> Iterator[str]:
 def busy_lines(settings: dict[str, Any]) -> Iterator[str]:
     """Yield a warning if the machine had other things to do."""
     load, cpus = settings["load"], settings["cpus"]
-    if load > cpus / 2:
+    if load is not None and load > cpus / 2:
         yield f"The machine was busy before (load {load:.1f}, {cpus} CPUs): don't trust these times."
 
 
@@ -77,10 +77,10 @@ def as_json(run: Any, aims: Iterable[Goal] = GOALS) -> str:
                 "reached": None if measured is None else goal.is_reached(measured),
             }
         )
-    return json.dumps(asdict(run) | {"goals": goals}, indent=2)
+    return json.dumps(asdict(run) | {"goals": goals}, indent=2) + "\n"
 
 
-def _cells(result: Result, ours: Result | None) -> list[str]:
+def _cells(result: Figures, ours: Figures | None) -> list[str]:
     if result.error is not None:
         return [result.algorithm, "failed"]
     cells = [result.algorithm]
@@ -88,8 +88,9 @@ def _cells(result: Result, ours: Result | None) -> list[str]:
         value = result.median(seconds)
         cells.append(_short(value * unit))
         cells.append("" if ours is None or ours is result else _short(value / ours.median(seconds)))
-    cells.append(f"{result.macro_f1:.3f}")
-    cells += [_short(size / MEGABYTE) for size in (result.memory_growth, result.model_bytes)]
+    cells.append(f"{result.f1_macro:.3f}")
+    sizes = (result.memory_growth, result.model_bytes)
+    cells += ["" if size is None else _short(size / MEGABYTE) for size in sizes]
     counts = (result.components, result.nodes, result.leaves)
     return cells + ["" if count is None else f"{count:,}" for count in counts]
 

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from kfhe.study import claims, published
+from pathlib import Path
+
 from kfhe.study.analyse import Analysis
-from kfhe.study.catalogue import catalogue, paper_names
 from kfhe.study.errors import StudyError
+from kfhe.study.files import write_whole
+from kfhe.study.paper import claims, published
+from kfhe.study.paper.catalogue import catalogue, paper_names
 from kfhe.study.report.tables import Table, Value, average_ranks, friedman, posthoc, times, wilcoxon
 
 CLOSE = 0.03
+
+
+def write_reproduction(analysis: Analysis, path: str | Path) -> Path:
+    """Write the comparison with the paper as a page of Markdown."""
+    path = Path(path)
+    write_whole(path, reproduction(analysis))
+    return path
 
 
 def reproduction(analysis: Analysis) -> str:

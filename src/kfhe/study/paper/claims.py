@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from kfhe.study import published
 from kfhe.study.analyse import ALPHA, Analysis
+from kfhe.study.paper import published
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from importlib.resources import files
 from typing import Any
 
 from kfhe.stats import average_ranks as ranks_of
-from kfhe.study.catalogue import catalogue
+from kfhe.study.paper.catalogue import catalogue
 from kfhe.study.tables import import_pandas
 
 ALGORITHMS = ("KFHE-e", "KFHE-l", "AdaBoost", "GBM", "S-GBM", "Bagging", "CART")
@@ -62,7 +62,7 @@ def comparable(dataset: str) -> bool:
 
 @cache
 def _read(name: str) -> Any:
-    with files("kfhe.study").joinpath("published", f"{name}.csv").open(encoding="utf-8") as file:
+    with files("kfhe.study.paper").joinpath("published", f"{name}.csv").open(encoding="utf-8") as file:
         return import_pandas().read_csv(file)
 
 
