@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from kfhe.engine.draws import random_numbers
+from kfhe.engine.draws import Stream, random_numbers
 from kfhe.forest import CATEGORICAL, LEAF, MISSING_LEFT, NODE_DTYPE, NUMERIC
 
 WORD = 2**64 - 1
@@ -113,7 +113,8 @@ class Twin:
         """All features in the node's own random order."""
         features = list(range(n_features))
         for i in range(n_features - 1):
-            number = random_numbers(self.settings.seed, 2, i // 4, key, self.settings.tree, 0)[i % 4]
+            numbers = random_numbers(self.settings.seed, Stream.FEATURES, i // 4, key, self.settings.tree, 0)
+            number = numbers[i % 4]
             j = i + (number * (n_features - i) >> 64)
             features[i], features[j] = features[j], features[i]
         return features
