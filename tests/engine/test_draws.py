@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 from kfhe.engine.arrays import Measurer
-from kfhe.engine.draws import Draws, bootstrap, random_numbers
+from kfhe.engine.draws import Draws, Stream, bootstrap, random_numbers
 from kfhe.engine.trees.growing import Grower
 
 uint64 = st.integers(0, 2**64 - 1)
@@ -22,13 +22,17 @@ def test_philox_is_numpys(key, counter):
     assert random_numbers(*key, *counter) == generator.random_raw(4).tolist()
 
 
+def test_every_use_of_random_numbers_has_its_stream_for_ever():
+    streams = {stream.name: stream.value for stream in Stream}
+    assert streams == {"ROWS": 0, "ESTIMATORS": 1, "FEATURES": 2, "BINS": 3}
+
+
 def twin(weights, seed, iteration, attempt, block_size=8192):
     """The same draws in plain Python: choose a block for each draw, then a row in the block."""
 
-    def numbers(n, stream):
-        return [x for j in range(-(-n // 4)) for x in random_numbers(seed, 0, j, stream, attempt, iteration)][
-            :n
-        ]
+    def numbers(n, stage):
+        counters = [(j, stage, attempt, iteration) for j in range(-(-n // 4))]
+        return [x for counter in counters for x in random_numbers(seed, Stream.ROWS, *counter)][:n]
 
     n = len(weights)
     units = [int(w * 2.0**60 + 0.5) for w in weights]

@@ -15,7 +15,7 @@ from kfhe.engine.trees.categories cimport scratch_size
 from kfhe.engine.trees.grown_tree cimport GrownTree
 from kfhe.engine.trees.histogram_nodes cimport grow_by_histogram
 from kfhe.engine.trees.nodes cimport Buffer, Frame, Growth, Pending, Problem, Workspace, add_node, clear
-from kfhe.engine.trees.pruning cimport FlatNode, flatten, keep_best_leaves, prune
+from kfhe.engine.trees.pruning cimport FlatNode, cut_back
 from kfhe.engine.trees.team cimport Team
 
 cdef extern from *:
@@ -195,11 +195,7 @@ cdef class Grower:
             grown.row_leaves.resize(self.problem.n_rows)
             self.load(&weights[0])
             self.grow_nodes(grown.row_leaves.data())
-            flatten(self.buffers, self.flat, self.flat_stack)
-            if self.max_leaves > 0:
-                keep_best_leaves(self.buffers, self.flat, self.max_leaves)
-            if self.cp > 0:
-                prune(self.buffers, self.flat, self.problem.n_classes, self.cp)
+            cut_back(self.buffers, self.problem.n_classes, self.max_leaves, self.cp, self.flat, self.flat_stack)
             grown.lay_out(self.buffers, self.flat, self.flat_stack, self.leaf_at)
             grown.find_leaves(&self.problem, &weights[0], self.leaf_at, self.team.n_threads)
         return grown
