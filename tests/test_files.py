@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from kfhe.files import write_whole
+from kfhe.files import whole_file, write_whole
 
 
 def test_text_and_bytes_are_written_and_folders_made(tmp_path):
@@ -27,6 +27,15 @@ def test_a_full_disk_leaves_the_old_file_and_no_other(tmp_path, monkeypatch, ste
         write_whole(path, b"new")
     assert path.read_bytes() == b"old"
     assert os.listdir(tmp_path) == ["file"]
+
+
+@pytest.mark.parametrize("step", ["chmod", "replace"])
+def test_a_file_is_closed_before_it_takes_its_place(tmp_path, monkeypatch, step):
+    closed = []  # Windows refuses to move an open file
+    original = getattr(os, step)
+    with whole_file(tmp_path / "file") as file:
+        monkeypatch.setattr(os, step, lambda *arguments: (closed.append(file.closed), original(*arguments)))
+    assert closed == [True]
 
 
 def test_others_may_read_what_the_umask_allows(tmp_path):
