@@ -6,7 +6,6 @@ as well, because they depend less on what else the machine does.
 
 import argparse
 import os
-import resource
 import subprocess
 import sys
 import tempfile
@@ -45,6 +44,8 @@ def read(folder):
 
 def predict(folder):
     """Return the seconds of the whole command: clock and processor."""
+    import resource  # not on Windows
+
     files = [folder / "model.kfhe", folder / "new.csv", "-o", folder / "out.csv"]
     before, start = resource.getrusage(resource.RUSAGE_CHILDREN), perf_counter()
     subprocess.run([sys.executable, "-c", PREDICT, "predict", *files], check=True)

@@ -5,7 +5,6 @@ import io
 import json
 import os
 import re
-import resource
 import signal
 import subprocess
 import sys
@@ -377,6 +376,7 @@ def test_output_is_refused_before_the_work_begins(kfhe):
 
 
 def test_a_full_disk_is_told_and_the_old_file_stays(kfhe, model):
+    resource = pytest.importorskip("resource")
     if not Path("/dev/full").exists():
         pytest.skip("there is no /dev/full")
     _, said = kfhe("predict", model, "new_customers.csv", "-o", "/dev/full", code=1)
@@ -424,6 +424,7 @@ def test_a_reader_that_leaves_early_ends_it_quietly(model):
     assert "roken" not in said
 
 
+@pytest.mark.posix
 def test_ctrl_c_ends_it_with_130_and_leaves_nothing_behind(model):
     os.mkfifo("mine.csv")
     with process("predict", model, "mine.csv", "-o", "out.csv") as running:

@@ -38,6 +38,7 @@ def test_a_file_is_closed_before_it_takes_its_place(tmp_path, monkeypatch, step)
     assert closed == [True]
 
 
+@pytest.mark.posix
 def test_others_may_read_what_the_umask_allows(tmp_path):
     before = os.umask(0o027)
     try:
@@ -47,6 +48,7 @@ def test_others_may_read_what_the_umask_allows(tmp_path):
     assert stat.S_IMODE((tmp_path / "file").stat().st_mode) == 0o640
 
 
+@pytest.mark.posix
 def test_a_link_stays_a_link(tmp_path):
     (tmp_path / "link").symlink_to(tmp_path / "file")
     write_whole(tmp_path / "link", b"new")
@@ -54,6 +56,7 @@ def test_a_link_stays_a_link(tmp_path):
     assert (tmp_path / "file").read_bytes() == b"new"
 
 
+@pytest.mark.posix
 def test_a_pipe_stays_a_pipe(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     writer = threading.Thread(target=write_whole, args=(tmp_path / "pipe", b"new"))
@@ -63,6 +66,7 @@ def test_a_pipe_stays_a_pipe(tmp_path):
     assert stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)
 
 
+@pytest.mark.posix
 def test_a_folder_is_refused(tmp_path):
     (tmp_path / "folder").mkdir()
     with pytest.raises(IsADirectoryError, match="folder: can't be written: Is a directory"):
