@@ -184,6 +184,7 @@ def test_another_plan_leaves_the_results_alone(kfhe, results):
         assert len(store.done()) == 16
 
 
+@pytest.mark.posix
 def test_a_full_disk_stops_the_study_and_keeps_what_was_stored(kfhe, csv, tmp_path):
     pytest.importorskip("resource")
     # A limit on the size of files: the study's file grows until it is reached

@@ -19,7 +19,6 @@ from kfhe.cli import main
 
 ROOT = Path(__file__).parents[1]
 DATA = ROOT / "examples" / "data"
-on_posix = pytest.mark.skipif(os.name != "posix", reason="Windows has no such limits, pipes and signals")
 
 
 @pytest.fixture(autouse=True)
@@ -389,10 +388,9 @@ def test_output_is_refused_before_the_work_begins(kfhe):
     assert "out.txt: the ending must tell what to write" in said
 
 
-@on_posix
+@pytest.mark.posix
 def test_a_full_disk_is_told_and_the_old_file_stays(kfhe, model):
-    import resource
-
+    resource = pytest.importorskip("resource")
     if not Path("/dev/full").exists():
         pytest.skip("there is no /dev/full")
     _, said = kfhe("predict", model, "new_customers.csv", "-o", "/dev/full", code=1)
@@ -440,7 +438,7 @@ def test_a_reader_that_leaves_early_ends_it_quietly(model):
     assert "roken" not in said
 
 
-@on_posix
+@pytest.mark.posix
 def test_ctrl_c_ends_it_with_130_and_leaves_nothing_behind(model):
     os.mkfifo("mine.csv")
     with process("predict", model, "mine.csv", "-o", "out.csv") as running:

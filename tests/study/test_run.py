@@ -22,7 +22,6 @@ from kfhe.study.plan import Algorithm, Plan
 from kfhe.study.run import describe, run, versions
 from kfhe.study.store import Store
 
-on_posix = pytest.mark.skipif(os.name != "posix", reason="Windows has no such signals")
 KFHE = Algorithm("KFHE-e", "KFHE-e", {"n_estimators": 3})
 BAD = Algorithm("bad", "sklearn.tree.DecisionTreeClassifier", {"max_depth": -1})
 
@@ -153,7 +152,7 @@ def run_without_data_folder(plan, path):
     run(plan, path, n_jobs=1)
 
 
-@on_posix
+@pytest.mark.posix
 def test_a_study_killed_again_and_again_ends_as_an_undisturbed_one(long_plan, tmp_path):
     # A server that has imported everything forks the runs, so that each begins at once
     context = multiprocessing.get_context("forkserver")
@@ -202,10 +201,9 @@ def wait_for_cells(path, process, count):
         time.sleep(0.05)
 
 
-@on_posix
+@pytest.mark.posix
 @pytest.mark.parametrize("name", ["SIGINT", "SIGKILL"])
 def test_the_command_with_two_processes_can_be_stopped_and_goes_on(name, csv, tmp_path):
-    number = getattr(signal, name)
     path = tmp_path / "results.sqlite"
     arguments = [
         "--dataset",
@@ -220,13 +218,13 @@ def test_the_command_with_two_processes_can_be_stopped_and_goes_on(name, csv, tm
     arguments += ["--noise", 0, "--repeats", 4, "--seed", 3, "--results", path, "--jobs", 2]
     with command(*arguments) as process:
         wait_for_cells(path, process, 5)
-        os.killpg(process.pid, number)
+        os.killpg(process.pid, getattr(signal, name))
         _, errors = process.communicate(timeout=30)
     reached = stored(path)
     with Store.read(path) as store:
         plan = store.plan
     assert 5 <= reached < len(plan.cells())
-    if number == signal.SIGINT:
+    if name == "SIGINT":
         assert process.returncode == 130
         assert "Stopped." in errors
         assert "Traceback" not in errors
@@ -235,7 +233,7 @@ def test_the_command_with_two_processes_can_be_stopped_and_goes_on(name, csv, tm
     pd.testing.assert_frame_equal(cells_in(path), cells_in(tmp_path / "undisturbed.sqlite"))
 
 
-@on_posix
+@pytest.mark.posix
 def test_a_worker_that_is_killed_is_said(csv, tmp_path):
     suicide = tmp_path / "suicide.py"
     suicide.write_text(
