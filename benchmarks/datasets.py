@@ -12,25 +12,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from benchmarks.algorithms import ONE_HOT, OURS, PEERS
+from benchmarks.worker import Split
 from kfhe.study import datasets
 from kfhe.study.tables import Dataset
 
 NOISE = 0.1  # share of the training labels that is changed, so that nobody stops early
-
-
-@dataclass(frozen=True)
-class Split:
-    """Training rows with noisy labels, and held-out rows with clean ones."""
-
-    X_train: Any
-    y_train: NDArray[np.intp]
-    X_test: Any
-    y_test: NDArray[np.intp]
-
-    @property
-    def float32_bytes(self) -> int:
-        """Size of the training table in float32."""
-        return 4 * int(np.prod(self.X_train.shape))
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,7 @@
-"""A worker: the process of its own in which one algorithm is measured on one dataset."""
+"""A worker: the process of its own in which one algorithm is measured on one dataset.
+
+It imports little, and late: what was loaded and freed before a fit would hide some of its memory.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ import pickle
 import signal
 import warnings
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -19,6 +22,22 @@ from benchmarks.machine import memory
 ENOUGH = 0.2  # seconds: shorter calls are warmed up, and repeated until they took this long in total
 TOO_LONG = 100.0  # seconds: a fit that takes longer is not repeated
 BATCH = 100_000  # rows
+
+
+@dataclass(frozen=True)
+class Split:
+    """Training rows with noisy labels, and held-out rows with clean ones."""
+
+    X_train: Any
+    y_train: Any
+    X_test: Any
+    y_test: Any
+
+    @property
+    def float32_bytes(self) -> int:
+        """Size of the training table in float32."""
+        n_rows, n_columns = self.X_train.shape
+        return 4 * int(n_rows * n_columns)
 
 
 class Worker:

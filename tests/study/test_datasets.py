@@ -161,7 +161,7 @@ def test_a_download_that_breaks_off_leaves_nothing(openml, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("os.replace", full)
-    with pytest.raises(StudyError, match=r"haberman\.parquet: can't be written: No space left on device"):
+    with pytest.raises(OSError, match=r"haberman\.parquet: can't be written: No space left on device"):
         fetch.fetch("haberman")
     assert list(Path(datasets.cache_folder()).iterdir()) == []
 

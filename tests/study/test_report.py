@@ -217,7 +217,7 @@ def test_a_report_that_cannot_be_written_leaves_the_old_one(paper, page, tmp_pat
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("os.replace", full)
-    with pytest.raises(StudyError, match=r"index\.html: can't be written: No space left on device"):
+    with pytest.raises(OSError, match=r"index\.html: can't be written: No space left on device"):
         write_report(paper, page.parent, files=False)
     assert page.read_bytes() == before
     assert [path.name for path in page.parent.iterdir()] == ["index.html"]

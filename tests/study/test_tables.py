@@ -6,6 +6,7 @@ import pytest
 
 from kfhe.study.errors import StudyError
 from kfhe.study.tables import read_table
+from kfhe.table_files import TableFileError
 from kfhe.table_files.labelled import LabelledTable
 
 
@@ -91,6 +92,16 @@ def test_a_bad_file_gets_an_error_that_names_it_and_says_why(case, tmp_path):
     with pytest.raises(StudyError, match=message) as error:
         read_table(write(tmp_path, text))
     assert str(error.value).startswith(str(tmp_path / "mine.csv"))
+
+
+@pytest.mark.parametrize("case", sorted(BAD.keys() - {"a class of one row"}))
+def test_the_command_line_says_the_same_of_it(case, tmp_path):
+    path = write(tmp_path, BAD[case][0])
+    with pytest.raises(StudyError) as ours:
+        read_table(path)
+    with pytest.raises(TableFileError) as theirs:
+        LabelledTable.read(path)
+    assert str(ours.value) == str(theirs.value)
 
 
 def test_missing_and_broken_files_are_named(tmp_path):

@@ -76,7 +76,7 @@ def fetch(
     for name in wanted:
         try:
             typer.echo(f"{name}: {fetch_one(name)}")
-        except StudyError as error:
+        except (StudyError, OSError) as error:
             failed += 1
             typer.echo(str(error), err=True)
     if failed:

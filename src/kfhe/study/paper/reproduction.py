@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from kfhe.files import write_whole
 from kfhe.study.analyse import Analysis
 from kfhe.study.errors import StudyError
-from kfhe.study.files import write_whole
 from kfhe.study.paper import claims, published
 from kfhe.study.paper.catalogue import catalogue, paper_names
 from kfhe.study.report.tables import Table, Value, average_ranks, friedman, posthoc, times, wilcoxon

@@ -7,9 +7,9 @@ import gzip
 import io
 from pathlib import Path
 
+from kfhe.files import write_whole
 from kfhe.study.analyse import Analysis
 from kfhe.study.errors import StudyError
-from kfhe.study.files import write_whole
 from kfhe.study.report.latex import latex
 from kfhe.study.report.page import page
 from kfhe.study.report.tables import Table, all_tables
