@@ -3,7 +3,7 @@
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libcpp.vector cimport vector
 
-from kfhe.engine.trees.splitting cimport NodeTotals, Row, Split
+from kfhe.engine.trees.split cimport NodeTotals, Row, Split
 
 cdef struct Problem:
     const uint8_t *codes  # bins, one feature after the other

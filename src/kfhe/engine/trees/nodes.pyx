@@ -6,7 +6,7 @@ from libcpp.vector cimport vector
 
 from kfhe.engine.philox cimport FEATURES_STREAM, philox, scaled
 from kfhe.engine.trees.partitioning cimport cut_of
-from kfhe.engine.trees.splitting cimport NodeTotals, Split
+from kfhe.engine.trees.split cimport NodeTotals, Split
 
 import numpy as np
 

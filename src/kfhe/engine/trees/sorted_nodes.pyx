@@ -13,7 +13,8 @@ from kfhe.engine.trees.nodes cimport (
     Frame, Growth, Pending, Problem, Workspace, draw_features, is_terminal, origin_of,
 )
 from kfhe.engine.trees.partitioning cimport mark_sides
-from kfhe.engine.trees.splitting cimport NodeTotals, Row, Split, better, sweep_sorted
+from kfhe.engine.trees.split cimport NodeTotals, Row, Split, better
+from kfhe.engine.trees.splitting cimport sweep_sorted
 from kfhe.engine.trees.subtrees cimport Way, grow_subtree
 
 import numpy as np

@@ -10,13 +10,7 @@ from libc.string cimport memset
 from libcpp.vector cimport vector
 
 from kfhe.engine.trees.categories cimport scratch_size, split_categories
-
-
-cdef bint better(const Split *challenger, const Split *champion) noexcept nogil:
-    """Higher score; on a tie the lower feature."""
-    if challenger.score != champion.score:
-        return challenger.score > champion.score
-    return challenger.score > 0 and challenger.feature < champion.feature
+from kfhe.engine.trees.split cimport MARGIN, NodeTotals, Row, Split, better, improves
 
 
 cdef void scan_histogram(
