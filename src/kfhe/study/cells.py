@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from kfhe.look.trace_lines import TRACE_LINES
 from kfhe.metrics import metrics_of
 from kfhe.study.algorithms import build, components_of
 from kfhe.study.datasets import loaded
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
 
     from kfhe.study.plan import Cell, Plan
     from kfhe.study.tables import Dataset
-
-TRACE_COLUMNS = ("measurement_error", "posterior_variance", "gain", "training_error")
 
 
 @dataclass(frozen=True)
@@ -142,4 +141,5 @@ def _trace(classifier: Any) -> dict[str, list[float]] | None:
     trace = getattr(classifier, "trace_", None)
     if trace is None:
         return None
-    return {column: [float(value) for value in trace[column]] for column in TRACE_COLUMNS}
+    drawn = [line.column for line in TRACE_LINES]
+    return {column: [float(value) for value in trace[column]] for column in drawn}
