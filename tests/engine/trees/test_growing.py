@@ -123,7 +123,8 @@ def test_more_rows_than_16_bits_count_make_the_same_tree_on_any_number_of_thread
     X = rng.normal(size=(n, 2))
     labels = ((X[:, 0] > 0) + 2 * (X[:, 1] > X[:, 0]) + rng.integers(n_classes, size=n)) % n_classes
     table = BinnedTable.from_table(X, None, 255, 1)
-    rows = Rows(table, labels.astype(np.int32), n_classes, np.ones(n, dtype=np.int32), True)
+    weights = rng.integers(3, size=n, dtype=np.int32)
+    rows = Rows(table, labels.astype(np.int32), n_classes, weights, True)
     limits = Settings(max_depth=3, max_features=max_features)
     tree, votes = rows.grow(limits)
     for threads in ({"n_threads": 2}, {"n_threads": 2, "force_parallel": True}):
@@ -131,7 +132,7 @@ def test_more_rows_than_16_bits_count_make_the_same_tree_on_any_number_of_thread
         assert_same_tree(other, tree)
         np.testing.assert_array_equal(other_votes, votes)
     totals = np.zeros_like(tree["leaf_weights"])
-    np.add.at(totals, (tree["leaves"], labels), 1)
+    np.add.at(totals, (tree["leaves"], labels), weights)
     np.testing.assert_array_equal(tree["leaf_weights"], totals)
     assert len(totals) == 8
 

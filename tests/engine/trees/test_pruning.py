@@ -85,6 +85,14 @@ def test_what_is_below_a_cut_is_cut_too():
     assert pruned(left, np.ones(5), totals, max_leaf_nodes=2).tolist() == [1, -1, -1, -1, -1]
 
 
+def test_nodes_may_come_in_any_order():
+    left = np.array([1, 5, 3, -1, -1, -1, -1], dtype=np.int32)  # the right child's children come first
+    totals = np.array([[8, 8], [6, 2], [2, 6], [0, 6], [2, 0], [6, 0], [0, 2]])
+    gains = np.array([9.0, 1.0, 2.0, 0, 0, 0, 0])
+    assert pruned(left, gains, totals).tolist() == left.tolist()
+    assert pruned(left, gains, totals, max_leaf_nodes=3).tolist() == [1, -1, 3, -1, -1, -1, -1]
+
+
 @settings(max_examples=100)
 @given(
     rows=random_rows(max_rows=60, weights=["ones", "counts", "whole"]),

@@ -58,6 +58,18 @@ def test_a_tree_shows_the_arrays_it_was_made_of():
     assert made.share_votes().tolist() == [[0.75, 0.25], [0, 1], [0, 1], [0.75, 0.25]]
 
 
+@pytest.mark.parametrize("n_bytes", [0, 32, 47])
+def test_a_tree_has_a_gain_for_each_node(n_bytes):
+    with pytest.raises(ValueError, match=f"3 gains take 48 bytes of nodes, got {n_bytes}"):
+        GrownTree.from_arrays(
+            np.zeros(n_bytes, dtype=np.uint8),
+            np.zeros(3),
+            np.ones((2, 2), dtype=np.int32),
+            np.empty((0, 4), dtype=np.uint64),
+            np.zeros(5, dtype=np.int32),
+        )
+
+
 @pytest.mark.parametrize("n_trees", [0, 1, 2, 50])
 def test_trees_are_stored_one_after_the_other(n_trees):
     assert_holds(store_of(range(n_trees)), range(n_trees))
