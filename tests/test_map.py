@@ -161,3 +161,23 @@ def test_imports_never_go_round_in_a_circle():
     except CycleError as error:
         circle = " imports ".join(shown(module) for module in reversed(error.args[1]))
         raise AssertionError(circle) from None
+
+
+def test_what_is_built_on_the_library_uses_its_public_names():
+    built_on_it = [PACKAGE / "study", PACKAGE / "cli", PACKAGE / "table_files", ROOT / "benchmarks"]
+    private = [
+        f"{path.relative_to(ROOT)} imports {module}.{name}"
+        for folder in built_on_it
+        for path in sorted(folder.rglob("*.py"))
+        for module, name in python_imports(path.read_text(encoding="utf-8"))
+        if module.split(".")[0] in ("kfhe", "benchmarks")
+        if any(part.startswith("_") for part in [*module.split("."), name or ""])
+    ]
+    assert private == []
+
+
+def test_nothing_that_is_installed_needs_the_benchmarks():
+    texts = {shown(module): path.read_text(encoding="utf-8") for module, path in MODULES.items()}
+    assert [
+        name for name, text in texts.items() if re.search(r"^\s*(from|import) benchmarks", text, re.M)
+    ] == []
