@@ -1,5 +1,7 @@
 """Data and settings that many tests share."""
 
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import settings
@@ -9,6 +11,11 @@ from kfhe.noise import flip_labels
 
 settings.register_profile("kfhe", deadline=None)  # a busy machine is no failure
 settings.load_profile("kfhe")
+
+
+def pytest_runtest_setup(item):
+    if sys.platform == "win32" and item.get_closest_marker("posix"):
+        pytest.skip("Windows has no such signals, links, pipes or limits")
 
 
 @pytest.fixture(scope="session")

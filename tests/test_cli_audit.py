@@ -7,6 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from kfhe.audit import label_quality
 from kfhe.cli import main
 
 DATA = Path(__file__).parents[1] / "examples" / "data"
@@ -60,6 +61,15 @@ class TestSuspects:
         assert "Hard rows look like wrong ones" in out
         assert str(suspects["row"][9]) in out
         assert err == f"The {len(suspects)} suspects are in suspects.csv, the most suspicious first.\n"
+
+    def test_without_options_it_is_an_audit_of_1000_trees_with_seed_0(self, audit):
+        audit("customers.csv", "-t", "outcome", "--all", "-o", "all.parquet")
+        customers = pd.read_csv("customers.csv")
+        expected = label_quality(
+            customers.drop(columns="outcome"), customers["outcome"], n_estimators=1000, random_state=0
+        )
+        found = pd.read_parquet("all.parquet").sort_values("row")
+        assert found["quality"].tolist() == expected.quality.round(4).tolist()
 
     def test_without_a_file_the_worst_are_shown(self, audit, tmp_path):
         out, err = audit("customers.csv", "-t", "outcome", *FEW)

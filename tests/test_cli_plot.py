@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 import kfhe
 from kfhe import KFHEClassifier
 from kfhe.cli import app
+from kfhe.plotting import DecisionRegionsDisplay, StagedScoreDisplay
 
 
 def run(*arguments):
@@ -112,15 +113,84 @@ def test_what_is_wrong_with_the_files_is_told(folder):
         "model.kfhe", *scores, table(folder, "height,sort\n1,a\n2,b\n")
     )
     missing = table(folder, "height,kind\n1,wide\n2,narrow\n")
-    assert "there is no column 'width'" in error("model.kfhe", *scores, missing)
+    assert "columns that the model needs are missing: 'width'" in error("model.kfhe", *scores, missing)
     unknown = table(folder, "width,height,kind\n1,2,wide\n2,3,round\n")
-    expected = "target 'kind' has 'round', which the model doesn't know; accepted are narrow, wide"
+    expected = "target 'kind', row 3: found 'round', which the model doesn't know; accepted are narrow, wide"
     assert expected in error("model.kfhe", *scores, unknown)
 
 
 def table(folder, text):
     (folder / "other.csv").write_text(text)
     return folder / "other.csv"
+
+
+@pytest.fixture
+def drawn(monkeypatch):
+    """What displays of rows were made of: pairs of a model and the rows that it was asked to score."""
+    asked = []
+    for display in (StagedScoreDisplay, DecisionRegionsDisplay):
+
+        def from_estimator(model, X, y, make=display.from_estimator, **settings):
+            asked.append((model, X))
+            return make(model, X, y, **settings)
+
+        monkeypatch.setattr(display, "from_estimator", from_estimator)
+    return asked
+
+
+def predicted_scores(folder, model, table):
+    """What kfhe predict says of the same rows."""
+    command = ["predict", "--proba", folder / model, folder / table, "-o", folder / "predicted.csv"]
+    result = CliRunner().invoke(app, [*map(str, command)])
+    assert result.exit_code == 0, result.output
+    return pd.read_csv(folder / "predicted.csv").iloc[:, 1:].to_numpy()
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_codes_that_are_categories_are_so_in_pictures_too(folder, drawn, ending):
+    """01234 and 1234 are the same number, but not the same zip code."""
+    zips = np.resize(["01234", "1234", "5"], 90)
+    frame = pd.read_csv(folder / "rows.csv").assign(zip=zips)
+    frame["kind"] = np.where(frame["zip"] == "01234", frame["kind"], "narrow")
+    getattr(frame, f"to_{ending}")(folder / f"zips.{ending}", index=False)
+    fit = ["fit", folder / f"zips.{ending}", "-t", "kind", "--categorical", "zip", "-o", folder / "zips.kfhe"]
+    assert CliRunner().invoke(app, [*map(str, fit)]).exit_code == 0
+    data = ("--data", folder / f"zips.{ending}", "--target", "kind")
+    result = run(folder / "zips.kfhe", "--kind", "scores", *data)
+    assert result.exit_code == 0, result.output
+    ((model, X),) = drawn
+    expected = predicted_scores(folder, "zips.kfhe", f"zips.{ending}")
+    np.testing.assert_array_equal(model.predict_proba(X), expected)
+    assert "never seen" not in result.output
+
+
+def test_regions_are_of_the_scores_that_predict_writes(folder, drawn):
+    data = ("--data", folder / "rows.csv", "--target", "kind")
+    assert run(folder / "model.kfhe", "--kind", "regions", *data).exit_code == 0
+    ((model, X),) = drawn
+    expected = predicted_scores(folder, "model.kfhe", "rows.csv")
+    np.testing.assert_array_equal(model.predict_proba(X), expected)
+
+
+def test_categories_have_no_place_on_an_axis(folder):
+    frame = pd.read_csv(folder / "rows.csv").assign(height=np.resize([1, 2, 3], 90))
+    frame.to_csv(folder / "codes.csv", index=False)
+    model = KFHEClassifier(n_estimators=2, random_state=0, categorical_features=["height"])
+    model.fit(frame[["width", "height"]], frame["kind"]).save(folder / "codes.kfhe")
+    data = ("--data", folder / "codes.csv", "--target", "kind")
+    result = run(folder / "codes.kfhe", "--kind", "regions", *data)
+    assert result.exit_code == 2
+    assert "need two numeric features; the model's column 'height' holds categories" in result.output
+
+
+def test_a_model_of_an_array_takes_columns_by_their_places(folder, drawn, iris):
+    X, y = iris
+    KFHEClassifier(n_estimators=2, random_state=0).fit(X, y).save(folder / "iris.kfhe")
+    pd.DataFrame(X, columns=list("abcd")).assign(y=y).to_csv(folder / "iris.csv", index=False)
+    data = ("--data", folder / "iris.csv", "--target", "y")
+    result = run(folder / "iris.kfhe", "--kind", "scores", *data)
+    assert result.exit_code == 0, result.output
+    np.testing.assert_array_equal(drawn[0][1], X)
 
 
 def test_regions_of_a_wider_model_are_refused(folder, iris):

@@ -10,6 +10,7 @@ import pytest
 from kfhe.cli import main
 from kfhe.study.analyse import Analysis
 from kfhe.study.errors import StudyError
+from kfhe.study.run import Outcome
 from kfhe.study.store import Store
 
 
@@ -61,6 +62,19 @@ def test_own_data_and_classifiers_take_one_command(results):
     assert analysis.algorithms == ["CART", "sklearn.naive_bayes.GaussianNB"]
     assert list(analysis.means(0.2).index) == ["mine", "iris"]
     assert len(analysis.failures) == 0
+
+
+def test_jobs_are_the_processes_of_the_run(kfhe, csv, monkeypatch):
+    asked = []
+
+    def run(plan, path, *, n_jobs, **settings):
+        asked.append(n_jobs)
+        return Outcome(interrupted=True)
+
+    monkeypatch.setattr("kfhe.study.run.run", run)
+    kfhe("study", "run", "--dataset", csv, "--jobs", 3, code=130)
+    kfhe("study", "run", "--dataset", csv, code=130)
+    assert asked == [3, None]
 
 
 def test_without_a_plan_the_study_in_the_file_goes_on(kfhe, results):
@@ -170,7 +184,9 @@ def test_another_plan_leaves_the_results_alone(kfhe, results):
         assert len(store.done()) == 16
 
 
+@pytest.mark.posix
 def test_a_full_disk_stops_the_study_and_keeps_what_was_stored(kfhe, csv, tmp_path):
+    pytest.importorskip("resource")
     # A limit on the size of files: the study's file grows until it is reached
     code = (
         "import resource, sys\nresource.setrlimit(resource.RLIMIT_FSIZE, (90_000, 90_000))\n"

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from kfhe.files import write_whole
+from kfhe.files import whole_file, write_whole
 
 
 def test_text_and_bytes_are_written_and_folders_made(tmp_path):
@@ -29,6 +29,16 @@ def test_a_full_disk_leaves_the_old_file_and_no_other(tmp_path, monkeypatch, ste
     assert os.listdir(tmp_path) == ["file"]
 
 
+@pytest.mark.parametrize("step", ["chmod", "replace"])
+def test_a_file_is_closed_before_it_takes_its_place(tmp_path, monkeypatch, step):
+    closed = []  # Windows refuses to move an open file
+    original = getattr(os, step)
+    with whole_file(tmp_path / "file") as file:
+        monkeypatch.setattr(os, step, lambda *arguments: (closed.append(file.closed), original(*arguments)))
+    assert closed == [True]
+
+
+@pytest.mark.posix
 def test_others_may_read_what_the_umask_allows(tmp_path):
     before = os.umask(0o027)
     try:
@@ -38,6 +48,7 @@ def test_others_may_read_what_the_umask_allows(tmp_path):
     assert stat.S_IMODE((tmp_path / "file").stat().st_mode) == 0o640
 
 
+@pytest.mark.posix
 def test_a_link_stays_a_link(tmp_path):
     (tmp_path / "link").symlink_to(tmp_path / "file")
     write_whole(tmp_path / "link", b"new")
@@ -45,6 +56,7 @@ def test_a_link_stays_a_link(tmp_path):
     assert (tmp_path / "file").read_bytes() == b"new"
 
 
+@pytest.mark.posix
 def test_a_pipe_stays_a_pipe(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     writer = threading.Thread(target=write_whole, args=(tmp_path / "pipe", b"new"))
@@ -54,6 +66,7 @@ def test_a_pipe_stays_a_pipe(tmp_path):
     assert stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)
 
 
+@pytest.mark.posix
 def test_a_folder_is_refused(tmp_path):
     (tmp_path / "folder").mkdir()
     with pytest.raises(IsADirectoryError, match="folder: can't be written: Is a directory"):

@@ -17,7 +17,7 @@ from kfhe import stats
 pd = pytest.importorskip("pandas")
 
 GOLDEN = Path(__file__).parent / "golden"
-PAPER = files("kfhe.study") / "published"
+PAPER = files("kfhe.study.paper") / "published"
 NOISE_PERCENTS = (0, 5, 10, 15, 20)
 
 
@@ -43,6 +43,15 @@ def test_average_ranks_of_the_paper_follow_from_its_scores(noise_percent):
     found = stats.average_ranks(paper_scores(noise_percent))
     assert list(found.index) == list(expected.index)
     np.testing.assert_allclose(found, expected, rtol=0, atol=0.005 + 1e-9)
+
+
+def test_ranks_are_by_dataset_and_what_has_no_score_has_no_rank():
+    scores = pd.DataFrame([[0.9, 0.8, 0.8], [0.3, np.nan, 0.4]], index=["one", "two"], columns=list("ABC"))
+    expected = pd.DataFrame([[1.0, 2.5, 2.5], [2, np.nan, 1]], index=scores.index, columns=scores.columns)
+    pd.testing.assert_frame_equal(stats.ranks(scores), expected)
+    np.testing.assert_array_equal(stats.ranks([[0.5]]), [[1]])
+    with pytest.raises(ValueError, match="scores must be finite, got inf for dataset 0, algorithm 1"):
+        stats.ranks([[0.5, np.inf]])
 
 
 @pytest.mark.parametrize("noise_percent", NOISE_PERCENTS)

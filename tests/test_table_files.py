@@ -3,7 +3,6 @@
 import gzip
 import io
 import os
-import resource
 
 import numpy as np
 import pandas as pd
@@ -202,6 +201,7 @@ def test_the_ending_of_an_output_file_has_to_tell_its_kind(tmp_path):
 
 @pytest.mark.parametrize("name", ["out.csv", "out.csv.gz", "out.parquet"])
 def test_a_disk_that_fills_up_leaves_the_old_file(name, tmp_path, rng):
+    resource = pytest.importorskip("resource")
     path = tmp_path / name
     path.write_bytes(b"old")
     table = pa.table({"a": rng.random(100_000)})

@@ -40,8 +40,8 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
                 yield file
                 file.flush()
                 os.fsync(handle)  # some file systems notice only now that they are full
-                # mkstemp makes files for the owner only
-                os.chmod(temporary, 0o666 & ~_umask())
+            # Closed by now, for Windows moves no open file; and mkstemp made it for the owner only.
+            os.chmod(temporary, 0o666 & ~_umask())
             os.replace(temporary, target)
         except BaseException:
             os.unlink(temporary)

@@ -12,7 +12,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import has_fit_parameter
 
 from kfhe.bank import SHRINKAGES, FilterBank, TreeVotes
-from kfhe.engine.draws import random_numbers
+from kfhe.engine.draws import Stream, random_numbers
 from kfhe.engine.trees.growing import Grower, made_again
 from kfhe.engine.trees.grown_tree import GrownTree
 from kfhe.engine.trees.shrinkage import shrunken_shares
@@ -315,7 +315,7 @@ class EstimatorSensor:
         component = clone(self.estimator)
         names = sorted(name for name in component.get_params() if name.split("__")[-1] == "random_state")
         seeds = {
-            name: random_numbers(self.rows.seed, 1, position, 0, attempt, iteration)[0] >> 33
+            name: random_numbers(self.rows.seed, Stream.ESTIMATORS, position, 0, attempt, iteration)[0] >> 33
             for position, name in enumerate(names)
         }
         return component.set_params(**seeds)

@@ -38,6 +38,33 @@ class AlignedRanksResult(NamedTuple):
     mean_ranks: NDArray[np.float64] | pd.Series
 
 
+def ranks(scores: ArrayLike | pd.DataFrame) -> NDArray[np.float64] | pd.DataFrame:
+    """Rank of each algorithm on each dataset.
+
+    Parameters
+    ----------
+    scores : DataFrame or array-like of shape (n_datasets, n_algorithms)
+        Higher is better. NaN: an algorithm without a score has no rank.
+
+    Returns
+    -------
+    ndarray or DataFrame of shape (n_datasets, n_algorithms)
+        1 is the best; equal scores share the mean of their ranks. A DataFrame for a DataFrame.
+
+    Examples
+    --------
+    >>> from kfhe.stats import ranks
+    >>> ranks([[0.9, 0.8, 0.7], [0.9, 0.9, 0.6]])
+    array([[1. , 2. , 3. ],
+           [1.5, 1.5, 3. ]])
+    """
+    values, algorithms = _checked(scores, least=1, gaps=True)
+    found: NDArray[np.float64] = rankdata(-values, axis=1, nan_policy="omit")
+    if algorithms is None:
+        return found
+    return _pandas().DataFrame(found, index=scores.index, columns=algorithms)  # type: ignore[union-attr]
+
+
 def average_ranks(scores: ArrayLike | pd.DataFrame) -> NDArray[np.float64] | pd.Series:
     """Mean rank of each algorithm over the datasets.
 
@@ -58,7 +85,7 @@ def average_ranks(scores: ArrayLike | pd.DataFrame) -> NDArray[np.float64] | pd.
     array([1.25, 1.75, 3.  ])
     """
     values, algorithms = _checked(scores)
-    return _by_algorithm(rankdata(-values, axis=1).mean(axis=0), algorithms)
+    return _by_algorithm(np.mean(ranks(values), axis=0), algorithms)
 
 
 def friedman_aligned_ranks(scores: ArrayLike | pd.DataFrame) -> AlignedRanksResult:
@@ -259,7 +286,7 @@ def wilcoxon_table(scores: ArrayLike | pd.DataFrame) -> pd.DataFrame:
     return _pandas().DataFrame(rows, columns=["first", "second", "wins", "losses", "ties", "pvalue"])
 
 
-def _checked(scores: Any) -> tuple[NDArray[np.float64], Any]:
+def _checked(scores: Any, *, least: int = 2, gaps: bool = False) -> tuple[NDArray[np.float64], Any]:
     """Scores as an array, and the column names of a DataFrame."""
     is_frame = hasattr(scores, "columns") and hasattr(scores, "index")
     try:
@@ -271,11 +298,14 @@ def _checked(scores: Any) -> tuple[NDArray[np.float64], Any]:
         ) from error
     if values.ndim != 2:
         raise ValueError(f"scores must have 2 dimensions, datasets by algorithms, got {values.ndim}")
-    if min(values.shape) < 2:
+    if min(values.shape) < least:
         n, k = values.shape
-        raise ValueError(f"scores must have at least 2 datasets and 2 algorithms (columns), got {n} and {k}")
-    if not np.isfinite(values).all():
-        row, column = np.argwhere(~np.isfinite(values))[0].tolist()
+        raise ValueError(
+            f"scores must have at least {least} datasets and {least} algorithms (columns), got {n} and {k}"
+        )
+    wrong = np.isinf(values) if gaps else ~np.isfinite(values)
+    if wrong.any():
+        row, column = np.argwhere(wrong)[0].tolist()
         dataset, algorithm = (scores.index[row], scores.columns[column]) if is_frame else (row, column)
         raise ValueError(
             f"scores must be finite, got {values[row, column]} for dataset {dataset}, algorithm {algorithm}"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import repeat
+from math import nan
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -56,8 +58,8 @@ class Iteration(NamedTuple):
     validation_score: float | None = None
 
 
-# The columns of a trace; validation scores have a place of their own
-COLUMNS = tuple(name for name in Iteration._fields if name not in ("iteration", "validation_score"))
+# The columns of a trace: all between the number of a row and its validation score
+COLUMNS = Iteration._fields[1:-1]
 
 
 class Trace:
@@ -67,6 +69,11 @@ class Trace:
     ----------
     columns : mapping of str to sequence, default=None
         The columns of a training that was; None: a trace of no iterations.
+
+    Attributes
+    ----------
+    columns : list of str
+        Names of the columns.
 
     Examples
     --------
@@ -83,36 +90,34 @@ class Trace:
 
     def __init__(self, columns: Mapping[str, Sequence[float]] | None = None) -> None:
         given = dict.fromkeys(COLUMNS, ()) if columns is None else columns
-        self._columns = {name: list(values) for name, values in given.items()}
+        self.columns = list(given)  # of a model that an earlier version saved, those that it knew
+        self._rows = list(zip(*(given.get(name, repeat(nan)) for name in COLUMNS), strict=False))
 
     def append(self, row: Iteration) -> None:
         """Add an iteration."""
-        for name, column in self._columns.items():
-            column.append(getattr(row, name))
+        self._rows.append(row[1:-1])
 
     def cut(self, n_iter: int) -> None:
         """Keep the first iterations only."""
-        for column in self._columns.values():
-            del column[n_iter:]
+        del self._rows[n_iter:]
 
     def __len__(self) -> int:
-        return len(self._columns["gain"])
+        return len(self._rows)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Trace) and self._columns == other._columns
+        return isinstance(other, Trace) and self._lists() == other._lists()
 
     __hash__ = None  # type: ignore[assignment]  # it can grow
 
     def __getitem__(self, column: str) -> NDArray[Any]:
         """Return a column as an array."""
-        if column not in self._columns:
+        if column not in self.columns:
             raise KeyError(f"no column {column!r} in the trace; there are {', '.join(self.columns)}")
-        return np.asarray(self._columns[column])
+        place = COLUMNS.index(column)
+        return np.array([row[place] for row in self._rows])
 
-    @property
-    def columns(self) -> list[str]:
-        """Names of the columns: of a model that an earlier version saved, those that it knew."""
-        return list(self._columns)
+    def _lists(self) -> dict[str, list[float]]:
+        return {name: self[name].tolist() for name in self.columns}
 
     def to_frame(self) -> Any:
         """Return the trace as a pandas DataFrame, indexed by iteration (from 1)."""

@@ -8,6 +8,7 @@ from hypothesis.extra.numpy import arrays
 
 from kfhe import CARTClassifier, KFHEClassifier
 from kfhe.engine.bins import bin_columns
+from kfhe.engine.draws import Stream, random_numbers
 
 SAMPLED = 70_000  # more rows than are looked at to find quantiles
 
@@ -74,6 +75,43 @@ def test_more_values_are_cut_into_bins_of_about_equal_size(n):
     else:  # quantiles of a sample
         assert sizes.max() < 1.5 * n / 255
         assert sizes.min() > 0.5 * n / 255
+
+
+def sampled_rows(n, column):
+    """The rows that the quantiles of a long column are found from."""
+    numbers = [x for i in range(2**14) for x in random_numbers(0, Stream.BINS, i, column, 0, 0)]
+    return [x * n >> 64 for x in numbers]
+
+
+def greedy_starts(values, max_bins):
+    """First value of each bin, in plain Python: bins of about equal size, heavy values alone."""
+    distinct, sizes = np.unique(values, return_counts=True)
+    heavy, left, bins_left = len(values) // max_bins, len(values), max_bins
+    starts, size = [distinct[0]], 0
+    for run, next_value, next_run in zip(sizes, distinct[1:], sizes[1:], strict=False):
+        size += run
+        if bins_left > 1 and (size * bins_left >= left or next_run > heavy):
+            starts.append(next_value)
+            left, bins_left, size = left - size, bins_left - 1, 0
+    return starts
+
+
+@pytest.mark.parametrize("n", [65_536, 65_537, SAMPLED])
+def test_bins_of_a_long_column_are_those_of_a_sample_of_its_own(n):
+    rng = np.random.default_rng(n)
+    column = rng.exponential(size=n)
+    column[rng.random(n) < 0.1] = 0.5  # fills more than a bin
+    column[rng.random(n) < 0.1] = np.nan
+    codes, n_bins, low, _ = bin_all(np.column_stack([column, column, column]))
+    edges = set()
+    for j in range(3):
+        sample = column[sampled_rows(n, j)] if n > 65_536 else column
+        starts = greedy_starts(sample[~np.isnan(sample)], 255)
+        expected = (np.searchsorted(starts, column, side="right") - 1).clip(0)
+        np.testing.assert_array_equal(codes[j], np.where(np.isnan(column), len(starts), expected))
+        assert n_bins[j] == len(starts)
+        edges.add(low[j, : n_bins[j]].tobytes())
+    assert len(edges) == (3 if n > 65_536 else 1)  # each column has a sample of its own
 
 
 def test_a_value_that_fills_a_bin_has_it_for_itself():

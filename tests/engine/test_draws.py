@@ -7,8 +7,11 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 from kfhe.engine.arrays import Measurer
-from kfhe.engine.draws import Draws, bootstrap, random_numbers
+from kfhe.engine.draws import Draws, Stream, bootstrap, random_numbers
 from kfhe.engine.trees.growing import Grower
+from kfhe.engine.trees.grown_tree import GrownTree
+from kfhe.engine.trees.storage import TreeStore
+from kfhe.engine.trees.team import Team
 
 uint64 = st.integers(0, 2**64 - 1)
 
@@ -22,13 +25,17 @@ def test_philox_is_numpys(key, counter):
     assert random_numbers(*key, *counter) == generator.random_raw(4).tolist()
 
 
+def test_every_use_of_random_numbers_has_its_stream_for_ever():
+    streams = {stream.name: stream.value for stream in Stream}
+    assert streams == {"ROWS": 0, "ESTIMATORS": 1, "FEATURES": 2, "BINS": 3}
+
+
 def twin(weights, seed, iteration, attempt, block_size=8192):
     """The same draws in plain Python: choose a block for each draw, then a row in the block."""
 
-    def numbers(n, stream):
-        return [x for j in range(-(-n // 4)) for x in random_numbers(seed, 0, j, stream, attempt, iteration)][
-            :n
-        ]
+    def numbers(n, stage):
+        counters = [(j, stage, attempt, iteration) for j in range(-(-n // 4))]
+        return [x for counter in counters for x in random_numbers(seed, Stream.ROWS, *counter)][:n]
 
     n = len(weights)
     units = [int(w * 2.0**60 + 0.5) for w in weights]
@@ -121,7 +128,7 @@ def test_weights_that_do_not_sum_to_one_are_refused(n, total):
         bootstrap(np.full(n, total / n), 0, 1, 0)
 
 
-@pytest.mark.parametrize("kind", [Draws, Measurer, Grower])
+@pytest.mark.parametrize("kind", [Draws, Measurer, Grower, GrownTree, Team, TreeStore])
 def test_nothing_is_made_without_its_arrays(kind):
     with pytest.raises(TypeError, match="positional argument"):
         kind.__new__(kind)

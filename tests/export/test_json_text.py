@@ -61,7 +61,7 @@ def test_a_split_on_gaps_alone_can_be_read():
 
 def test_arrays_have_their_column_numbers_for_names():
     X = np.random.default_rng(0).normal(size=(100, 2))
-    model = KFHEClassifier(n_estimators=3).fit(X, np.where(X[:, 0] > X[:, 1], "ja", "nein"))
+    model = KFHEClassifier(n_estimators=3, random_state=0).fit(X, np.where(X[:, 0] > X[:, 1], "ja", "nein"))
     text = to_json(model)
     assert json.loads(text)["classes"] == ["ja", "nein"]
     read = read_scores(text, [dict(zip("01", row, strict=True)) for row in X])

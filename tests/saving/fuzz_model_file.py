@@ -8,7 +8,6 @@ import hashlib
 import io
 import json
 import random
-import resource
 import signal
 import sys
 import tracemalloc
@@ -289,6 +288,8 @@ def too_slow(*_):
 
 def main(count=100_000, seed=0):
     """Try many files and print what became of them; an error names the file's number and is raised."""
+    import resource  # not on Windows
+
     contents = [content_of(model) for model in tiny_models()]
     signal.signal(signal.SIGVTALRM, too_slow)
     assert all(outcome(content, random.Random(0)) == "loaded" for content in contents)

@@ -646,6 +646,7 @@ def test_changed_arrays_do_no_harm(contents, data):
     }
 
 
+@pytest.mark.posix
 def test_the_fuzzer_finds_nothing(capsys):
     fuzz_model_file.main(300, seed=1)
     assert "300 files: no crash, no hang" in capsys.readouterr().out

@@ -4,9 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from kfhe.study import published
-from kfhe.study.catalogue import catalogue, paper_names
 from kfhe.study.cells import Result
+from kfhe.study.paper import published
+from kfhe.study.paper.catalogue import catalogue, paper_names
 from kfhe.study.plan import Algorithm, Plan
 from kfhe.study.store import Store
 from kfhe.study.tables import Dataset

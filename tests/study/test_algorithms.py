@@ -8,6 +8,7 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 from kfhe.study.algorithms import SHORT_NAMES, build, check, components_of, packages
+from kfhe.study.encoding import Categorical
 from kfhe.study.errors import StudyError
 from kfhe.study.plan import Algorithm, Plan
 
@@ -40,7 +41,7 @@ def test_every_short_name_learns_from_categories_and_gaps(name, table):
 
 
 def _parameters(name):
-    return SHORT_NAMES[name].make([], [], {}).get_params()
+    return SHORT_NAMES[name].make(Categorical([], []), {}).get_params()
 
 
 def test_a_classifier_by_import_path_gets_categories_one_hot_and_no_gaps(table):
@@ -115,7 +116,7 @@ def test_a_mistake_is_known_before_anything_runs(algorithm, message):
 
 
 @pytest.mark.parametrize(
-    ("name", "package", "extra"), [("GBM", "lightgbm", "study"), ("XGBoost", "xgboost", "bench")]
+    ("name", "package", "extra"), [("GBM", "lightgbm", "study"), ("XGBoost", "xgboost", "peers")]
 )
 def test_a_missing_package_is_named_with_its_extra(name, package, extra, monkeypatch):
     monkeypatch.setitem(sys.modules, package, None)

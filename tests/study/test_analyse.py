@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from kfhe.study import published
 from kfhe.study.analyse import Analysis
 from kfhe.study.cells import Result
-from kfhe.study.claims import verdicts
 from kfhe.study.errors import StudyError
+from kfhe.study.paper import published
+from kfhe.study.paper.claims import verdicts
 from kfhe.study.plan import Algorithm, Plan
 from kfhe.study.run import run
 from kfhe.study.store import Store
@@ -101,6 +101,18 @@ def test_means_deviations_and_ranks(tmp_path):
     assert analysis.deviations(0.0).at["one", "A"] == pytest.approx(0.02 / np.sqrt(2))
     assert analysis.ranks(0.0).to_numpy().tolist() == [[1, 2.5, 2.5], [3, 1, 2]]
     assert analysis.average_ranks.loc[0.0].tolist() == [2, 1.75, 2.25]
+
+
+def test_average_ranks_are_the_averages_of_the_ranks(tmp_path):
+    """Also where means differ by rounding alone: 0.1 + 0.2 is more than 0.3."""
+    scores = {"one": {"A": 0.1 + 0.2, "B": 0.3, "C": 0.2}, "two": {"A": 0.5, "B": 0.5, "C": 0.6}}
+    plan = Plan(tuple(scores), tuple(Algorithm(name, "CART") for name in "ABC"), folds=2)
+    with Store.write(tmp_path / "r.sqlite", plan, {"kfhe": "0"}) as store:
+        store.note_datasets([], dict.fromkeys(scores, "made up"))
+        store.add(Result(cell, f1_macro=scores[cell.dataset][cell.algorithm]) for cell in plan.cells())
+    analysis = Analysis(tmp_path / "r.sqlite")
+    assert analysis.ranks(0.0).to_numpy().tolist() == [[1, 2, 3], [2.5, 2.5, 1]]
+    assert analysis.average_ranks.loc[0.0].tolist() == analysis.ranks(0.0).mean().tolist()
 
 
 def test_a_low_log_loss_is_a_good_one(tmp_path):

@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 
 from kfhe.study import datasets, fetch
-from kfhe.study.catalogue import catalogue, paper_names
 from kfhe.study.datasets import differences, load, locate
 from kfhe.study.errors import StudyError
+from kfhe.study.paper.catalogue import catalogue, paper_names
 
 # The folder of the paper's data files, where there is one; taken before tests hide it
 PAPER_DATA = os.environ.get("KFHE_DATA")
@@ -161,7 +161,7 @@ def test_a_download_that_breaks_off_leaves_nothing(openml, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("os.replace", full)
-    with pytest.raises(StudyError, match=r"haberman\.parquet: can't be written: No space left on device"):
+    with pytest.raises(OSError, match=r"haberman\.parquet: can't be written: No space left on device"):
         fetch.fetch("haberman")
     assert list(Path(datasets.cache_folder()).iterdir()) == []
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from kfhe.study.catalogue import paper_names
 from kfhe.study.errors import StudyError
+from kfhe.study.paper.catalogue import paper_names
 from kfhe.study.plan import Plan
 
 GOOD = """

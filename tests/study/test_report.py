@@ -8,18 +8,24 @@ import re
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pandas as pd
 import pytest
 
 from kfhe.study.analyse import Analysis
+from kfhe.study.cells import Result
 from kfhe.study.errors import StudyError
+from kfhe.study.paper import published
+from kfhe.study.paper.reproduction import write_reproduction
 from kfhe.study.plan import Algorithm, Plan
-from kfhe.study.report import write_cells, write_report, write_reproduction
+from kfhe.study.report import write_cells, write_report
 from kfhe.study.report.latex import escaped, latex
+from kfhe.study.report.page import chart_data
 from kfhe.study.report.tables import Table, Value, all_tables
 from kfhe.study.run import run
+from kfhe.study.store import Store
 
 
 @pytest.fixture(scope="module")
@@ -170,6 +176,33 @@ def test_the_reproduction_says_what_holds(paper, tmp_path):
     assert text.count("- **Does not hold**:") == 1
 
 
+@pytest.fixture(scope="module")
+def accuracies(tmp_path_factory):
+    """The paper's study, but judged by accuracy; its figures happen to be the paper's macro F1."""
+    plan = replace(Plan.preset("paper"), metric="accuracy", repeats=1, folds=2)
+    scores = {noise: published.scores(noise) for noise in plan.noise_levels}
+    path = tmp_path_factory.mktemp("accuracies") / "r.sqlite"
+    with Store.write(path, plan, {"kfhe": "0"}) as store:
+        store.note_datasets([], dict.fromkeys(plan.datasets, "made up"))
+        store.add(
+            Result(cell, accuracy=float(scores[cell.noise].at[cell.dataset, cell.algorithm]))
+            for cell in plan.cells()
+        )
+    return Analysis(path)
+
+
+def test_accuracies_are_not_set_beside_the_papers_macro_f1(accuracies, tmp_path):
+    tables = {table.key: table for table in all_tables(accuracies)}
+    assert "scores_0" in tables
+    assert not {"comparison", "claims"} & set(tables)
+    beside = [value.beside for table in tables.values() for row in table.rows for value in row]
+    assert not any(beside)
+    charts = chart_data(accuracies)
+    assert not charts["comparison"]
+    with pytest.raises(StudyError, match="nothing of this study is in the paper"):
+        write_reproduction(accuracies, tmp_path / "reproduction.md")
+
+
 def test_without_the_papers_data_there_is_no_reproduction(plan, tmp_path):
     run(plan, tmp_path / "r.sqlite", n_jobs=1)
     with pytest.raises(StudyError, match="nothing of this study is in the paper"):
@@ -184,7 +217,7 @@ def test_a_report_that_cannot_be_written_leaves_the_old_one(paper, page, tmp_pat
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("os.replace", full)
-    with pytest.raises(StudyError, match=r"index\.html: can't be written: No space left on device"):
+    with pytest.raises(OSError, match=r"index\.html: can't be written: No space left on device"):
         write_report(paper, page.parent, files=False)
     assert page.read_bytes() == before
     assert [path.name for path in page.parent.iterdir()] == ["index.html"]

@@ -12,6 +12,7 @@ import time
 from contextlib import closing
 from dataclasses import replace
 
+import joblib
 import pandas as pd
 import pytest
 from rich.console import Console
@@ -49,7 +50,7 @@ def long_plan(plan):
 
 
 def test_a_run_fills_the_file_and_a_second_one_finds_nothing_to_do(plan, tmp_path):
-    path = tmp_path / "new folder" / "results.sqlite"
+    path = tmp_path / "new folder" / "in a new folder" / "results.sqlite"
     first = run(plan, path, n_jobs=1)
     assert (first.cells, first.ran, first.failed) == (24, 24, 0)
     before = cells_in(path)
@@ -67,6 +68,21 @@ def test_one_and_two_processes_give_the_same(plan, tmp_path):
     assert len(one) == 36
     assert one["error"].isna().all()
     pd.testing.assert_frame_equal(one, two)
+
+
+@pytest.mark.parametrize(("n_jobs", "n_processes"), [(1, 1), (2, 2), (None, 3), (50, 12)])
+def test_there_are_as_many_processes_as_asked_for(n_jobs, n_processes, plan, tmp_path, monkeypatch):
+    """By default one for each processor, and never more than there are batches."""
+    asked, config = [], joblib.parallel_config
+
+    def in_this_process(backend, *, n_jobs, **settings):
+        asked.append(n_jobs)
+        return config("sequential")
+
+    monkeypatch.setattr("joblib.parallel_config", in_this_process)
+    monkeypatch.setattr("os.cpu_count", lambda: 3)
+    assert run(plan, tmp_path / "results.sqlite", n_jobs=n_jobs).ran == 24
+    assert asked == ([n_processes] if n_processes > 1 else [])
 
 
 def test_a_failed_cell_stops_nothing_and_can_be_run_again(plan, tmp_path):
@@ -136,6 +152,7 @@ def run_without_data_folder(plan, path):
     run(plan, path, n_jobs=1)
 
 
+@pytest.mark.posix
 def test_a_study_killed_again_and_again_ends_as_an_undisturbed_one(long_plan, tmp_path):
     # A server that has imported everything forks the runs, so that each begins at once
     context = multiprocessing.get_context("forkserver")
@@ -184,8 +201,9 @@ def wait_for_cells(path, process, count):
         time.sleep(0.05)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
-def test_the_command_with_two_processes_can_be_stopped_and_goes_on(number, csv, tmp_path):
+@pytest.mark.posix
+@pytest.mark.parametrize("name", ["SIGINT", "SIGKILL"])
+def test_the_command_with_two_processes_can_be_stopped_and_goes_on(name, csv, tmp_path):
     path = tmp_path / "results.sqlite"
     arguments = [
         "--dataset",
@@ -200,13 +218,13 @@ def test_the_command_with_two_processes_can_be_stopped_and_goes_on(number, csv, 
     arguments += ["--noise", 0, "--repeats", 4, "--seed", 3, "--results", path, "--jobs", 2]
     with command(*arguments) as process:
         wait_for_cells(path, process, 5)
-        os.killpg(process.pid, number)
+        os.killpg(process.pid, getattr(signal, name))
         _, errors = process.communicate(timeout=30)
     reached = stored(path)
     with Store.read(path) as store:
         plan = store.plan
     assert 5 <= reached < len(plan.cells())
-    if number == signal.SIGINT:
+    if name == "SIGINT":
         assert process.returncode == 130
         assert "Stopped." in errors
         assert "Traceback" not in errors
@@ -215,6 +233,7 @@ def test_the_command_with_two_processes_can_be_stopped_and_goes_on(number, csv, 
     pd.testing.assert_frame_equal(cells_in(path), cells_in(tmp_path / "undisturbed.sqlite"))
 
 
+@pytest.mark.posix
 def test_a_worker_that_is_killed_is_said(csv, tmp_path):
     suicide = tmp_path / "suicide.py"
     suicide.write_text(

@@ -6,6 +6,8 @@ import pytest
 
 from kfhe.study.errors import StudyError
 from kfhe.study.tables import read_table
+from kfhe.table_files import TableFileError
+from kfhe.table_files.labelled import LabelledTable
 
 
 def write(tmp_path, text, name="mine.csv"):
@@ -59,23 +61,24 @@ def test_the_fingerprint_notices_any_change(rows, tmp_path):
     assert len({before, *map(fingerprint, (other_value, other_label, renamed))}) == 4
 
 
-MANY = "name,class\n" + "".join(f"row {i},{'xy'[i % 2]}\n" for i in range(300))
 BAD = {
     "no class column": (
         "a,b\n" + "1,1\n2,2\n3,3\n4,4\n",
-        "no class column: none is named 'class', .* 'b', has 4",
+        r"target 'b' \(the last column, as none is named 'class'\) has 4 different values in 4 rows",
     ),
-    "fractions as classes": ("a,b\n1,0.5\n2,0.5\n3,1.5\n4,1.5\n", "there is no class column"),
+    "fractions as classes": (
+        "a,b\n1,0.5\n2,0.5\n3,1.5\n4,1.5\n",
+        "2 different values in 4 rows: fractions",
+    ),
     "names as classes": (
         "a,class\n1,u\n2,v\n3,w\n",
-        "column 'class' holds no classes: it has 3 different values",
+        "target 'class' has 3 different values in 3 rows: too many to be classes",
     ),
-    "one class": ("a,class\n1,x\n2,x\n3,x\n", r"class column 'class' has one class only \('x'\)"),
+    "one class": ("a,class\n1,x\n2,x\n3,x\n", r"target 'class' has one class only \(x\)"),
     "a class of one row": ("a,class\n1,x\n2,x\n3,y\n4,y\n5,z\n6,x\n", "class 'z' has one row only"),
-    "300 categories": (MANY, "column 'name' has 300 categories, at most 255 are possible"),
-    "gaps in the class": ("a,class\n1,x\n2,\n3,y\n4,\n", "class column 'class' has 2 gaps, in lines 3, 5"),
-    "infinite": ("a,class\n1,x\ninf,y\n3,x\n4,y\n", "column 'a' has infinite values"),
-    "one column": ("class\nx\ny\n", "at least one feature and a class column, got 2 rows and 1 columns"),
+    "gaps in the class": ("a,class\n1,x\n2,\n3,y\n4,\n", "target 'class' has 2 gaps, in rows 3, 5 "),
+    "infinite": ("a,class\n1,x\ninf,y\n3,x\n4,y\n", "column 'a', row 3: found infinity; accepted are finite"),
+    "one column": ("class\nx\ny\n", "there is no column left to learn from"),
     "header only": ("a,class\n", "there are no rows below the header"),
     "empty": ("", "is empty; the first row must name the columns"),
     "ragged": ("a,class\n1,x\n2,y,z\n", r"row 3 has 3 values, but the header \(row 1\) names 2 columns"),
@@ -91,6 +94,16 @@ def test_a_bad_file_gets_an_error_that_names_it_and_says_why(case, tmp_path):
     assert str(error.value).startswith(str(tmp_path / "mine.csv"))
 
 
+@pytest.mark.parametrize("case", sorted(BAD.keys() - {"a class of one row"}))
+def test_the_command_line_says_the_same_of_it(case, tmp_path):
+    path = write(tmp_path, BAD[case][0])
+    with pytest.raises(StudyError) as ours:
+        read_table(path)
+    with pytest.raises(TableFileError) as theirs:
+        LabelledTable.read(path)
+    assert str(ours.value) == str(theirs.value)
+
+
 def test_missing_and_broken_files_are_named(tmp_path):
     with pytest.raises(StudyError, match=r"absent\.csv: there is no such file"):
         read_table(tmp_path / "absent.csv")
@@ -98,7 +111,32 @@ def test_missing_and_broken_files_are_named(tmp_path):
         read_table(write(tmp_path, "no parquet", "mine.parquet"))
 
 
-def test_255_categories_are_possible(tmp_path):
-    frame = pd.DataFrame({"name": [f"n{i}" for i in range(255)], "class": [i % 2 for i in range(255)]})
+def test_any_number_of_categories_is_possible(tmp_path):
+    frame = pd.DataFrame({"name": [f"n{i}" for i in range(300)], "class": [i % 2 for i in range(300)]})
     frame.to_csv(tmp_path / "wide.csv", index=False)
-    assert read_table(tmp_path / "wide.csv").X["name"].nunique() == 255
+    assert read_table(tmp_path / "wide.csv").X["name"].nunique() == 300
+
+
+def test_rows_of_a_parquet_file_count_from_1(tmp_path):
+    frame = pd.DataFrame({"a": [1.0, 2.0, 3.0, 4.0], "class": ["x", None, "y", None]})
+    frame.to_parquet(tmp_path / "mine.parquet")
+    with pytest.raises(StudyError, match="target 'class' has 2 gaps, in rows 2, 4; fill them in"):
+        read_table(tmp_path / "mine.parquet")
+
+
+def test_classes_are_called_as_they_are_written(tmp_path):
+    dataset = read_table(write(tmp_path, "size,class\n1,01\n2,1\n3,01\n4,1\n"))
+    assert dataset.classes == ["01", "1"]
+
+
+def test_a_study_and_the_command_line_read_a_table_alike(tmp_path):
+    text = "zip,size,flag,word,empty,class\n01,1,true,u,,x\n1,,false,,,y\n01,2,,v,,x\n1,3,true,u,,y\n"
+    path = write(tmp_path, text)
+    table, dataset = LabelledTable.read(path, categorical=["zip"]), read_table(path, categorical=["zip"])
+    assert dataset.categorical == ["zip", "word"]
+    named = zip(table.X.column_names, table.categorical, strict=True)
+    assert dataset.categorical == [name for name, is_category in named if is_category]
+    assert dataset.classes == sorted(set(table.y))
+    assert list(dataset.X["zip"]) == table.X["zip"].to_pylist() == ["01", "1", "01", "1"]
+    np.testing.assert_array_equal(dataset.X["flag"], [1, 0, np.nan, 1])
+    assert dataset.X["empty"].isna().all()

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from kfhe.cli import audit, bench, data, evaluate, export, fit, plot, predict, study
+from kfhe.cli import audit, data, evaluate, export, fit, plot, predict, study
 from kfhe.study.errors import StudyError
 
 app = typer.Typer(
@@ -22,7 +22,6 @@ app.command(epilog=evaluate.EXAMPLES)(evaluate.evaluate)
 app.command(epilog=audit.EXAMPLES)(audit.audit)
 app.command(epilog=plot.EXAMPLES)(plot.plot)
 app.command(epilog=export.EXAMPLES)(export.export)
-app.command()(bench.bench)
 app.add_typer(data.app, name="data")
 app.add_typer(study.app, name="study")
 

@@ -11,7 +11,7 @@ from kfhe.cli import options
 
 if TYPE_CHECKING:
     from kfhe.audit import LabelAudit
-    from kfhe.cli.labelled import LabelledTable
+    from kfhe.table_files.labelled import LabelledTable
 
 EXAMPLES = """
 Examples:
@@ -24,9 +24,9 @@ SHOWN = 10  # suspects on the terminal
 OURS, OWN = 4, 6  # columns of the audit, and most of the table's own that a terminal has room for
 
 
+@options.spread
 def audit(
-    table: options.LabelledFile,
-    target: options.Target,
+    labelled: options.LabelledInput,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -37,8 +37,6 @@ def audit(
         ),
     ] = None,
     all_rows: Annotated[bool, typer.Option("--all", help="Write all rows, and which are suspects.")] = False,
-    categorical: options.Categorical = None,
-    drop: options.Drop = None,
     n_estimators: Annotated[
         int, typer.Option("--n-estimators", min=1, help="Number of trees that vote.")
     ] = 1000,
@@ -61,23 +59,21 @@ def audit(
     import pyarrow as pa
 
     from kfhe.audit import label_quality
-    from kfhe.cli.labelled import LabelledTable
     from kfhe.table_files import write_table
     from kfhe.table_files.output import check_output
 
-    if target in (drop or ()):
-        raise typer.BadParameter("the target can't be left out", param_hint="--drop")
+    labelled.check()
     if all_rows and output is None:
         raise typer.BadParameter("name the file to write all rows to: --output", param_hint="--all")
     if output is not None:
         check_output(output)
-        options.refuse_input(output, table)
-    data = LabelledTable.read(table, target, categorical=categorical or (), drop=drop or ())
+        options.refuse_input(output, labelled.table)
+    data = labelled.read()
     found = label_quality(
         data.X,
         data.y,
         n_estimators=n_estimators,
-        categorical_features=data.categorical if categorical else "from_dtype",
+        categorical_features=labelled.categorical_features(data),
         random_state=random_state,
         n_jobs=jobs,
     )
@@ -119,10 +115,12 @@ def _show(data: LabelledTable, found: LabelAudit, suspects: Any, *, to_stderr: b
     from rich.markup import escape
     from rich.table import Table
 
+    from kfhe.cli.overview import notes
+
     console = Console(stderr=to_stderr, highlight=False, soft_wrap=True)
     if not console.is_terminal:
         console.width = 150  # room for all columns
-    for note in data.notes():
+    for note in notes(data):
         console.print(note, style="yellow", markup=False)
     n_disputed = int((found.suggested != found.given).sum())
     console.print(

@@ -20,8 +20,8 @@ def list_datasets(data_dir: DataDir = None) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from kfhe.study.catalogue import catalogue
     from kfhe.study.datasets import locate
+    from kfhe.study.paper.catalogue import catalogue
 
     table = Table("dataset", "rows", "features", "categorical", "classes", "in the paper", "here")
     for name, facts in catalogue().items():
@@ -39,8 +39,8 @@ def show(
     data_dir: DataDir = None,
 ) -> None:
     """Show what is known of a dataset."""
-    from kfhe.study.catalogue import catalogue
     from kfhe.study.datasets import load, locate
+    from kfhe.study.paper.catalogue import catalogue
 
     facts = catalogue().get(name)
     source = locate(name, data_dir)
@@ -67,16 +67,16 @@ def fetch(
     names: Annotated[list[str] | None, typer.Argument(help="Names; default: all that can be had.")] = None,
 ) -> None:
     """Download datasets from OpenML into the cache."""
-    from kfhe.study.catalogue import catalogue
     from kfhe.study.errors import StudyError
     from kfhe.study.fetch import fetch as fetch_one
+    from kfhe.study.paper.catalogue import catalogue
 
     wanted = names or [name for name, facts in catalogue().items() if facts.openml is not None]
     failed = 0
     for name in wanted:
         try:
             typer.echo(f"{name}: {fetch_one(name)}")
-        except StudyError as error:
+        except (StudyError, OSError) as error:
             failed += 1
             typer.echo(str(error), err=True)
     if failed:
@@ -86,9 +86,9 @@ def fetch(
 @app.command()
 def check(data_dir: DataDir = None) -> None:
     """Compare the datasets that are here with the catalogue: sizes, classes and checksums."""
-    from kfhe.study.catalogue import catalogue
     from kfhe.study.datasets import differences, load, locate
     from kfhe.study.errors import StudyError
+    from kfhe.study.paper.catalogue import catalogue
 
     failed = 0
     for name, facts in catalogue().items():

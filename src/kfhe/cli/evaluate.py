@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from kfhe.cli import options
+from kfhe.metrics import METRICS, metrics_of
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     from kfhe import KFHEClassifier
-    from kfhe.cli.labelled import LabelledTable
+    from kfhe.table_files.labelled import LabelledTable
 
 EXAMPLES = """
 Examples:
@@ -30,14 +31,14 @@ Examples:
 
   kfhe evaluate test.csv -t label --model model.kfhe --json
 """
-METRICS = {"macro_f1": "macro F1", "accuracy": "accuracy", "log_loss": "log loss"}
 MOST_CLASSES = 20  # that a terminal has room for
 
 
+@options.spread
 def evaluate(
     context: typer.Context,
-    table: options.LabelledFile,
-    target: options.Target,
+    labelled: options.LabelledInput,
+    training: options.Training,
     model: Annotated[
         Path | None,
         typer.Option(help="A saved model to try on the table, instead of training.", show_default=False),
@@ -49,16 +50,6 @@ def evaluate(
         float | None, typer.Option(help="Train once, and test on this share of the rows, such as 0.25.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for other programs.")] = False,
-    categorical: options.Categorical = None,
-    drop: options.Drop = None,
-    emphasis: options.EmphasisOption = options.Emphasis.exponential,
-    n_estimators: options.Estimators = 100,
-    max_depth: options.MaxDepth = 30,
-    min_samples_leaf: options.MinLeaf = 7,
-    min_samples_split: options.MinSplit = 20,
-    class_weight: options.Weights = None,
-    random_state: options.RandomState = 0,
-    jobs: options.Jobs = None,
 ) -> None:
     """Tell how well a model does on rows that it was not trained on.
 
@@ -70,28 +61,19 @@ def evaluate(
         raise typer.BadParameter("choose one of --model, --folds and --holdout")
     if holdout is not None and not 0 < holdout < 1:
         raise typer.BadParameter(f"must be between 0 and 1, got {holdout}", param_hint="--holdout")
-    if target in (drop or ()):
-        raise typer.BadParameter("the target can't be left out", param_hint="--drop")
+    labelled.check()
     if model is not None:
-        _refuse_training_options(context)
-        outcome = _of_model(model, table, target)
+        trained = [*(field.name for field in fields(options.Training)), "categorical", "drop"]
+        options.refuse(context, trained, "with --model nothing is trained; leave it out")
+        outcome = _of_model(model, labelled.table, labelled.target)
     else:
-        from kfhe.cli.labelled import LabelledTable
-
-        data = LabelledTable.read(table, target, categorical=categorical or (), drop=drop or ())
-        outcome = _of_training(data, options.new_model(context, data), folds or 5, holdout)
+        data = labelled.read()
+        new = training.new_model(labelled.categorical_features(data))
+        outcome = _of_training(data, new, folds or 5, holdout)
     if as_json:
         typer.echo(json.dumps(outcome.as_dict(), indent=2))
     else:
-        _print(outcome, target)
-
-
-def _refuse_training_options(context: typer.Context) -> None:
-    for name in (*options.TRAINING, "categorical", "drop"):
-        source = context.get_parameter_source(name)
-        if source is not None and source.name == "COMMANDLINE":
-            hint = f"--{name.replace('_', '-')}"
-            raise typer.BadParameter("with --model nothing is trained; leave it out", param_hint=hint)
+        _print(outcome, labelled.target)
 
 
 @dataclass(frozen=True)
@@ -134,17 +116,13 @@ class Outcome:
 def _outcome(how: str, classes: NDArray[Any], tests: list[tuple[Any, Any]]) -> Outcome:
     """Make an outcome of pairs of true classes, as positions, and scores."""
     import numpy as np
-    from sklearn.metrics import accuracy_score, confusion_matrix, f1_score, log_loss
+    from sklearn.metrics import confusion_matrix
 
     positions = np.arange(len(classes))
     metrics, confusion = [], np.zeros((len(classes), len(classes)), dtype=np.int64)
     for true, scores in tests:
         predicted = scores.argmax(axis=1)
-        f1 = f1_score(true, predicted, labels=positions, average="macro", zero_division=0)
-        shares = scores / scores.sum(axis=1, keepdims=True)
-        loss = log_loss(true, shares, labels=positions)
-        values = (f1, accuracy_score(true, predicted), loss)
-        metrics.append({metric: float(value) for metric, value in zip(METRICS, values, strict=True)})
+        metrics.append(metrics_of(true, predicted, scores, len(classes)))
         confusion += confusion_matrix(true, predicted, labels=positions)
     return Outcome(how, classes.tolist(), metrics, confusion)
 
@@ -173,20 +151,14 @@ def _splits(
 
     from kfhe.table_files import TableFileError
 
-    counts = data.class_counts()
-    rarest = min(counts, key=counts.__getitem__)
-    if counts[rarest] < 2:
-        raise TableFileError(
-            f"{data.name}: class {rarest!r} has one row only, so it can't be trained on and tested as well; "
-            "leave the row out, or join the class with another"
-        )
+    data.check_can_be_split()
     if holdout is not None:
         train, test = train_test_split(
             np.arange(len(labels)), test_size=holdout, stratify=labels, random_state=seed
         )
         yield train, test
         return
-    if max(counts.values()) < folds:
+    if max(data.class_counts().values()) < folds:
         raise TableFileError(f"{data.name}: no class has as many as {folds} rows; use fewer --folds")
     with warnings.catch_warnings():  # a class of fewer rows than folds is in as many as it can
         warnings.filterwarnings("ignore", "The least populated class", UserWarning)
@@ -197,34 +169,21 @@ def _of_model(path: Path, table: Path, target: str) -> Outcome:
     import numpy as np
 
     from kfhe.cli.models import read_forest
-    from kfhe.cli.scoring import Scorer
+    from kfhe.cli.scoring import ModelReader
     from kfhe.table_files import open_table
-    from kfhe.table_files.errors import TableFileError, no_column
 
-    scorer = Scorer(read_forest(path))
-    classes = scorer.classes
-    are_text = classes.dtype.kind not in "biuf"
-    positions = {label: position for position, label in enumerate(classes.tolist())}
+    saved = read_forest(path)
+    reader = ModelReader(saved.forest.schema, saved.forest.classes, named=saved.named)
     true, scores = [], []
     with open_table(table) as rows:
-        if target not in rows.columns:
-            raise no_column(rows.name, target, rows.columns)
-        scorer.match(rows)
-        done = rows.first_row
-        for batch in scorer.batches(rows, *(((), [target]) if are_text else ([target], ()))):
-            for label in batch.column(target).to_pylist():
-                if label not in positions:
-                    what = "a gap" if label is None else f"{label!r}, which the model doesn't know"
-                    known = ", ".join(map(str, classes[:MOST_CLASSES]))
-                    raise TableFileError(
-                        f"{rows.name}: target {target!r}, row {done}: found {what}; accepted are {known}"
-                    )
-                true.append(positions[label])
-                done += 1
-            scores.append(scorer.score(batch))
-    for note in scorer.notes(rows.name):
+        reader.match(rows, target)
+        for features, labels in reader.labelled_batches(rows, target):
+            true.append(labels)
+            scores.append(saved.scores(features))
+    for note in reader.notes(rows.name):
         typer.echo(f"kfhe: {note}", err=True)
-    return _outcome(f"{rows.name}: the model {path}", classes, [(np.array(true), np.concatenate(scores))])
+    tests = [(np.concatenate(true), np.concatenate(scores))]
+    return _outcome(f"{rows.name}: the model {path}", reader.classes, tests)
 
 
 def _print(outcome: Outcome, target: str) -> None:

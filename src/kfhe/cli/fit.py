@@ -25,26 +25,16 @@ Examples:
 """
 
 
+@options.spread
 def fit(
-    context: typer.Context,
-    table: options.LabelledFile,
-    target: options.Target,
+    labelled: options.LabelledInput,
     output: Annotated[
         Path,
         typer.Option(
             "--output", "-o", help="The model file to write; - for standard output.", show_default=False
         ),
     ],
-    categorical: options.Categorical = None,
-    drop: options.Drop = None,
-    emphasis: options.EmphasisOption = options.Emphasis.exponential,
-    n_estimators: options.Estimators = 100,
-    max_depth: options.MaxDepth = 30,
-    min_samples_leaf: options.MinLeaf = 7,
-    min_samples_split: options.MinSplit = 20,
-    class_weight: options.Weights = None,
-    random_state: options.RandomState = 0,
-    jobs: options.Jobs = None,
+    training: options.Training,
 ) -> None:
     """Train a model on a table and save it.
 
@@ -54,20 +44,20 @@ def fit(
     """
     from rich.console import Console
 
-    from kfhe.cli.labelled import LabelledTable
+    from kfhe.cli.overview import notes, summary
 
-    if target in (drop or ()):
-        raise typer.BadParameter("the target can't be left out", param_hint="--drop")
+    labelled.check()
     if output.is_dir():
         raise typer.BadParameter(f"{output} is a folder; give the name of a file", param_hint="--output")
-    options.refuse_input(output, table)
+    options.refuse_input(output, labelled.table)
     console = Console(stderr=True, highlight=False, soft_wrap=True)
-    data = LabelledTable.read(table, target, categorical=categorical or (), drop=drop or ())
+    data = labelled.read()
     console.print(f"{data.name}: {data.X.num_rows:,} rows", markup=False)
-    console.print(data.summary(), soft_wrap=False)
-    for note in data.notes():
+    console.print(summary(data), soft_wrap=False)
+    for note in notes(data):
         console.print(note, style="yellow", markup=False)
-    model = options.new_model(context, data).set_params(verbose=int(console.is_terminal))
+    model = training.new_model(labelled.categorical_features(data))
+    model.set_params(verbose=int(console.is_terminal))
     started = perf_counter()
     model.fit(data.X, data.y)
     console.print(_summary(model, perf_counter() - started), markup=False)
@@ -79,7 +69,7 @@ def fit(
 
 
 def _summary(model: KFHEClassifier, seconds: float) -> str:
-    wrong = float(model.trace_["training_error"][-1]) if model.n_iter_ else 0.0
+    wrong = float(model.trace_["training_error"][-1])
     ended = "; the last one made no error, so training ended" if model.variances_[-1] == 0 else ""
     return (
         f"Trained {model.n_iter_ + 1} trees in {seconds:.1f} s{ended}. "

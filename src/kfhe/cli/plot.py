@@ -106,6 +106,7 @@ def _display(kind: Kind, model: KFHEClassifier, data: list[Path], target: str) -
     from kfhe import plotting
 
     if kind is Kind.regions:
+        _check_numeric(model)
         return plotting.DecisionRegionsDisplay.from_estimator(model, *_rows(model, data[0], target))
     if kind is Kind.scores:
         ax = None
@@ -121,23 +122,26 @@ def _display(kind: Kind, model: KFHEClassifier, data: list[Path], target: str) -
     return plotting.TraceDisplay.from_estimator(model)
 
 
-def _rows(model: KFHEClassifier, path: Path, target: str) -> tuple[Any, Any]:
-    """Read the columns that the model needs, and the labels in the type of its classes."""
-    from kfhe.cli.labelled import LabelledTable
-    from kfhe.table_files.errors import TableFileError, no_column
+def _check_numeric(model: KFHEClassifier) -> None:
+    """Raise if there is nothing between two values of a feature: categories have no place on an axis."""
+    schema = model.estimators_.schema
+    for name, categories in zip(schema.names, schema.categories, strict=True):
+        if categories is not None:
+            raise typer.BadParameter(
+                f"decision regions need two numeric features; the model's column {name!r} holds categories",
+                param_hint="--kind",
+            )
 
-    table = LabelledTable.read(path, target)
-    frame = table.frame()
-    wanted = list(getattr(model, "feature_names_in_", frame.columns))
-    for column in wanted:
-        if column not in frame.columns:
-            raise no_column(table.name, column, list(frame.columns))
-    labels = table.y if model.classes_.dtype.kind in "biuf" else table.y.astype(str)
-    unknown = set(labels.tolist()) - set(model.classes_.tolist())
-    if unknown:
-        known = ", ".join(map(str, model.classes_[:20]))
-        raise TableFileError(
-            f"{table.name}: target {target!r} has {min(unknown, key=str)!r}, which the model doesn't know; "
-            f"accepted are {known}"
-        )
-    return frame[wanted], labels
+
+def _rows(model: KFHEClassifier, path: Path, target: str) -> tuple[Any, Any]:
+    """Read the columns that the model needs, as it was trained on them, and the labels."""
+    from kfhe.cli.scoring import ModelReader
+    from kfhe.table_files import open_table
+
+    named = hasattr(model, "feature_names_in_")
+    reader = ModelReader(model.estimators_.schema, model.classes_, named=named)
+    with open_table(path) as table:
+        X, y = reader.read(table, target)
+    for note in reader.notes(table.name):
+        typer.echo(f"kfhe: {note}", err=True)
+    return X if named else X.to_pandas().to_numpy(), y

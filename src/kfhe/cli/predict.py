@@ -53,7 +53,7 @@ def predict(
     # The table is read meanwhile: threads that wait must not keep a core busy. OpenMP looks as it is loaded.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     from kfhe.cli.models import read_forest
-    from kfhe.cli.scoring import Scorer
+    from kfhe.cli.scoring import ModelReader
     from kfhe.table_files import open_output, open_table
     from kfhe.table_files.output import check_output
 
@@ -61,19 +61,21 @@ def predict(
         raise typer.BadParameter("the model and the table can't both come from standard input")
     check_output(output)
     refuse_input(output, model, table)
-    scorer = Scorer(read_forest(model))
+    saved = read_forest(model)
+    reader = ModelReader(saved.forest.schema, saved.forest.classes, named=saved.named)
     with open_table(table) as rows:
-        ignored = scorer.match(rows)
+        ignored = reader.match(rows)
         if ignored:
             typer.echo(
                 f"kfhe: {rows.name}: not used, as the model doesn't know them: {', '.join(ignored)}", err=True
             )
-        labels = _labels(scorer.classes.tolist(), as_text=not str(output).endswith(".parquet"))
-        schema = _schema(scorer.classes.tolist() if proba else [], labels.type)
+        classes = reader.classes.tolist()
+        labels = _labels(classes, as_text=not str(output).endswith(".parquet"))
+        schema = _schema(classes if proba else [], labels.type)
         with open_output(output, schema) as out:
-            for scores in scorer.scores(rows):
-                out.write(_predictions(scores, labels, schema))
-    for note in scorer.notes(rows.name):
+            for features in reader.batches(rows):
+                out.write(_predictions(saved.scores(features), labels, schema))
+    for note in reader.notes(rows.name):
         typer.echo(f"kfhe: {note}", err=True)
 
 

@@ -1,4 +1,4 @@
-"""A saved model and a table file: columns matched by name, scores batch by batch."""
+"""A model and a table file: its columns matched by name, and read in the types that it was trained on."""
 
 from __future__ import annotations
 
@@ -6,55 +6,54 @@ from collections.abc import Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
-from kfhe.table_files.errors import TableFileError, did_you_mean
+from kfhe.table_files.errors import TableFileError, did_you_mean, no_column
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from kfhe.saving.model_file import SavedForest
+    from kfhe.table import Schema
     from kfhe.table_files import TableFile
 
+MOST_CLASSES = 20  # that an error names
 
-class Scorer:
-    """Reads a table as a model needs it, and gives the scores of its rows.
+
+class ModelReader:
+    """Reads tables as a model needs them.
 
     Parameters
     ----------
-    model : SavedForest
-        The model.
+    schema : Schema
+        The model's columns, and which of them hold which categories.
+    classes : ndarray
+        The classes that the model knows.
+    named : bool
+        Whether the model was trained on columns with names.
 
     Attributes
     ----------
-    classes : ndarray
-        The classes that the model knows.
     unknown : dict
         For each column of categories, how many values were categories that the model has not seen.
     """
 
-    def __init__(self, model: SavedForest) -> None:
-        self._model = model
-        self.classes = model.forest.classes
-        schema = model.forest.schema
+    def __init__(self, schema: Schema, classes: NDArray[Any], *, named: bool) -> None:
+        self.classes = classes
+        self.named = named
         self._categories = dict(zip(schema.names, schema.categories, strict=True))
         self.unknown: dict[str, int] = {}
 
-    def match(self, table: TableFile) -> list[str]:
-        """Find the model's columns in a table; return those that it doesn't need.
+    def match(self, table: TableFile, target: str | None = None) -> list[str]:
+        """Find the model's columns in a table, and the target; return those that it doesn't need.
 
         Raises
         ------
         TableFileError
             If columns are missing.
         """
-        if not self._model.named:  # trained on an array: the columns count by their places
-            if len(table.columns) != len(self._categories):
-                raise TableFileError(
-                    f"{table.name}: has {len(table.columns)} columns; the model was trained without names on "
-                    f"{len(self._categories)}, and takes just these, in their order"
-                )
-            self._categories = dict(zip(table.columns, self._categories.values(), strict=True))
-            return []
+        if target is not None and target not in table.columns:
+            raise no_column(table.name, target, table.columns)
+        if not self.named:
+            self._match_by_place(table, target)
         missing = [column for column in self._categories if column not in table.columns]
         if missing:
             near = did_you_mean(missing[0], [c for c in table.columns if c not in self._categories])
@@ -64,26 +63,45 @@ class Scorer:
             )
         return [column for column in table.columns if column not in self._categories]
 
-    def scores(self, table: TableFile) -> Iterator[NDArray[np.float64]]:
-        """Yield the scores of the rows, batch by batch."""
-        for batch in self.batches(table):
-            yield self.score(batch)
+    def _match_by_place(self, table: TableFile, target: str | None) -> None:
+        """Name the columns of a model that was trained on an array as the table does."""
+        columns = [column for column in table.columns if column != target]
+        if len(columns) != len(self._categories):
+            besides = "" if target is None else f" besides {target!r}"
+            raise TableFileError(
+                f"{table.name}: has {len(columns)} columns{besides}; the model was trained without names on "
+                f"{len(self._categories)}, and takes just these, in their order"
+            )
+        self._categories = dict(zip(columns, self._categories.values(), strict=True))
 
-    def batches(
-        self, table: TableFile, numbers: Collection[str] = (), text: Collection[str] = ()
-    ) -> Iterator[Any]:
-        """Yield batches of the model's columns, and of others; the next is read while one is worked on."""
-        words = [column for column, known in self._categories.items() if _are_text(known)]
-        others = [column for column in self._categories if column not in words]
-        return _read_ahead(table.batches({*others, *numbers}, {*words, *text}))
+    def batches(self, table: TableFile) -> Iterator[Any]:
+        """Yield the features of the rows, batch by batch; the next is read while one is worked on."""
+        for batch in self._read(table):
+            yield self._features(batch)
 
-    def score(self, batch: Any) -> NDArray[np.float64]:
-        """Return the scores of the rows of a batch."""
-        features = batch.select(list(self._categories))
-        self._count_unknown(features)
-        from kfhe.engine.threads import thread_count
+    def labelled_batches(self, table: TableFile, target: str) -> Iterator[tuple[Any, NDArray[np.intp]]]:
+        """Yield the features of the rows and their labels, as positions in `classes`, batch by batch.
 
-        return self._model.forest.scores(features, thread_count())
+        Raises
+        ------
+        TableFileError
+            If a label is a gap, or none of the classes.
+        """
+        are_text = self.classes.dtype.kind not in "biuf"
+        called, row = f"{table.name}: target {target!r}", table.first_row
+        for batch in self._read(table, *(((), [target]) if are_text else ([target], ()))):
+            labels = self._positions(batch.column(target).to_pylist(), called, row)
+            row += len(labels)
+            yield self._features(batch), labels
+
+    def read(self, table: TableFile, target: str) -> tuple[Any, NDArray[Any]]:
+        """Return the features of all rows and their labels."""
+        import numpy as np
+        import pyarrow as pa
+
+        self.match(table, target)
+        features, labels = zip(*self.labelled_batches(table, target), strict=True)
+        return pa.concat_tables(features).unify_dictionaries(), self.classes[np.concatenate(labels)]
 
     def notes(self, name: str) -> list[str]:
         """Return what was noticed in the rows, in sentences."""
@@ -92,6 +110,30 @@ class Scorer:
             "taken for gaps"
             for column, count in self.unknown.items()
         ]
+
+    def _read(
+        self, table: TableFile, numbers: Collection[str] = (), text: Collection[str] = ()
+    ) -> Iterator[Any]:
+        """Yield batches of the model's columns, and of others."""
+        words = [column for column, known in self._categories.items() if _are_text(known)]
+        others = [column for column in self._categories if column not in words]
+        return _read_ahead(table.batches({*others, *numbers}, {*words, *text}))
+
+    def _features(self, batch: Any) -> Any:
+        features = batch.select(list(self._categories))
+        self._count_unknown(features)
+        return features
+
+    def _positions(self, labels: list[Any], called: str, first_row: int) -> NDArray[np.intp]:
+        import numpy as np
+
+        positions = {label: position for position, label in enumerate(self.classes.tolist())}
+        for row, label in enumerate(labels, first_row):
+            if label not in positions:
+                what = "a gap" if label is None else f"{label!r}, which the model doesn't know"
+                known = ", ".join(map(str, self.classes[:MOST_CLASSES]))
+                raise TableFileError(f"{called}, row {row}: found {what}; accepted are {known}")
+        return np.array([positions[label] for label in labels], dtype=np.intp)
 
     def _count_unknown(self, features: Any) -> None:
         from pyarrow import compute

@@ -129,7 +129,8 @@ def report(
 ) -> None:
     """Write a page with the charts, tables and tests of a study; it needs no network."""
     from kfhe.study.analyse import Analysis
-    from kfhe.study.report import write_report, write_reproduction
+    from kfhe.study.paper.reproduction import write_reproduction
+    from kfhe.study.report import write_report
 
     analysis = Analysis(results)
     page = write_report(analysis, output, files=files)

@@ -10,7 +10,7 @@ from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libcpp.algorithm cimport sort
 from libcpp.vector cimport vector
 
-from kfhe.engine.philox cimport philox, scaled
+from kfhe.engine.philox cimport BINS_STREAM, philox, scaled
 
 import numpy as np
 
@@ -110,7 +110,7 @@ cdef int bin_column(
         sample.reserve(SAMPLE_ROWS)
         for i in range(SAMPLE_ROWS):
             if i % 4 == 0:
-                philox(0, 3, i // 4, column, 0, 0, numbers)
+                philox(0, BINS_STREAM, i // 4, column, 0, 0, numbers)
             row = scaled(numbers[i % 4], n)
             if not isnan(values[row]):
                 sample.push_back(values[row])

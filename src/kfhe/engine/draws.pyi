@@ -1,5 +1,13 @@
+from enum import IntEnum
+
 import numpy as np
 from numpy.typing import NDArray
+
+class Stream(IntEnum):
+    ROWS = 0
+    ESTIMATORS = 1
+    FEATURES = 2
+    BINS = 3
 
 def bootstrap(
     weights: NDArray[np.float64], seed: int, iteration: int, attempt: int, n_threads: int = 1

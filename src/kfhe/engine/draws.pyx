@@ -11,7 +11,11 @@ from libc.stdint cimport int32_t, int64_t, uint16_t, uint64_t
 from libc.string cimport memset
 from libcpp.vector cimport vector
 
-from kfhe.engine.philox cimport philox, scaled
+from kfhe.engine.philox cimport (
+    BINS_STREAM, ESTIMATORS_STREAM, FEATURES_STREAM, ROWS_STREAM, philox, scaled,
+)
+
+from enum import IntEnum
 
 import numpy as np
 
@@ -45,7 +49,7 @@ cdef void choose_blocks(
     cdef int64_t j, low, high, middle
     for j in range(first, last):
         if j % 4 == 0:
-            philox(seed, 0, j // 4, CHOOSE_BLOCK, attempt, iteration, numbers)
+            philox(seed, ROWS_STREAM, j // 4, CHOOSE_BLOCK, attempt, iteration, numbers)
         position = scaled(numbers[j % 4], total)
         low, high = 0, n_blocks - 1
         while low < high:
@@ -79,7 +83,7 @@ cdef void draw_in_block(
         guide[i] = <uint16_t> row
     for i in range(n_draws):
         if i % 4 == 0:
-            philox(seed, 0, i // 4, block, attempt, iteration, numbers)
+            philox(seed, ROWS_STREAM, i // 4, block, attempt, iteration, numbers)
         position = scaled(numbers[i % 4], total)
         row = guide[numbers[i % 4] >> (64 - bits)] if bits else 0
         while cumulated[row] <= position:
@@ -149,8 +153,17 @@ cdef draw_blocks(
         )
 
 
+class Stream(IntEnum):
+    """What random numbers are for; each use has a stream of its own."""
+
+    ROWS = ROWS_STREAM
+    ESTIMATORS = ESTIMATORS_STREAM
+    FEATURES = FEATURES_STREAM
+    BINS = BINS_STREAM
+
+
 def random_numbers(uint64_t seed, uint64_t stream, uint64_t c0, uint64_t c1, uint64_t c2, uint64_t c3):
-    """Return the four 64-bit numbers that Philox gives for one key and counter."""
+    """Return the four 64-bit numbers that Philox gives for one key (seed and stream) and counter."""
     cdef uint64_t numbers[4]
     philox(seed, stream, c0, c1, c2, c3, numbers)
     return [numbers[0], numbers[1], numbers[2], numbers[3]]

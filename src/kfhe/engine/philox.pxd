@@ -6,6 +6,13 @@ model independent of how its training was split up.
 
 from libc.stdint cimport uint64_t
 
+# What random numbers are for. Each use has a stream of its own, so that no two see the same numbers.
+cdef enum:
+    ROWS_STREAM = 0  # bootstrap samples
+    ESTIMATORS_STREAM = 1  # seeds of scikit-learn's classifiers
+    FEATURES_STREAM = 2  # features that a node tries
+    BINS_STREAM = 3  # rows that quantiles are found from
+
 cdef extern from *:
     """
     #include <cstdint>

@@ -28,6 +28,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as load_arrays
 from safetensors.numpy import save as save_arrays
 
+from kfhe.engine.threads import thread_count
 from kfhe.files import write_whole
 from kfhe.forest import Forest
 from kfhe.saving import header
@@ -120,6 +121,10 @@ class SavedForest:
     trace: Trace
     named: bool
     validation_scores: NDArray[np.float64] | None
+
+    def scores(self, X: Any) -> NDArray[np.float64]:
+        """Return the scores of the classes for each row of a table with just the model's columns."""
+        return self.forest.scores(X, thread_count())
 
 
 def load_forest(file: File) -> SavedForest:

@@ -1,13 +1,15 @@
-"""The algorithms of a study: by short name, or any scikit-learn classifier by its import path.
+"""The algorithms of studies and benchmarks: by short name, or any scikit-learn classifier by its import path.
 
-What a classifier gets of a dataset's categories and gaps is the best that it takes:
+A new one is one entry in `SHORT_NAMES`. What a classifier gets of a dataset's categories and gaps is the best
+that it takes:
 
 - KFHE, CART, GBM, S-GBM, HistGradientBoosting, LightGBM, XGBoost: categories and gaps as they are;
 - CatBoost: categories as text, a gap being a category; gaps of numbers as they are;
 - AdaBoost, Bagging: categories as codes that their CART knows to be categories, a gap being a category of its
   own; gaps of numbers filled with the median (scikit-learn's AdaBoost refuses them);
-- random forest, extra trees, and classifiers by import path: categories one-hot, a gap being a category; gaps
-  of numbers as they are if the classifier takes them, else filled with the median.
+- random forest, extra trees, ensembles of scikit-learn's trees, and classifiers by import path: categories
+  one-hot, a gap being a category; gaps of numbers as they are if the classifier takes them, else filled with
+  the median.
 """
 
 from __future__ import annotations
@@ -21,12 +23,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from kfhe.study.encoding import Categorical, encoding_steps
 from kfhe.study.errors import StudyError
 
 if TYPE_CHECKING:
     from kfhe.study.plan import Algorithm, Plan
 
 Parameters = dict[str, Any]
+Maker = Callable[[Categorical, Parameters], Any]
 
 
 @dataclass(frozen=True)
@@ -36,23 +40,29 @@ class ShortName:
     Attributes
     ----------
     make : callable
-        Gets the names of the categorical columns, their positions and the parameters.
+        Gets the categorical columns and the parameters.
     encoding : str
         "native", "text", "codes" or "one-hot": how it gets categories and gaps.
     package, extra : str or None
         What it needs beyond kfhe's own dependencies, and which extra brings it.
+    components : str or None
+        Its parameter for the number of components; None if it has none.
+    threads : str
+        Its parameter for the number of threads, if it takes one.
     """
 
-    make: Callable[[list[str], list[int], Parameters], Any]
+    make: Maker
     encoding: str = "native"
     package: str | None = None
     extra: str = "study"
+    components: str | None = "n_estimators"
+    threads: str = "n_jobs"
 
 
 def check(plan: Plan) -> None:
     """Make each algorithm of a plan once, so that a mistake is known before anything runs."""
     for algorithm in plan.algorithms:
-        _classifier(algorithm, [], [])
+        _made(algorithm, Categorical([], []))
 
 
 def build(algorithm: Algorithm, X: Any, seed: int) -> Any:
@@ -74,16 +84,43 @@ def build(algorithm: Algorithm, X: Any, seed: int) -> Any:
     """
     from sklearn.pipeline import make_pipeline
 
-    categorical = [name for name, dtype in X.dtypes.items() if dtype == "category"]
-    positions = [X.columns.get_loc(name) for name in categorical]
-    classifier = _classifier(algorithm, categorical, positions)
-    takes = classifier.get_params()
+    categorical = Categorical.of(X)
     # One thread: the study's parallelism is over cells
-    fixed = {"random_state": seed, "n_jobs": 1}
-    classifier.set_params(**{name: value for name, value in fixed.items() if name in takes})
-    encoding = SHORT_NAMES[algorithm.algorithm].encoding if algorithm.algorithm in SHORT_NAMES else "one-hot"
-    steps = _encoding(encoding, X, categorical, classifier)
+    classifier = new_classifier(algorithm, categorical, seed=seed, n_threads=1)
+    known = SHORT_NAMES.get(algorithm.algorithm)
+    steps = encoding_steps(known.encoding if known else "one-hot", categorical, classifier)
     return make_pipeline(*steps, classifier) if steps else classifier
+
+
+def new_classifier(
+    algorithm: Algorithm, categorical: Categorical, *, seed: int = 0, n_threads: int = 1
+) -> Any:
+    """Make an unfitted classifier for a table that has been encoded for it.
+
+    Parameters
+    ----------
+    algorithm : Algorithm
+        Which one, with its parameters.
+    categorical : Categorical
+        The table's categorical columns, as they were before.
+    seed, n_threads : int
+        Its random state and number of threads, if it takes them.
+
+    Returns
+    -------
+    classifier
+        A scikit-learn classifier.
+
+    Raises
+    ------
+    StudyError
+        If there is no such algorithm, or it can't be made.
+    """
+    classifier = _made(algorithm, categorical)
+    known = SHORT_NAMES.get(algorithm.algorithm)
+    takes = classifier.get_params()
+    fixed = {"random_state": seed, known.threads if known else "n_jobs": n_threads}
+    return classifier.set_params(**{name: value for name, value in fixed.items() if name in takes})
 
 
 def packages(plan: Plan) -> list[str]:
@@ -109,12 +146,12 @@ def components_of(classifier: Any) -> int | None:
     return None
 
 
-def _classifier(algorithm: Algorithm, categorical: list[str], positions: list[int]) -> Any:
+def _made(algorithm: Algorithm, categorical: Categorical) -> Any:
     key = f"algorithms.{algorithm.name}"
     known = SHORT_NAMES.get(algorithm.algorithm)
     try:
         if known is not None:
-            return known.make(categorical, positions, dict(algorithm.parameters))
+            return known.make(categorical, dict(algorithm.parameters))
         return _imported(algorithm.algorithm, key)(**algorithm.parameters)
     except ImportError as error:
         needed = known.package if known and known.package else algorithm.algorithm
@@ -139,58 +176,8 @@ def _imported(path: str, key: str) -> Any:
     return found
 
 
-def _encoding(encoding: str, X: Any, categorical: list[str], classifier: Any) -> list[Any]:
-    """Return the steps that make a data frame fit for a classifier; none if it takes it as it is."""
-    from sklearn.compose import make_column_transformer
-    from sklearn.impute import SimpleImputer
-    from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
-
-    if encoding == "native":
-        return []
-    if encoding == "text":
-        return [FunctionTransformer(_gaps_as_text, kw_args={"categorical": categorical})]
-    median = SimpleImputer(strategy="median", keep_empty_features=True)
-    if encoding == "codes":
-        return [FunctionTransformer(_codes), median]
-    one_hot = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
-    return [
-        make_column_transformer(
-            (one_hot, categorical), remainder="passthrough" if _takes_gaps(classifier) else median
-        )
-    ]
-
-
-def _takes_gaps(classifier: Any) -> bool:
-    from sklearn.utils import get_tags
-
-    try:
-        return bool(get_tags(classifier).input_tags.allow_nan)
-    except (AttributeError, TypeError):  # a classifier of somebody else's that knows no tags
-        return False
-
-
-def _codes(X: Any) -> Any:
-    """Return the columns as numbers, categories by their codes; a gap is a category of its own."""
-    columns = []
-    for name in X.columns:
-        column = X[name]
-        if column.dtype == "category":
-            codes = column.cat.codes.to_numpy(np.float64)
-            columns.append(np.where(codes < 0, len(column.cat.categories), codes))
-        else:
-            columns.append(column.to_numpy(np.float64))
-    return np.column_stack(columns)
-
-
-def _gaps_as_text(X: Any, categorical: list[str]) -> Any:
-    filled = X.copy()
-    for name in categorical:
-        filled[name] = X[name].astype(object).fillna("(missing)").astype(str)
-    return filled
-
-
-def _kfhe(emphasis: str) -> Callable[[list[str], list[int], Parameters], Any]:
-    def make(categorical: list[str], positions: list[int], parameters: Parameters) -> Any:
+def _kfhe(emphasis: str) -> Maker:
+    def make(categorical: Categorical, parameters: Parameters) -> Any:
         from kfhe import KFHEClassifier
 
         return KFHEClassifier(**{"emphasis": emphasis, **parameters})
@@ -198,24 +185,35 @@ def _kfhe(emphasis: str) -> Callable[[list[str], list[int], Parameters], Any]:
     return make
 
 
-def _cart(categorical: list[str], positions: list[int], parameters: Parameters) -> Any:
+def _cart(categorical: Categorical, parameters: Parameters) -> Any:
     import kfhe
 
     return kfhe.CARTClassifier(**parameters)
 
 
-def _of_trees(name: str) -> Callable[[list[str], list[int], Parameters], Any]:
-    """Make an ensemble of our trees; parameters that are not its own are the trees'."""
+def _cart_of_codes(categorical: Categorical, parameters: Parameters) -> Any:
+    import kfhe
 
-    def make(categorical: list[str], positions: list[int], parameters: Parameters) -> Any:
-        import kfhe
+    return kfhe.CARTClassifier(categorical_features=categorical.positions or None, n_jobs=1, **parameters)
 
+
+def _their_tree(categorical: Categorical, parameters: Parameters) -> Any:
+    """Make scikit-learn's tree with the settings of ours."""
+    from sklearn.tree import DecisionTreeClassifier
+
+    alike = {"max_depth": 30, "min_samples_split": 20, "min_samples_leaf": 7}
+    return DecisionTreeClassifier(**{**alike, **parameters})
+
+
+def _of_trees(name: str, tree: Maker) -> Maker:
+    """Make an ensemble of trees; parameters that are not its own are the trees'."""
+
+    def make(categorical: Categorical, parameters: Parameters) -> Any:
         ensemble = getattr(import_module("sklearn.ensemble"), name)
         own = {key for key in signature(ensemble).parameters if key != "estimator"}
         of_tree = {key: value for key, value in parameters.items() if key not in own}
         of_ensemble = {key: value for key, value in parameters.items() if key in own}
-        tree = kfhe.CARTClassifier(categorical_features=positions or None, n_jobs=1, **of_tree)
-        return ensemble(tree, **{"n_estimators": 100, **of_ensemble})
+        return ensemble(tree(categorical, of_tree), **{"n_estimators": 100, **of_ensemble})
 
     return make
 
@@ -235,8 +233,8 @@ _GBM = {
 _STOCHASTIC = {"subsample": 0.5, "subsample_freq": 1}
 
 
-def _lightgbm(defaults: Parameters) -> Callable[[list[str], list[int], Parameters], Any]:
-    def make(categorical: list[str], positions: list[int], parameters: Parameters) -> Any:
+def _lightgbm(defaults: Parameters) -> Maker:
+    def make(categorical: Categorical, parameters: Parameters) -> Any:
         lightgbm = import_module("lightgbm")
         fixed = {"verbosity": -1, "deterministic": True, "force_row_wise": True}
         return lightgbm.LGBMClassifier(**{**fixed, **defaults, **parameters})
@@ -244,17 +242,18 @@ def _lightgbm(defaults: Parameters) -> Callable[[list[str], list[int], Parameter
     return make
 
 
-def _xgboost(categorical: list[str], positions: list[int], parameters: Parameters) -> Any:
+def _xgboost(categorical: Categorical, parameters: Parameters) -> Any:
     return import_module("xgboost").XGBClassifier(**{"enable_categorical": True, **parameters})
 
 
-def _catboost(categorical: list[str], positions: list[int], parameters: Parameters) -> Any:
+def _catboost(categorical: Categorical, parameters: Parameters) -> Any:
     quiet = {"verbose": False, "allow_writing_files": False, "thread_count": 1, "random_state": 0}
-    return import_module("catboost").CatBoostClassifier(cat_features=categorical, **{**quiet, **parameters})
+    fixed = {**quiet, "cat_features": categorical.names}
+    return import_module("catboost").CatBoostClassifier(**{**fixed, **parameters})
 
 
-def _sklearn(name: str, **defaults: Any) -> Callable[[list[str], list[int], Parameters], Any]:
-    def make(categorical: list[str], positions: list[int], parameters: Parameters) -> Any:
+def _sklearn(name: str, **defaults: Any) -> Maker:
+    def make(categorical: Categorical, parameters: Parameters) -> Any:
         return getattr(import_module("sklearn.ensemble"), name)(**{**defaults, **parameters})
 
     return make
@@ -263,17 +262,19 @@ def _sklearn(name: str, **defaults: Any) -> Callable[[list[str], list[int], Para
 SHORT_NAMES: dict[str, ShortName] = {
     "KFHE-e": ShortName(_kfhe("exponential")),
     "KFHE-l": ShortName(_kfhe("linear")),
-    "AdaBoost": ShortName(_of_trees("AdaBoostClassifier"), "codes"),
+    "AdaBoost": ShortName(_of_trees("AdaBoostClassifier", _cart_of_codes), "codes"),
     "GBM": ShortName(_lightgbm(_GBM), package="lightgbm"),
     "S-GBM": ShortName(_lightgbm({**_GBM, **_STOCHASTIC}), package="lightgbm"),
-    "Bagging": ShortName(_of_trees("BaggingClassifier"), "codes"),
-    "CART": ShortName(_cart),
+    "Bagging": ShortName(_of_trees("BaggingClassifier", _cart_of_codes), "codes"),
+    "CART": ShortName(_cart, components=None),
+    "scikit-learn AdaBoost": ShortName(_of_trees("AdaBoostClassifier", _their_tree), "one-hot"),
+    "scikit-learn Bagging": ShortName(_of_trees("BaggingClassifier", _their_tree), "one-hot"),
     "random forest": ShortName(_sklearn("RandomForestClassifier"), "one-hot"),
     "extra trees": ShortName(_sklearn("ExtraTreesClassifier"), "one-hot"),
     "HistGradientBoosting": ShortName(
-        _sklearn("HistGradientBoostingClassifier", categorical_features="from_dtype")
+        _sklearn("HistGradientBoostingClassifier", categorical_features="from_dtype"), components="max_iter"
     ),
     "LightGBM": ShortName(_lightgbm({}), package="lightgbm"),
-    "XGBoost": ShortName(_xgboost, package="xgboost", extra="bench"),
-    "CatBoost": ShortName(_catboost, "text", package="catboost", extra="bench"),
+    "XGBoost": ShortName(_xgboost, package="xgboost", extra="peers"),
+    "CatBoost": ShortName(_catboost, "text", package="catboost", extra="peers", threads="thread_count"),
 }

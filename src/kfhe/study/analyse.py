@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from kfhe import stats
-from kfhe.study import published
+from kfhe.metrics import METRICS
 from kfhe.study.errors import StudyError
-from kfhe.study.plan import METRICS, Plan
+from kfhe.study.paper import published
+from kfhe.study.plan import Plan
 from kfhe.study.store import Store
 from kfhe.study.tables import import_pandas
 
@@ -53,8 +54,7 @@ class Analysis:
 
     def ranks(self, noise: float) -> Any:
         """Return the rank of each algorithm on each dataset: 1 is the best."""
-        # Rounded, because means that differ in their last bits are ties
-        return self._higher_is_better(self.means(noise)).round(12).rank(axis=1, ascending=False)
+        return stats.ranks(self._higher_is_better(self.means(noise)))
 
     def complete(self, noise: float) -> Any:
         """Return the means, higher being better, of datasets for which every algorithm has one."""
@@ -63,12 +63,14 @@ class Analysis:
     @cached_property
     def average_ranks(self) -> Any:
         """Average ranks: noise levels by algorithms."""
-        rows = {
-            noise: self.complete(noise).rank(axis=1, ascending=False).mean() for noise in self.noise_levels
-        }
+        rows = {noise: self._average_ranks(noise) for noise in self.noise_levels}
         frame = import_pandas().DataFrame(rows).T
         frame.index.name = "noise"
         return frame[self.algorithms]
+
+    def _average_ranks(self, noise: float) -> Any:
+        scores = self.complete(noise)
+        return stats.ranks(scores).mean() if len(scores) else scores.mean()
 
     def can_test(self, noise: float) -> bool:
         """Whether there is enough for a test: two datasets and two algorithms."""

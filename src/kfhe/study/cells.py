@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from kfhe.look.trace_lines import TRACE_LINES
+from kfhe.metrics import metrics_of
 from kfhe.study.algorithms import build, components_of
 from kfhe.study.datasets import loaded
 
@@ -20,8 +22,6 @@ if TYPE_CHECKING:
 
     from kfhe.study.plan import Cell, Plan
     from kfhe.study.tables import Dataset
-
-TRACE_COLUMNS = ("measurement_error", "posterior_variance", "gain", "training_error")
 
 
 @dataclass(frozen=True)
@@ -80,8 +80,6 @@ def _run_cell(plan: Plan, cell: Cell, dataset: Dataset) -> Result:
 
 
 def _scored(plan: Plan, cell: Cell, dataset: Dataset) -> Result:
-    from sklearn.metrics import accuracy_score, f1_score
-
     train, test = fold_rows(plan, cell, dataset.y)
     # A class that noise has wiped out is unknown to the classifier: it sees the others as 0, 1, 2, ...
     present, labels = np.unique(noisy_labels(plan, cell, dataset.y[train]), return_inverse=True)
@@ -96,14 +94,15 @@ def _scored(plan: Plan, cell: Cell, dataset: Dataset) -> Result:
     predicted = present[np.asarray(model.predict(X.iloc[test]), dtype=np.intp).ravel()]
     done = perf_counter()
 
-    classes = np.arange(len(dataset.classes))
-    true = dataset.y[test]
+    n_classes = len(dataset.classes)
+    scores = _scores(model, X.iloc[test], present, n_classes)
+    metrics = metrics_of(dataset.y[test], predicted, scores, n_classes)
     classifier = model[-1] if hasattr(model, "steps") else model
     return Result(
         cell,
-        f1_macro=float(f1_score(true, predicted, labels=classes, average="macro", zero_division=0)),
-        accuracy=float(accuracy_score(true, predicted)),
-        log_loss=_log_loss(model, X.iloc[test], true, present, len(classes)),
+        f1_macro=metrics["f1_macro"],
+        accuracy=metrics["accuracy"],
+        log_loss=metrics.get("log_loss"),
         fit_seconds=fitted - started,
         predict_seconds=done - fitted,
         components=components_of(classifier),
@@ -129,21 +128,18 @@ def noisy_labels(plan: Plan, cell: Cell, y: NDArray[np.intp]) -> NDArray[np.intp
     return flip_labels(y, cell.noise, random_state=seed, model=plan.noise_model)
 
 
-def _log_loss(
-    model: Any, X: Any, true: NDArray[np.intp], present: NDArray[np.intp], n_classes: int
-) -> float | None:
-    from sklearn.metrics import log_loss
-
+def _scores(model: Any, X: Any, present: NDArray[np.intp], n_classes: int) -> NDArray[np.float64] | None:
+    """Return the scores of all classes, 0 for those that were not trained on; None if it has no scores."""
     if not hasattr(model, "predict_proba"):
         return None
-    scores = np.zeros((len(true), n_classes))
+    scores = np.zeros((len(X), n_classes))
     scores[:, present] = model.predict_proba(X)
-    scores /= scores.sum(axis=1, keepdims=True)
-    return float(log_loss(true, scores, labels=np.arange(n_classes)))
+    return scores
 
 
 def _trace(classifier: Any) -> dict[str, list[float]] | None:
     trace = getattr(classifier, "trace_", None)
     if trace is None:
         return None
-    return {column: [float(value) for value in trace[column]] for column in TRACE_COLUMNS}
+    drawn = [line.column for line in TRACE_LINES]
+    return {column: [float(value) for value in trace[column]] for column in drawn}

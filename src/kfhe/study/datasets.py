@@ -10,8 +10,8 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from kfhe.study.catalogue import Facts, catalogue
 from kfhe.study.errors import StudyError
+from kfhe.study.paper.catalogue import Facts, catalogue
 from kfhe.study.tables import Dataset, import_pandas, is_table, make_dataset, read_table
 from kfhe.table_files import SUFFIXES
 

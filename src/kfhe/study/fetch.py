@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from kfhe.study.catalogue import catalogue
+from kfhe.files import write_whole
 from kfhe.study.datasets import cache_folder, differences
 from kfhe.study.errors import StudyError
-from kfhe.study.files import write_whole
+from kfhe.study.paper.catalogue import catalogue
 from kfhe.study.tables import make_dataset
 
 
@@ -32,6 +32,8 @@ def fetch(name: str) -> Path:
     ------
     StudyError
         If the dataset can't be downloaded, or is not the one that is meant.
+    OSError
+        If it can't be written.
     """
     facts = catalogue().get(name)
     if facts is None:

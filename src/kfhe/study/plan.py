@@ -10,10 +10,10 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from kfhe.metrics import METRICS
 from kfhe.study.errors import StudyError
 from kfhe.study.tables import is_table, table_name
 
-METRICS = {"f1_macro": "macro F1", "accuracy": "accuracy", "log_loss": "log loss"}
 NOISE_MODELS = ("uniform",)
 PRESETS = ("quick", "paper")
 

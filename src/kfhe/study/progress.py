@@ -95,7 +95,7 @@ class StudyProgress:
         from rich.console import Group
         from rich.table import Table
 
-        from kfhe.study.plan import METRICS
+        from kfhe.metrics import METRICS
 
         table = Table(title=f"Mean {METRICS[self._plan.metric]} so far, by share of changed labels")
         table.add_column("algorithm")

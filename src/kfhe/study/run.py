@@ -8,7 +8,6 @@ import signal
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
-from importlib.metadata import PackageNotFoundError, version
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +18,7 @@ from kfhe.study.datasets import data_folder, load
 from kfhe.study.errors import StudyError
 from kfhe.study.store import Store
 from kfhe.study.tables import import_pandas
+from kfhe.study.versions import versions_of
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -117,14 +117,8 @@ def run(
 def versions(plan: Plan) -> dict[str, str]:
     """Return the versions of what a plan's results depend on."""
     names = ["kfhe", "numpy", "pandas", "scikit-learn", "scipy", *algorithms.packages(plan)]
-    found = {"python": platform.python_version()}
-    for name in names:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:  # a module whose package has another name, or none
-            found[name] = str(getattr(__import__(name), "__version__", "unknown"))
-    found.pop("sklearn", None)
-    return found
+    found = {name: known or "unknown" for name, known in versions_of(names).items() if name != "sklearn"}
+    return {"python": platform.python_version(), **found}
 
 
 def _datasets(plan: Plan, folder: Path | None) -> tuple[list[Dataset], dict[str, str]]:

@@ -1,25 +1,24 @@
-"""Tables: a csv or parquet file, checked, as features and classes."""
+"""Datasets: a labelled table as all classifiers of a study get it."""
 
 from __future__ import annotations
 
 import hashlib
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kfhe import table_files
 from kfhe.study.errors import StudyError
-from kfhe.table_files import SUFFIXES
+from kfhe.table_files import SUFFIXES, TableFileError, import_pyarrow, open_table
+from kfhe.table_files.labelled import LabelledTable
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterator
 
     import pandas as pd
     from numpy.typing import NDArray
-
-MAX_CATEGORIES = 255
 
 
 @dataclass(frozen=True)
@@ -89,7 +88,7 @@ def read_table(path: Path, *, name: str | None = None, categorical: Collection[s
     name : str, optional
         What to call the dataset; default: the file's name.
     categorical : collection of str
-        Columns of codes that are categories, besides all columns of text.
+        Columns of codes that are categories, as far as there are such, besides all columns of text.
 
     Returns
     -------
@@ -102,77 +101,49 @@ def read_table(path: Path, *, name: str | None = None, categorical: Collection[s
         If the file can't be read, or can't be learnt from.
     """
     import_pandas()
-    try:
-        frame = table_files.read_table(path, text=categorical).to_pandas()
-    except table_files.TableFileError as error:
-        raise StudyError(str(error)) from error
-    return make_dataset(frame, name or table_name(path), source=str(path), categorical=categorical)
+    with _told_as_study_error(), open_table(path) as file:
+        codes = [column for column in categorical if column in file.columns]
+        return _dataset(LabelledTable.from_file(file, categorical=codes), name or table_name(path))
 
 
 def make_dataset(frame: Any, name: str, *, source: str, categorical: Collection[str] = ()) -> Dataset:
     """Check a data frame with a class column and make a dataset of it."""
-    pandas = import_pandas()
-    if frame.shape[1] < 2 or not len(frame):
-        raise StudyError(
-            f"{source}: there must be rows of at least one feature and a class column, "
-            f"got {len(frame)} rows and {frame.shape[1]} columns"
-        )
-    target = "class" if "class" in frame.columns else frame.columns[-1]
-    labels = frame[target]
-    _check_labels(labels, source)
-    classes, y = np.unique(labels.astype(str).to_numpy(dtype=object).astype(str), return_inverse=True)
+    import_pandas()
+    with _told_as_study_error():
+        import_pyarrow()
+        import pyarrow as pa
+
+        table = pa.Table.from_pandas(frame, preserve_index=False)
+        return _dataset(LabelledTable.from_table(table, source, categorical=categorical), name)
+
+
+def _dataset(table: LabelledTable, name: str) -> Dataset:
+    """Make a dataset of a table: numbers are float64, all else is text."""
+    import pyarrow as pa
+
+    table.check_can_be_split()
     columns = {
-        str(column): _feature(frame[column], column in categorical, source)
-        for column in frame.columns
-        if column != target
+        field.name: _as_categories(table.X.column(field.name))
+        if is_category
+        else table.X.column(field.name).cast(pa.float64(), safe=False).to_numpy()
+        for field, is_category in zip(table.X.schema, table.categorical, strict=True)
     }
-    X = pandas.DataFrame(columns, index=pandas.RangeIndex(len(frame)))
-    return Dataset(name, X, y.astype(np.intp), classes.tolist(), source)
+    classes, y = np.unique([str(label) for label in table.y.tolist()], return_inverse=True)
+    X = import_pandas().DataFrame(columns)
+    return Dataset(name, X, y.astype(np.intp), classes.tolist(), table.name)
 
 
-def _check_labels(labels: Any, source: str) -> None:
-    name = labels.name
-    gaps = np.flatnonzero(labels.isna())
-    if gaps.size:
-        # The header is line 1 of the file
-        lines = ", ".join(str(row + 2) for row in gaps[:5]) + (", ..." if gaps.size > 5 else "")
-        raise StudyError(f"{source}: class column '{name}' has {gaps.size} gaps, in lines {lines}")
-    counts = labels.value_counts()
-    numbers = labels.dtype.kind == "f"
-    if len(counts) > len(labels) / 2 or (numbers and (labels % 1 != 0).any()):
-        raise StudyError(
-            f"{source}: there is no class column: none is named 'class', and the last one, '{name}', "
-            f"has {len(counts)} different values in {len(labels)} rows"
-            if name != "class"
-            else f"{source}: column 'class' holds no classes: "
-            f"it has {len(counts)} different values in {len(labels)} rows"
-        )
-    if len(counts) == 1:
-        raise StudyError(f"{source}: class column '{name}' has one class only ('{counts.index[0]}')")
-    single = [str(label) for label in counts.index[counts == 1]]
-    if single:
-        raise StudyError(
-            f"{source}: class '{single[0]}' has one row only, so it can't be trained on and tested as well; "
-            "leave the row out, or join the class with another"
-        )
-
-
-def _feature(column: Any, categorical: bool, source: str) -> Any:
-    numeric = column.dtype.kind in "iufb" and not categorical
-    if numeric:
-        values = column.to_numpy(np.float64, na_value=np.nan)
-        if np.isinf(values).any():
-            raise StudyError(f"{source}: column '{column.name}' has infinite values")
-        return values
-    texts = column.astype(object).where(column.notna(), None)
-    texts = texts.map(lambda value: None if value is None else str(value))
-    n_categories = texts.nunique()
-    if n_categories > MAX_CATEGORIES:
-        raise StudyError(
-            f"{source}: column '{column.name}' has {n_categories} categories, at most {MAX_CATEGORIES} "
-            "are possible; if it only names the rows, leave it out, else join rare categories"
-        )
+def _as_categories(column: Any) -> Any:
+    texts = [None if value is None else str(value) for value in column.to_pylist()]
     return import_pandas().Categorical(texts)
+
+
+@contextmanager
+def _told_as_study_error() -> Iterator[None]:
+    try:
+        yield
+    except TableFileError as error:
+        raise StudyError(str(error)) from error
 
 
 def import_pandas() -> Any:

@@ -43,11 +43,14 @@ class TableFile(Protocol):
         Names of the columns.
     first_row : int
         Number of the first row in messages: the header of a csv is row 1.
+    is_text : bool
+        Whether values are written as text, so that their types are a guess.
     """
 
     name: str
     columns: list[str]
     first_row: int
+    is_text: bool
 
     def read(self, text: Collection[str] = ()) -> Any:
         """Return all rows as a pyarrow table; the columns `text` hold text whatever they look like."""
@@ -57,7 +60,7 @@ class TableFile(Protocol):
 
 
 def read_table(path: str | os.PathLike[str], text: Collection[str] = ()) -> Any:
-    """Read a csv or parquet file.
+    r"""Read a csv or parquet file.
 
     Parameters
     ----------
@@ -83,7 +86,7 @@ def read_table(path: str | os.PathLike[str], text: Collection[str] = ()) -> Any:
     >>> from kfhe.table_files import read_table
     >>> with TemporaryDirectory() as folder:
     ...     path = Path(folder) / "pets.csv"
-    ...     _ = path.write_text(os.linesep.join(["name,legs", "Tom,4", ",2"]))
+    ...     _ = path.write_text("name,legs\nTom,4\n,2\n")
     ...     read_table(path).to_pydict()
     {'name': ['Tom', None], 'legs': [4, 2]}
     """

@@ -23,6 +23,7 @@ class CsvTable:
     """A csv file, open at its start."""
 
     first_row = 2
+    is_text = True
 
     def __init__(self, name: str, stream: IO[bytes]) -> None:
         self.name = name

@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Collection
 from difflib import get_close_matches
 
+SHOWN = 6  # rows, categories and the like that are named one by one
+
 
 class TableFileError(ValueError):
     """A table file can't be used: the message names it, says what was found, and what to do."""
@@ -30,3 +32,8 @@ def check_names(source: str, columns: list[str]) -> None:
     twice = [repr(column) for column, count in Counter(columns).items() if count > 1]
     if twice:
         raise TableFileError(f"{source}: there are several columns named {', '.join(twice)}; rename them")
+
+
+def some(words: list[str]) -> str:
+    """Join the first few of some words, and say how many more there are."""
+    return ", ".join(words[:SHOWN]) + (f" and {len(words) - SHOWN} more" if len(words) > SHOWN else "")

@@ -18,6 +18,7 @@ class ParquetTable:
     """A parquet file."""
 
     first_row = 1
+    is_text = False
 
     def __init__(self, name: str, stream: IO[bytes]) -> None:
         from pyarrow import parquet

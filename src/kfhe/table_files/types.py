@@ -19,6 +19,21 @@ def is_text(type: Any) -> bool:
     return bool(types.is_string(value_type(type)) or types.is_large_string(value_type(type)))
 
 
+def holds_categories(type: Any) -> bool:
+    """Whether a column's type tells that it holds categories: text, or positions in a list of values."""
+    from pyarrow import types
+
+    return is_text(type) or bool(types.is_dictionary(type))
+
+
+def is_number(type: Any) -> bool:
+    """Whether a column holds numbers, true and false counted among them; nothing but gaps, too."""
+    from pyarrow import types
+
+    ours = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal, types.is_null)
+    return any(is_it(type) for is_it in ours)
+
+
 def is_plain(type: Any) -> bool:
     """Whether a type found in a csv is one of ours: numbers, booleans, text, nothing but gaps."""
     from pyarrow import types

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from kfhe.engine.draws import random_numbers
+from kfhe.engine.draws import Stream, random_numbers
 from kfhe.forest import CATEGORICAL, LEAF, MISSING_LEFT, NODE_DTYPE, NUMERIC
 
 WORD = 2**64 - 1
@@ -43,13 +43,12 @@ class Node:
 
 
 class Twin:
-    """Grows a tree on the rows of positive weight."""
+    """Grows a tree on the rows of positive weight; each of its decisions can be asked for alone."""
 
     def __init__(self, table, labels, n_classes, weights, counts, settings):
         self.table, self.labels, self.n_classes = table, labels.tolist(), n_classes
         self.weights, self.counts, self.settings = weights.tolist(), counts, settings
-        rows = [i for i, weight in enumerate(self.weights) if weight > 0]
-        self.root = self.grow(rows, depth=0, key=1)
+        self.rows = [i for i, weight in enumerate(self.weights) if weight > 0]
 
     # ------------------------------------------------------------ nodes
 
@@ -98,7 +97,7 @@ class Twin:
         n_tried = self.settings.max_features or n_features
         features = list(range(n_features))
         if n_tried < n_features:
-            features = self.shuffled(n_features, key)
+            features = shuffled(n_features, self.settings.seed, self.settings.tree, key)
         best = Split()
         for position, feature in enumerate(features):
             if position >= n_tried and best.score > 0:
@@ -108,15 +107,6 @@ class Twin:
             if split.score > best.score or (split.score == best.score > 0 and split.feature < best.feature):
                 best = split
         return best
-
-    def shuffled(self, n_features, key):
-        """All features in the node's own random order."""
-        features = list(range(n_features))
-        for i in range(n_features - 1):
-            number = random_numbers(self.settings.seed, 2, i // 4, key, self.settings.tree, 0)[i % 4]
-            j = i + (number * (n_features - i) >> 64)
-            features[i], features[j] = features[j], features[i]
-        return features
 
     def by_bin(self, rows, feature):
         bins = {}
@@ -203,7 +193,7 @@ class Twin:
     def arrays(self):
         """The tree as the engine's arrays: siblings are neighbours, left subtrees come first."""
         nodes, gains, leaf_weights, category_sets = [None], [0.0], [], []
-        stack = [(self.root, 0)]
+        stack = [(self.grow(self.rows, depth=0, key=1), 0)]
         while stack:
             node, place = stack.pop()
             gains[place] = node.gain
@@ -253,6 +243,16 @@ def child_key(key, side):
     z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9 & WORD
     z = (z ^ z >> 27) * 0x94D049BB133111EB & WORD
     return z ^ z >> 31
+
+
+def shuffled(n_features, seed, tree, key):
+    """All features in a node's own random order."""
+    features = list(range(n_features))
+    for i in range(n_features - 1):
+        number = random_numbers(seed, Stream.FEATURES, i // 4, key, tree, 0)[i % 4]
+        j = i + (number * (n_features - i) >> 64)
+        features[i], features[j] = features[j], features[i]
+    return features
 
 
 def principal_component(shares, weights):

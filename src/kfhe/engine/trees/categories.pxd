@@ -1,6 +1,6 @@
 from libc.stdint cimport int32_t, int64_t
 
-from kfhe.engine.trees.splitting cimport NodeTotals, Split
+from kfhe.engine.trees.split cimport NodeTotals, Split
 
 cdef int64_t scratch_size(int64_t n_classes) noexcept nogil
 

@@ -8,7 +8,7 @@ from libc.math cimport sqrt
 from libc.stdint cimport int32_t, int64_t, uint64_t
 from libcpp.algorithm cimport sort
 
-from kfhe.engine.trees.splitting cimport NodeTotals, Split, improves
+from kfhe.engine.trees.split cimport NodeTotals, Split, improves
 
 cdef extern from *:
     """

@@ -15,7 +15,7 @@ from kfhe.engine.trees.categories cimport scratch_size
 from kfhe.engine.trees.grown_tree cimport GrownTree
 from kfhe.engine.trees.histogram_nodes cimport grow_by_histogram
 from kfhe.engine.trees.nodes cimport Buffer, Frame, Growth, Pending, Problem, Workspace, add_node, clear
-from kfhe.engine.trees.pruning cimport FlatNode, flatten, keep_best_leaves, prune
+from kfhe.engine.trees.pruning cimport FlatNode, cut_back
 from kfhe.engine.trees.team cimport Team
 
 cdef extern from *:
@@ -131,7 +131,6 @@ cdef class Grower:
         self, codes, n_bins, categorical, low, high, labels, n_classes, *, max_depth, min_samples_split,
         min_samples_leaf, max_leaf_nodes, max_features, cp, seed, n_threads, force_parallel=False,
     ):
-        cdef int64_t f
         self.arguments = (
             (codes, n_bins, categorical, low, high, labels, n_classes),
             dict(
@@ -144,33 +143,45 @@ cdef class Grower:
         self.low, self.high, self.labels = low, high, labels
         self.max_leaves, self.cp = max_leaf_nodes, cp
         self.team = Team(n_threads, force_parallel)
-        problem = &self.problem
-        problem.force_parallel = force_parallel
+        self.problem.max_depth = max_depth if max_depth else 1 << 30
+        self.problem.min_split, self.problem.min_leaf = min_samples_split, min_samples_leaf
+        self.problem.max_features, self.problem.seed = max_features, seed
+        self.problem.force_parallel = force_parallel
+        self.describe_table(n_classes)
+        self.make_room(n_threads)
+
+    cdef int describe_table(self, int64_t n_classes) except -1:
+        cdef Problem *problem = &self.problem
+        cdef int64_t f
         problem.codes = &self.codes[0, 0]
-        problem.n_features, problem.n_rows = codes.shape
+        problem.n_features, problem.n_rows = self.codes.shape[0], self.codes.shape[1]
         problem.n_classes = n_classes
         problem.n_bins = &self.n_bins[0]
         problem.categorical = &self.categorical[0]
         problem.low, problem.high = &self.low[0, 0], &self.high[0, 0]
-        problem.max_depth = max_depth if max_depth else 1 << 30
-        problem.min_split, problem.min_leaf = min_samples_split, min_samples_leaf
-        problem.max_features, problem.seed = max_features, seed
-        self.offsets.resize(problem.n_features)
         problem.total_bins = 0
         for f in range(problem.n_features):
-            self.offsets[f] = problem.total_bins
+            self.offsets.push_back(problem.total_bins)
             problem.total_bins += self.n_bins[f]
         problem.offsets = self.offsets.data()
         cells = problem.total_bins * problem.n_classes / problem.n_features
         problem.sorted_rows = min(MAX_SORTED_ROWS, max(MIN_SORTED_ROWS, int(SORTED_ROWS_PER_CELL * cells)))
-        for f in range(max(1, n_threads)):
-            self.workspaces.push_back(new Workspace())
-            self.workspaces[f].n_slots = 0
-            self.workspaces[f].splits.resize(problem.n_features)
-            self.workspaces[f].left.resize(n_threads * n_classes)
-            self.workspaces[f].scratch.resize(n_threads * scratch_size(n_classes))
-            self.workspaces[f].category_histogram.resize(256 * (n_classes + 1))
+        return 0
+
+    cdef int make_room(self, int n_threads) except -1:
+        """Make a workspace for each thread, and the first buffer."""
+        cdef int64_t n_classes = self.problem.n_classes
+        cdef Workspace *work
+        for _ in range(max(1, n_threads)):
+            work = new Workspace()
+            work.n_slots = 0
+            work.splits.resize(self.problem.n_features)
+            work.left.resize(n_threads * n_classes)
+            work.scratch.resize(n_threads * scratch_size(n_classes))
+            work.category_histogram.resize(256 * (n_classes + 1))
+            self.workspaces.push_back(work)
         self.buffers.push_back(new Buffer())
+        return 0
 
     def __dealloc__(self):
         cdef size_t i
@@ -195,11 +206,7 @@ cdef class Grower:
             grown.row_leaves.resize(self.problem.n_rows)
             self.load(&weights[0])
             self.grow_nodes(grown.row_leaves.data())
-            flatten(self.buffers, self.flat, self.flat_stack)
-            if self.max_leaves > 0:
-                keep_best_leaves(self.buffers, self.flat, self.max_leaves)
-            if self.cp > 0:
-                prune(self.buffers, self.flat, self.problem.n_classes, self.cp)
+            cut_back(self.buffers, self.problem.n_classes, self.max_leaves, self.cp, self.flat, self.flat_stack)
             grown.lay_out(self.buffers, self.flat, self.flat_stack, self.leaf_at)
             grown.find_leaves(&self.problem, &weights[0], self.leaf_at, self.team.n_threads)
         return grown

@@ -61,9 +61,11 @@ cdef class GrownTree:
     ):
         """Make a tree of what its attributes show."""
         cdef GrownTree tree = GrownTree(leaf_weights.shape[1])
-        cdef int64_t i, k
+        cdef int64_t i, k, n_bytes = gains.shape[0] * sizeof(Node)
+        if nodes.shape[0] != n_bytes or n_bytes == 0:
+            raise ValueError(f"{len(gains)} gains take {n_bytes} bytes of nodes, got {len(nodes)}")
         tree.node_list.resize(gains.shape[0])
-        memcpy(tree.node_list.data(), &nodes[0], gains.shape[0] * sizeof(Node))
+        memcpy(tree.node_list.data(), &nodes[0], n_bytes)
         for i in range(gains.shape[0]):
             tree.gain_list.push_back(gains[i])
         for i in range(leaf_weights.shape[0]):

@@ -13,7 +13,8 @@ from kfhe.engine.trees.nodes cimport (
 )
 from kfhe.engine.trees.partitioning cimport mark_sides, part_rows
 from kfhe.engine.trees.sorted_nodes cimport grow_sorted
-from kfhe.engine.trees.splitting cimport NodeTotals, Split, better, split_histogram
+from kfhe.engine.trees.split cimport NodeTotals, Split, better
+from kfhe.engine.trees.splitting cimport split_histogram
 from kfhe.engine.trees.subtrees cimport Way, grow_subtree
 
 cdef enum:

@@ -7,6 +7,8 @@ order, and a node's histogram minus that of one child is that of the other child
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t
 from libc.string cimport memset
 
+import numpy as np
+
 
 cdef void build(
     const uint8_t *column, const uint32_t *rows, const uint16_t *classes, const int32_t *weights,
@@ -31,3 +33,39 @@ cdef void subtract(int32_t *histogram, const int32_t *other, int64_t n_cells) no
     cdef int64_t i
     for i in range(n_cells):
         histogram[i] -= other[i]
+
+
+def class_histograms(
+    const uint8_t[:, ::1] codes, const int32_t[::1] n_bins, const uint32_t[::1] rows, const uint16_t[::1] classes,
+    const int32_t[::1] weights, int64_t n_classes,
+):
+    """Return the weight of each class in each bin of all features, for some rows.
+
+    ``codes`` are the bins of the whole table, (n_features, n_rows); ``classes`` and ``weights`` go with ``rows``. The
+    result (int32) has a line per bin, one feature after the other, and a column per class.
+    """
+    cdef int64_t f, first = 0
+    result = np.zeros((np.sum(n_bins), n_classes), dtype=np.int32)
+    cdef int32_t[:, ::1] histograms = result
+    if rows.shape[0] == 0:
+        return result
+    for f in range(n_bins.shape[0]):
+        build(
+            &codes[f, 0], &rows[0], &classes[0], &weights[0], rows.shape[0], n_classes, n_bins[f],
+            &histograms[first, 0],
+        )
+        first += n_bins[f]
+    return result
+
+
+def count_histograms(const uint8_t[:, ::1] codes, const int32_t[::1] n_bins, const uint32_t[::1] rows):
+    """Return the number of rows in each bin of all features (int32), whatever they weigh."""
+    cdef int64_t f, first = 0
+    result = np.zeros(np.sum(n_bins), dtype=np.int32)
+    cdef int32_t[::1] histograms = result
+    if rows.shape[0] == 0:
+        return result
+    for f in range(n_bins.shape[0]):
+        build_counts(&codes[f, 0], &rows[0], rows.shape[0], n_bins[f], &histograms[first])
+        first += n_bins[f]
+    return result

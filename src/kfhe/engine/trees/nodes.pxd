@@ -3,7 +3,7 @@
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libcpp.vector cimport vector
 
-from kfhe.engine.trees.splitting cimport NodeTotals, Row, Split
+from kfhe.engine.trees.split cimport NodeTotals, Row, Split
 
 cdef struct Problem:
     const uint8_t *codes  # bins, one feature after the other
@@ -67,30 +67,34 @@ cdef cppclass Buffer:
     vector[uint64_t] category_sets
 
 
+# Room to work in, for one thread; it is kept from tree to tree.
 cdef cppclass Workspace:
     vector[Pending] stack
+    vector[int32_t] drawn  # features in the order in which a node tries them
+    vector[int64_t] left  # for searches: a number per class and thread
+    vector[double] scratch
+    # A task's rows, copied together
+    vector[uint8_t] frame_codes
+    vector[uint32_t] frame_rows
+    # Nodes of many rows: the pool of histograms, the split of each feature, rows on their way right
     vector[int32_t] histograms
     vector[int32_t] count_histograms
     vector[int32_t] free_slots
     int32_t n_slots
     vector[Split] splits
-    vector[int64_t] left
-    vector[double] scratch
-    vector[uint8_t] side
-    vector[Row] rows
-    vector[uint8_t] codes
-    vector[uint32_t] orders
-    vector[uint32_t] spare_order
-    vector[uint16_t] members
-    vector[uint16_t] spare
-    vector[int32_t] category_histogram
-    vector[int32_t] active
-    vector[int32_t] drawn
-    vector[uint8_t] frame_codes
-    vector[uint32_t] frame_rows
     vector[uint32_t] spare_rows
     vector[uint16_t] spare_classes
     vector[int32_t] spare_weights
+    # Nodes of few rows: the rows, in the order of the nodes (members) and of each feature
+    vector[Row] rows
+    vector[uint8_t] codes
+    vector[uint16_t] members
+    vector[uint32_t] orders
+    vector[uint16_t] spare
+    vector[uint32_t] spare_order
+    vector[uint8_t] side
+    vector[int32_t] category_histogram
+    vector[int32_t] active  # features that vary, node after node
 
 
 # All that the growing of one subtree reads and writes.

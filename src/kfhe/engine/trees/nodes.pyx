@@ -4,9 +4,9 @@ from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from libc.string cimport memset
 from libcpp.vector cimport vector
 
-from kfhe.engine.philox cimport philox, scaled
+from kfhe.engine.philox cimport FEATURES_STREAM, philox, scaled
 from kfhe.engine.trees.partitioning cimport cut_of
-from kfhe.engine.trees.splitting cimport NodeTotals, Split
+from kfhe.engine.trees.split cimport NodeTotals, Split
 
 import numpy as np
 
@@ -35,7 +35,7 @@ cdef void draw_features(
         features[i] = i
     for i in range(n_features - 1):
         if i % 4 == 0:
-            philox(seed, 2, i // 4, key, tree, 0, numbers)
+            philox(seed, FEATURES_STREAM, i // 4, key, tree, 0, numbers)
         j = i + scaled(numbers[i % 4], n_features - i)
         features[i], features[j] = features[j], features[i]
 

@@ -1,6 +1,6 @@
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t
 
-from kfhe.engine.trees.splitting cimport Split
+from kfhe.engine.trees.split cimport Split
 
 cdef int cut_of(
     const Split *split, int n_bins, const double *low, const double *high, double *threshold

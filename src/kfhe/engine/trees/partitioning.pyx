@@ -5,7 +5,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t
 from libc.string cimport memcpy
 from libcpp.vector cimport vector
 
-from kfhe.engine.trees.splitting cimport Split
+from kfhe.engine.trees.split cimport Split
 
 import numpy as np
 

@@ -10,8 +10,7 @@ cdef struct FlatNode:
     int32_t place  # in the tree as it is stored
 
 
-cdef void flatten(vector[Buffer*] &buffers, vector[FlatNode] &flat, vector[int32_t] &stack) noexcept nogil
-
-cdef void prune(vector[Buffer*] &buffers, vector[FlatNode] &flat, int64_t n_classes, double cp) noexcept nogil
-
-cdef void keep_best_leaves(vector[Buffer*] &buffers, vector[FlatNode] &flat, int64_t max_leaves) noexcept nogil
+cdef void cut_back(
+    vector[Buffer*] &buffers, int64_t n_classes, int64_t max_leaves, double cp, vector[FlatNode] &flat,
+    vector[int32_t] &stack,
+) noexcept nogil

@@ -4,7 +4,9 @@ from libc.math cimport INFINITY
 from libc.stdint cimport int32_t, int64_t
 from libcpp.vector cimport vector
 
-from kfhe.engine.trees.nodes cimport Buffer
+from kfhe.engine.trees.nodes cimport Buffer, add_node
+
+import numpy as np
 
 
 cdef void flatten(vector[Buffer*] &buffers, vector[FlatNode] &flat, vector[int32_t] &stack) noexcept nogil:
@@ -92,3 +94,67 @@ cdef void keep_best_leaves(vector[Buffer*] &buffers, vector[FlatNode] &flat, int
     for i in range(<int32_t> flat.size()):
         if not kept[i]:
             flat[i].left = -1
+
+
+cdef void cut_back(
+    vector[Buffer*] &buffers, int64_t n_classes, int64_t max_leaves, double cp, vector[FlatNode] &flat,
+    vector[int32_t] &stack,
+) noexcept nogil:
+    """Flatten a grown tree, and cut off what ``max_leaves`` (0: no limit) and ``cp`` don't let stand."""
+    flatten(buffers, flat, stack)
+    if max_leaves > 0:
+        keep_best_leaves(buffers, flat, max_leaves)
+    if cp > 0:
+        prune(buffers, flat, n_classes, cp)
+
+
+def pruned(
+    const int32_t[::1] left, const double[::1] gains, const int64_t[:, ::1] totals, *, int64_t max_leaf_nodes=0,
+    double cp=0.0,
+):
+    """Prune a tree, given as arrays with an entry per node, the root first; siblings are neighbours.
+
+    Parameters
+    ----------
+    left : int32 array of shape (n_nodes,)
+        The left child of each node; -1: it is a leaf.
+    gains : array of shape (n_nodes,)
+        How much each node's split lowers the weighted Gini impurity.
+    totals : int64 array of shape (n_nodes, n_classes)
+        Weight of each class in each node.
+    max_leaf_nodes : int
+        Keep the best splits only, until there are this many leaves; 0: all.
+    cp : float
+        Complexity parameter: a subtree goes when it saves less than `cp` times the root's misclassified weight
+        for each of its extra leaves.
+
+    Returns
+    -------
+    int32 array of shape (n_nodes,)
+        The left children of the nodes that are still there, -1 for all others.
+    """
+    cdef Buffer buffer
+    cdef vector[Buffer*] buffers
+    cdef vector[FlatNode] flat
+    cdef vector[int32_t] stack
+    cdef int64_t i, k, n_classes = totals.shape[1]
+    cdef int32_t n_nodes = <int32_t> left.shape[0]
+    for i in range(n_nodes):
+        add_node(&buffer, n_classes, 0)
+        buffer.nodes[i].left = left[i]
+        buffer.nodes[i].gain = gains[i]
+        for k in range(n_classes):
+            buffer.totals[i * n_classes + k] = totals[i, k]
+    buffers.push_back(&buffer)
+    cut_back(buffers, n_classes, max_leaf_nodes, cp, flat, stack)
+    result = np.full(n_nodes, -1, dtype=np.int32)
+    cdef int32_t[::1] kept = result
+    stack.push_back(0)
+    while stack.size():
+        i = stack.back()
+        stack.pop_back()
+        if flat[i].left >= 0:
+            kept[flat[i].node] = left[flat[i].node]
+            stack.push_back(flat[i].left)
+            stack.push_back(flat[i].left + 1)
+    return result

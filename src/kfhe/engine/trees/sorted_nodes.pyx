@@ -6,14 +6,18 @@ two, so a node costs what its rows cost, however many bins there are.
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t
 from libc.string cimport memcpy, memset
+from libcpp.vector cimport vector
 
 from kfhe.engine.trees.categories cimport split_categories
 from kfhe.engine.trees.nodes cimport (
     Frame, Growth, Pending, Problem, Workspace, draw_features, is_terminal, origin_of,
 )
 from kfhe.engine.trees.partitioning cimport mark_sides
-from kfhe.engine.trees.splitting cimport NodeTotals, Row, Split, better, sweep_sorted
+from kfhe.engine.trees.split cimport NodeTotals, Row, Split, better
+from kfhe.engine.trees.splitting cimport sweep_sorted
 from kfhe.engine.trees.subtrees cimport Way, grow_subtree
+
+import numpy as np
 
 cdef Way SORTED
 SORTED.passes_on = passes_on
@@ -267,3 +271,24 @@ cdef void close(Growth *growth, const Pending *task, int32_t start) noexcept nog
     cdef int64_t i
     for i in range(task.start, task.end):
         growth.leaves[origin_of(frame, frame.rows[growth.first + work.members[i]])] = start
+
+
+def sorted_order(const uint8_t[::1] codes, const uint16_t[::1] members, int64_t n_bins):
+    """Return some rows (members) in the order of their bins, rows of a bin in the order given.
+
+    An entry (uint32) has the row in its lower 16 bits, and the row's bin above them.
+    """
+    result = np.empty(members.shape[0], dtype=np.uint32)
+    cdef uint32_t[::1] order = result
+    if members.shape[0]:
+        sort_members(&codes[0], &members[0], members.shape[0], n_bins, &order[0])
+    return result
+
+
+def part_sorted(uint32_t[::1] order, const uint8_t[::1] side):
+    """Move the entries of a sorted order whose row goes left (1) to the front, in place; return how many go.
+
+    Both sides stay in order.
+    """
+    cdef vector[uint32_t] spare = vector[uint32_t](order.shape[0])
+    return part_order(&order[0], order.shape[0], &side[0], spare.data()) if order.shape[0] else 0

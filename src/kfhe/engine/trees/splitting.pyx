@@ -10,13 +10,7 @@ from libc.string cimport memset
 from libcpp.vector cimport vector
 
 from kfhe.engine.trees.categories cimport scratch_size, split_categories
-
-
-cdef bint better(const Split *challenger, const Split *champion) noexcept nogil:
-    """Higher score; on a tie the lower feature."""
-    if challenger.score != champion.score:
-        return challenger.score > champion.score
-    return challenger.score > 0 and challenger.feature < champion.feature
+from kfhe.engine.trees.split cimport MARGIN, NodeTotals, Row, Split, better, improves
 
 
 cdef void scan_histogram(
@@ -178,32 +172,78 @@ def best_split(
     dict or None
         The split as `kfhe.engine.trees.partitioning` takes it; None if no feature can be split.
     """
-    cdef int64_t k, f, b, first = 0, n_classes = histograms.shape[1]
+    cdef int64_t f, first = 0, n_classes = histograms.shape[1]
     cdef vector[int64_t] totals = vector[int64_t](n_classes), left = vector[int64_t](n_classes)
     cdef vector[double] scratch = vector[double](scratch_size(n_classes))
-    cdef NodeTotals node
+    cdef const int32_t *bin_counts = NULL
+    if counts is not None:
+        bin_counts = &counts[0]
+    # Any feature has all rows of the node.
+    cdef NodeTotals node = add_up(&histograms[0, 0], bin_counts, n_bins[0], totals)
     cdef Split best, split
-    for b in range(n_bins[0]):  # any feature has all rows of the node
-        for k in range(n_classes):
-            totals[k] += histograms[b, k]
-    node.classes, node.n_classes, node.min_count = totals.data(), n_classes, min_samples_leaf
-    node.weighted = counts is not None
-    node.weight = node.count = node.squares = 0
-    for k in range(n_classes):
-        node.weight += totals[k]
-        node.squares += totals[k] * totals[k]
-    for b in range(n_bins[0]):
-        node.count += counts[b] if node.weighted else 0
-    if not node.weighted:
-        node.count = node.weight
+    node.min_count = min_samples_leaf
     memset(&best, 0, sizeof(Split))
     for f in range(n_bins.shape[0]):
         memset(&split, 0, sizeof(Split))
         split_histogram(
-            &histograms[first, 0], &counts[first] if node.weighted else NULL, <int32_t> f, n_bins[f],
-            categorical[f], &node, scratch.data(), left.data(), &split,
+            &histograms[first, 0], bin_counts, <int32_t> f, n_bins[f], categorical[f], &node, scratch.data(),
+            left.data(), &split,
         )
         if better(&split, &best):
             best = split
         first += n_bins[f]
+        if bin_counts != NULL:
+            bin_counts += n_bins[f]
     return best if best.score > 0 else None
+
+
+def best_sorted_split(
+    const uint32_t[::1] order, const int32_t[::1] labels, const int32_t[::1] weights, int64_t n_bins,
+    int64_t n_classes, int64_t min_samples_leaf, bint counts,
+):
+    """Choose the best threshold of one numeric feature along a sorted order, as `best_split` does from histograms.
+
+    An entry of ``order`` has the row in its lower 16 bits, and the row's bin above them; ``labels`` and ``weights``
+    are those of all rows. ``counts``: weights are numbers of rows; else each row counts as one.
+    """
+    cdef vector[Row] rows = vector[Row](labels.shape[0])
+    cdef vector[int32_t] totals = vector[int32_t](n_classes)
+    cdef vector[int64_t] classes = vector[int64_t](n_classes), left = vector[int64_t](n_classes)
+    cdef int32_t n_rows = <int32_t> order.shape[0]
+    cdef const int32_t *row_count = NULL
+    cdef NodeTotals node
+    cdef Split split
+    cdef int64_t i
+    for i in range(labels.shape[0]):
+        rows[i].weight, rows[i].label = weights[i], labels[i]
+    for i in range(n_rows):
+        totals[labels[order[i] & 0xFFFF]] += weights[order[i] & 0xFFFF]
+    if not counts:
+        row_count = &n_rows
+    node = add_up(totals.data(), row_count, 1, classes)
+    node.min_count = min_samples_leaf
+    memset(&split, 0, sizeof(Split))
+    sweep_sorted(&order[0], n_rows, rows.data(), <uint32_t> n_bins - 1, &node, left.data(), &split)
+    return split if split.score > 0 else None
+
+
+cdef NodeTotals add_up(
+    const int32_t *histogram, const int32_t *counts, int64_t n_bins, vector[int64_t] &classes
+) noexcept nogil:
+    """Totals of a node, from the histogram of one feature; the classes' are kept in ``classes``."""
+    cdef NodeTotals node
+    cdef int64_t b, k
+    node.n_classes = <int64_t> classes.size()
+    node.weighted = counts != NULL
+    node.weight = node.count = node.squares = 0
+    for b in range(n_bins):
+        for k in range(node.n_classes):
+            classes[k] += histogram[b * node.n_classes + k]
+        node.count += counts[b] if node.weighted else 0
+    for k in range(node.n_classes):
+        node.weight += classes[k]
+        node.squares += classes[k] * classes[k]
+    if not node.weighted:
+        node.count = node.weight
+    node.classes = classes.data()
+    return node

@@ -18,7 +18,7 @@ import numpy as np
 
 
 cdef class Block:
-    """Bytes, one piece after the other. Once an array looks at them, they can't change any more."""
+    """Bytes, one piece after the other. While an array looks at them, they must not change."""
 
     cdef char *data
     cdef size_t size
@@ -36,8 +36,6 @@ cdef class Block:
     cdef int append(self, const void *data, size_t size) except -1:
         """Add some bytes at the end."""
         cdef char *moved
-        if self.n_views:
-            raise BufferError("the forest was handed over and can't grow any more")
         if self.size + size > self.capacity:
             # Large blocks are moved by the system without copying, so they may grow in small steps.
             moved = <char *> realloc(self.data, (self.size + size) * 5 // 4 + 64)
@@ -49,12 +47,9 @@ cdef class Block:
         self.size += size
         return 0
 
-    cdef int truncate(self, size_t size) except -1:
+    cdef void truncate(self, size_t size) noexcept:
         """Drop what is behind some size."""
-        if self.n_views:
-            raise BufferError("the forest was handed over and can't shrink any more")
         self.size = min(self.size, size)
-        return 0
 
     cdef piece(self, int64_t first, int64_t end, int64_t size, dtype):
         """Copy the entries ``first .. end - 1``, each of so many bytes."""
@@ -92,8 +87,14 @@ cdef class TreeStore:
     def __len__(self):
         return self.tree_nodes.size() - 1
 
+    cdef int check_unseen(self) except -1:
+        if self.nodes.n_views or self.gains.n_views or self.leaf_weights.n_views or self.category_sets.n_views:
+            raise BufferError("the trees were handed over, and can't change while their arrays are in use")
+        return 0
+
     def append(self, GrownTree tree not None):
         """Add a tree at the end."""
+        self.check_unseen()
         if tree.n_classes != self.n_classes:
             raise ValueError(f"the trees are for {self.n_classes} classes, got one for {tree.n_classes}")
         self.nodes.append(tree.node_list.data(), tree.node_list.size() * sizeof(Node))
@@ -110,6 +111,7 @@ cdef class TreeStore:
         """Drop all trees but the first ones."""
         if n_trees >= self.tree_nodes.size() - 1:
             return
+        self.check_unseen()
         self.tree_nodes.resize(n_trees + 1)
         self.tree_leaves.resize(n_trees + 1)
         self.tree_sets.resize(n_trees + 1)
@@ -137,7 +139,7 @@ cdef class TreeStore:
     def arrays(self, *, copy=True):
         """Return all trees as arrays: nodes (bytes), gains, leaf weights, category sets, and where trees start.
 
-        Without a copy, the arrays are the store's own memory, and it can't change any more.
+        Without a copy, the arrays are the store's own memory, and it can't change while they are in use.
         """
         arrays = {
             "nodes": np.frombuffer(self.nodes, dtype=np.uint8),

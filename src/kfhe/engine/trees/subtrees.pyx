@@ -6,7 +6,7 @@ from kfhe.engine.trees.nodes cimport (
     Buffer, Growth, Pending, Problem, Workspace, add_children, is_terminal, key_of_child, record, settle_children,
     totals_of,
 )
-from kfhe.engine.trees.splitting cimport NodeTotals, Split
+from kfhe.engine.trees.split cimport NodeTotals, Split
 
 
 cdef void grow_subtree(Growth *growth, const Pending *root, const Way *way) noexcept nogil:

@@ -7,16 +7,15 @@ import gzip
 import io
 from pathlib import Path
 
+from kfhe.files import write_whole
 from kfhe.study.analyse import Analysis
 from kfhe.study.errors import StudyError
-from kfhe.study.files import write_whole
 from kfhe.study.report.latex import latex
 from kfhe.study.report.page import page
-from kfhe.study.report.reproduction import reproduction
 from kfhe.study.report.tables import Table, all_tables
 from kfhe.table_files import SUFFIXES
 
-__all__ = ["write_cells", "write_report", "write_reproduction"]
+__all__ = ["write_cells", "write_report"]
 
 
 def write_report(analysis: Analysis, folder: str | Path, *, files: bool = True) -> Path:
@@ -55,13 +54,6 @@ def write_report(analysis: Analysis, folder: str | Path, *, files: bool = True) 
     target = folder / "index.html"
     write_whole(target, page(analysis, tables))
     return target
-
-
-def write_reproduction(analysis: Analysis, path: str | Path) -> Path:
-    """Write the comparison with the paper as a page of Markdown."""
-    path = Path(path)
-    write_whole(path, reproduction(analysis))
-    return path
 
 
 def write_cells(analysis: Analysis, path: str | Path) -> Path:

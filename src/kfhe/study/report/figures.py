@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from kfhe.files import write_whole
 from kfhe.plotting import Display, NoiseDisplay, RankDisplay, TraceDisplay
 from kfhe.plotting.display import rendered
 from kfhe.study.analyse import Analysis
-from kfhe.study.files import write_whole
 from kfhe.study.report.tables import percent
 
 

@@ -239,14 +239,14 @@
       choices(place, "algorithm", names, (name) => name, state.trace, (name) => { state.trace = name; redraw(place); });
       choices(place, "labels changed", levels, percent, state.traceNoise,
         (level) => { state.traceNoise = level; redraw(place); });
-      const looks = [["measurement_error", "R"], ["posterior_variance", "P"], ["gain", "K"], ["training_error", "training error"]];
+      const lines = data["trace-lines"];
       const key = add(place, "div", { className: "choices" });
-      looks.forEach(([, name], position) => { add(key, "span", { textContent: `— ${name}` }).style.color = colour(position); });
+      lines.forEach(({ name }, position) => { add(key, "span", { textContent: `— ${name}` }).style.color = colour(position); });
       for (const trace of data.traces) {
         if (trace.algorithm !== state.trace || trace.noise !== state.traceNoise) continue;
         lineChart(place, { title: trace.dataset, places: trace.gain.map((_, position) => position + 1),
           placeText: (iteration) => String(iteration), digits: 4, height: 200, low: 0, high: 1,
-          series: looks.map(([column, name], position) => ({ name, values: trace[column], colour: colour(position) })) });
+          series: lines.map(({ column, name }, position) => ({ name, values: trace[column], colour: colour(position) })) });
       }
     },
   };

@@ -10,6 +10,7 @@ from itertools import groupby
 from typing import Any
 
 from kfhe.look.palette import PALETTE
+from kfhe.look.trace_lines import TRACE_LINES
 from kfhe.study.analyse import Analysis
 from kfhe.study.report.tables import Table, Value
 
@@ -133,6 +134,7 @@ def chart_data(analysis: Analysis) -> dict[str, Any]:
             [row.dataset, row.algorithm, row.noise, round(row.ours, 4), row.published, bool(row.comparable)]
             for row in analysis.comparison.itertuples(index=False)
         ],
+        "trace-lines": [{"column": line.column, "name": line.symbol} for line in TRACE_LINES],
         "traces": [
             {"dataset": dataset, "algorithm": algorithm, "noise": noise}
             | {column: _numbers(values, 5) for column, values in trace.items()}

@@ -6,9 +6,9 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from kfhe.study import claims, published
 from kfhe.study.analyse import ALPHA, Analysis
-from kfhe.study.catalogue import catalogue
+from kfhe.study.paper import claims, published
+from kfhe.study.paper.catalogue import catalogue
 
 
 @dataclass(frozen=True)

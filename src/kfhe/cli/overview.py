@@ -1,0 +1,103 @@
+"""What a labelled table looks like, for the terminal: its columns, and what may be wrong with them."""
+
+from __future__ import annotations
+
+from shlex import quote
+from typing import TYPE_CHECKING, Any
+
+from kfhe.table_files.errors import some
+
+if TYPE_CHECKING:
+    from kfhe.table_files.labelled import LabelledTable
+
+MANY_NUMBERS = 20  # different numbers in a target from which on they may be a quantity
+MOST_CATEGORIES = 255  # that a column tells apart
+NEARLY_ALL = 0.9  # share of numbers from which on other values look like mistakes
+
+
+def summary(data: LabelledTable) -> Any:
+    """Return what was found in each column, as a table for the terminal."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    shown = Table("column", "type", "values", "gaps")
+    for field, is_category in zip(data.X.schema, data.categorical, strict=True):
+        column = data.X.column(field.name)
+        values = _categories(column) if is_category else _span(column)
+        kind = "category" if is_category else "number"
+        shown.add_row(escape(field.name), kind, escape(values), str(column.null_count or ""))
+    classes = [f"{label} ({count})" for label, count in data.class_counts().items()]
+    shown.add_row(escape(data.target), "target", escape(some(classes)), "")
+    return shown
+
+
+def notes(data: LabelledTable) -> list[str]:
+    """Return what may be wrong with a table, in sentences."""
+    found = []
+    for field, is_category in zip(data.X.schema, data.categorical, strict=True):
+        column = data.X.column(field.name)
+        if field.name.startswith("Unnamed: "):
+            found.append(
+                f"Column {field.name!r} has no name in the header. If it numbers the rows, leave it out: "
+                f"--drop {quote(field.name)}"
+            )
+        if is_category and len(column) >= MANY_NUMBERS:
+            found += _notes_on_categories(field.name, column, made=field.name in data.made_categories)
+    n_classes = len(data.class_counts())
+    if data.y.dtype.kind in "iuf" and n_classes > MANY_NUMBERS:
+        found.append(f"Target {data.target!r} has {n_classes} different numbers: each is taken for a class.")
+    return found
+
+
+def _notes_on_categories(name: str, column: Any, *, made: bool) -> list[str]:
+    from pyarrow import compute
+
+    values = compute.unique(column.drop_null())
+    n_values = len(values)
+    found = []
+    if n_values > MOST_CATEGORIES:
+        found.append(
+            f"Column {name!r} has {n_values} categories; the rarest are taken for one, since a column tells "
+            f"{MOST_CATEGORIES} apart."
+        )
+    others = _not_numbers(values)
+    if not made and 0 < len(others) <= (1 - NEARLY_ALL) * n_values:
+        found.append(
+            f"Column {name!r} holds numbers but for {some(others)}, so it is taken for categories. Mend "
+            "these cells, or leave them empty, if it is a quantity."
+        )
+    if n_values > len(column) / 2:
+        found.append(
+            f"Column {name!r} has {n_values} categories in {len(column)} rows. If it names the rows, or "
+            f"holds dates or free text, leave it out: --drop {quote(name)}"
+        )
+    return found
+
+
+def _not_numbers(values: Any) -> list[str]:
+    """Return those of a column's categories that are no numbers."""
+    others = []
+    for value in map(str, values.to_pylist()):
+        try:
+            float(value)
+        except ValueError:
+            others.append(value)
+    return others
+
+
+def _categories(column: Any) -> str:
+    from pyarrow import compute
+
+    values = sorted(map(str, compute.unique(column.drop_null()).to_pylist()))
+    return f"{len(values)}: {some(values)}" if values else ""
+
+
+def _span(column: Any) -> str:
+    from pyarrow import compute, types
+
+    if types.is_boolean(column.type):
+        return "false (0), true (1)"
+    if types.is_integer(column.type) or types.is_floating(column.type):
+        span = compute.min_max(column).as_py()
+        return "" if span["min"] is None else f"{span['min']:g} to {span['max']:g}"
+    return "" if types.is_null(column.type) else str(column.type)

@@ -1,0 +1,77 @@
+"""The catalogue: what is known of the paper's datasets, and of those that scikit-learn brings along."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What the catalogue knows of a dataset.
+
+    Attributes
+    ----------
+    name : str
+        The paper's name.
+    citation : str
+        Where the data come from.
+    rows, features : int or None
+        Size; None for a dataset that nobody could find.
+    classes : dict of str to int
+        Number of rows of each class.
+    categorical : tuple of str
+        Columns to be taken as categories, whatever their values look like.
+    missing : dict of str to int
+        Number of gaps of each column that has any.
+    file, sha256 : str or None
+        Name and checksum of the csv file that the facts were taken from.
+    openml : int or None
+        Its number at OpenML.
+    note : str or None
+        What one should know before comparing.
+    paper : dict or None
+        Size that the paper prints (``rows``, ``columns``, ``classes``); None if it is not in the paper.
+    comparable : bool
+        Whether the data are those of the paper, as far as can be told.
+    """
+
+    name: str
+    citation: str
+    rows: int | None = None
+    features: int | None = None
+    classes: dict[str, int] = field(default_factory=dict)
+    categorical: tuple[str, ...] = ()
+    missing: dict[str, int] = field(default_factory=dict)
+    file: str | None = None
+    sha256: str | None = None
+    openml: int | None = None
+    note: str | None = None
+    paper: dict[str, int] | None = None
+    comparable: bool = True
+
+
+@cache
+def catalogue() -> dict[str, Facts]:
+    """Return the facts on each dataset by name, the paper's 30 first and in its order.
+
+    Examples
+    --------
+    >>> from kfhe.study.paper.catalogue import catalogue
+    >>> catalogue()["iris"].classes
+    {'Iris-setosa': 50, 'Iris-versicolor': 50, 'Iris-virginica': 50}
+    """
+    text = files("kfhe.study.paper").joinpath("catalogue.json").read_text(encoding="utf-8")
+    entries: dict[str, dict[str, Any]] = json.loads(text)
+    return {
+        name: Facts(name, **{**facts, "categorical": tuple(facts.get("categorical", ()))})
+        for name, facts in entries.items()
+    }
+
+
+def paper_names() -> list[str]:
+    """Return the names of the paper's 30 datasets, in its order."""
+    return [name for name, facts in catalogue().items() if facts.paper is not None]

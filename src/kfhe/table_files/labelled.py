@@ -1,0 +1,193 @@
+"""Tables with a target column: which columns are features, which of them hold categories, and the labels."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from kfhe.table_files import TableFile, open_table
+from kfhe.table_files.errors import TableFileError, no_column
+from kfhe.table_files.labels import as_written, checked_labels
+from kfhe.table_files.types import holds_categories, is_number
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+USUAL_TARGET = "class"
+
+
+@dataclass(frozen=True)
+class LabelledTable:
+    """Rows to learn from.
+
+    Columns of text, and those that somebody says so of, hold categories, as many as there are; true and
+    false are numbers. Numbers are finite, or missing.
+
+    Attributes
+    ----------
+    name : str
+        The file, as messages call it.
+    target : str
+        The column that holds the labels.
+    X : pyarrow.Table
+        The features.
+    y : ndarray
+        The labels: strings, numbers or booleans, none of them missing, of two classes or more.
+    categorical : list of bool
+        For each feature, whether it holds categories.
+    first_row : int
+        Number of the first row in messages.
+    all_columns : pyarrow.Table
+        The table as it was read, with the target and the columns that are left out.
+    made_categories : collection of str
+        Columns that are categories because somebody said so.
+    """
+
+    name: str
+    target: str
+    X: Any
+    y: NDArray[Any]
+    categorical: list[bool]
+    first_row: int
+    all_columns: Any
+    made_categories: Collection[str] = ()
+
+    @classmethod
+    def read(
+        cls,
+        path: str | os.PathLike[str],
+        target: str | None = None,
+        *,
+        categorical: Collection[str] = (),
+        drop: Collection[str] = (),
+    ) -> LabelledTable:
+        r"""Read a csv or parquet file.
+
+        Parameters
+        ----------
+        path : path
+            The file, ``-`` for standard input.
+        target : str, optional
+            The column to learn; default: the one named ``class``, else the last one.
+        categorical : collection of str
+            Columns of numbers that are categories; columns of text always are.
+        drop : collection of str
+            Columns to leave out.
+
+        Returns
+        -------
+        LabelledTable
+            The rows, checked.
+
+        Raises
+        ------
+        TableFileError
+            If the file can't be read, or its target can't be learnt.
+
+        Examples
+        --------
+        >>> from pathlib import Path
+        >>> from tempfile import TemporaryDirectory
+        >>> from kfhe.table_files.labelled import LabelledTable
+        >>> with TemporaryDirectory() as folder:
+        ...     path = Path(folder) / "pets.csv"
+        ...     _ = path.write_text("zip,legs,class\n01,4,cat\n01,2,bird\n02,4,cat\n02,2,bird\n")
+        ...     table = LabelledTable.read(path, categorical=["zip"])
+        >>> table.X.to_pydict()
+        {'zip': ['01', '01', '02', '02'], 'legs': [4, 2, 4, 2]}
+        >>> table.categorical, table.y.tolist()
+        ([True, False], ['cat', 'bird', 'cat', 'bird'])
+        """
+        with open_table(path) as file:
+            return cls.from_file(file, target, categorical=categorical, drop=drop)
+
+    @classmethod
+    def from_file(
+        cls,
+        file: TableFile,
+        target: str | None = None,
+        *,
+        categorical: Collection[str] = (),
+        drop: Collection[str] = (),
+    ) -> LabelledTable:
+        """Read an open file; see `read`."""
+        for column in (*([] if target is None else [target]), *categorical, *drop):
+            if column not in file.columns:
+                raise no_column(file.name, column, file.columns)
+        # What looks like a number in a csv may be a name; in parquet types are certain
+        names = {target or usual_target(file.columns), *categorical} if file.is_text else set()
+        table = file.read(names)
+        for column in names:
+            position = table.column_names.index(column)
+            table = table.set_column(position, column, as_written(table.column(column)))
+        return cls.from_table(
+            table, file.name, target, categorical=categorical, drop=drop, first_row=file.first_row
+        )
+
+    @classmethod
+    def from_table(
+        cls,
+        table: Any,
+        name: str,
+        target: str | None = None,
+        *,
+        categorical: Collection[str] = (),
+        drop: Collection[str] = (),
+        first_row: int = 1,
+    ) -> LabelledTable:
+        """Check a pyarrow table that `name` calls; see `read`."""
+        guessed = target is None
+        target = usual_target(table.column_names) if target is None else target
+        X = table.drop_columns([target, *(column for column in {*drop} if column != target)])
+        if not X.num_columns:
+            raise TableFileError(f"{name}: there is no column left to learn from")
+        called = f"target {target!r}"
+        if guessed and target != USUAL_TARGET:
+            called += f" (the last column, as none is named {USUAL_TARGET!r})"
+        y = checked_labels(table.column(target), f"{name}: {called}", first_row)
+        _check_features(X, name, first_row)
+        of_categories = [holds_categories(field.type) or field.name in categorical for field in X.schema]
+        return cls(name, target, X, y, of_categories, first_row, table, categorical)
+
+    def class_counts(self) -> dict[str, int]:
+        """Return the number of rows of each class."""
+        import numpy as np
+
+        classes, counts = np.unique(self.y, return_counts=True)
+        return dict(zip(map(str, classes.tolist()), counts.tolist(), strict=True))
+
+    def check_can_be_split(self) -> None:
+        """Raise if a class has one row only: it can't be trained on and tested as well."""
+        counts = self.class_counts()
+        rarest = min(counts, key=counts.__getitem__)
+        if counts[rarest] < 2:
+            raise TableFileError(
+                f"{self.name}: class {rarest!r} has one row only, so it can't be trained on and tested as "
+                "well; leave the row out, or join the class with another"
+            )
+
+
+def usual_target(columns: list[str]) -> str:
+    """Return the target of a table if nobody names one: the column ``class``, else the last one."""
+    return USUAL_TARGET if USUAL_TARGET in columns else columns[-1]
+
+
+def _check_features(X: Any, name: str, first_row: int) -> None:
+    """Raise if a column holds what nobody can learn from."""
+    from pyarrow import compute, types
+
+    for field in X.schema:
+        if not (is_number(field.type) or holds_categories(field.type)):
+            raise TableFileError(
+                f"{name}: column {field.name!r} has type {field.type}; accepted are numbers, booleans, text "
+                "and categories"
+            )
+        if types.is_floating(field.type):
+            row = compute.index(compute.is_inf(X.column(field.name)), True).as_py()
+            if row >= 0:
+                raise TableFileError(
+                    f"{name}: column {field.name!r}, row {row + first_row}: found infinity; accepted are "
+                    "finite numbers, and nothing for a gap"
+                )

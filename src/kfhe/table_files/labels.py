@@ -1,0 +1,107 @@
+"""Labels: what a target column holds, and what is said of one that can't be learnt."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from kfhe.table_files.errors import TableFileError, some
+from kfhe.table_files.types import is_text, value_type
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+def as_written(column: Any) -> Any:
+    """Return names as numbers or booleans if they print like that, so that they come back as written."""
+    import pyarrow as pa
+    from pyarrow import compute
+
+    words = compute.unique(column.drop_null()).to_pylist()
+    for convert, type in ((int, pa.int64()), (float, pa.float64()), (_boolean, pa.bool_())):
+        if words and all(_prints_alike(word, convert) for word in words):
+            try:
+                return column.cast(type)
+            except pa.ArrowInvalid:  # more than 64 bits
+                return column
+    return column
+
+
+def _prints_alike(word: str, convert: Callable[[str], Any]) -> bool:
+    try:
+        value = convert(word)
+    except ValueError:
+        return False
+    return str(value) == word and value - value == 0  # not so for infinity
+
+
+def _boolean(word: str) -> bool:
+    return word == "True"
+
+
+def checked_labels(column: Any, called: str, first_row: int) -> NDArray[Any]:
+    """Return the values of a target that can be learnt.
+
+    Parameters
+    ----------
+    column : pyarrow.ChunkedArray
+        The target.
+    called : str
+        What messages call it.
+    first_row : int
+        Number of the first row in messages.
+
+    Raises
+    ------
+    TableFileError
+        If there are gaps, values that are no classes, or one class only.
+    """
+    from pyarrow import compute, types
+
+    if column.null_count:
+        raise _gaps(column, called, first_row)
+    column = column.cast(value_type(column.type))
+    numeric = types.is_integer(column.type) or types.is_floating(column.type)
+    if not (is_text(column.type) or numeric or types.is_boolean(column.type)):
+        raise TableFileError(
+            f"{called} has type {column.type}; accepted are text, whole numbers and booleans"
+        )
+    labels: NDArray[np.generic] = column.to_numpy()
+    n_values = len(compute.unique(column))
+    fractions = _are_fractions(column)
+    if fractions or (n_values > len(labels) / 2 and n_values > 2):
+        raise TableFileError(
+            f"{called} has {n_values} different values in {len(labels)} rows: "
+            f"{'fractions' if fractions else 'too many to be classes'}. kfhe learns classes; "
+            "choose another column, or make classes of it, such as low, middle and high"
+        )
+    if n_values == 1:
+        raise TableFileError(f"{called} has one class only ({column[0]}); there must be two or more to learn")
+    return labels
+
+
+def _gaps(column: Any, called: str, first_row: int) -> TableFileError:
+    import numpy as np
+    from pyarrow import compute
+
+    gaps = np.flatnonzero(compute.is_null(column).to_numpy()) + first_row
+    rows = some([str(row) for row in gaps])
+    header = " (the header is row 1)" if first_row == 2 else ""
+    found = f"1 gap, in row {rows}" if len(gaps) == 1 else f"{len(gaps)} gaps, in rows {rows}"
+    return TableFileError(
+        f"{called} has {found}{header}; fill them in, or leave these rows out "
+        "(empty cells, NA, None and the like are gaps)"
+    )
+
+
+def _are_fractions(column: Any) -> bool:
+    """Whether labels are numbers that no class would be called by."""
+    import numpy as np
+    import pyarrow as pa
+
+    try:
+        numbers = column.cast(pa.float64()).to_numpy()
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # words
+        return False
+    return bool((np.isfinite(numbers) & (numbers != np.floor(numbers))).any())

@@ -1,0 +1,97 @@
+"""Splitting: the best split from histograms, and along sorted orders, is that of the plain twin."""
+
+import numpy as np
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from kfhe.engine.trees.histograms import class_histograms, count_histograms
+from kfhe.engine.trees.partitioning import cut, sides
+from kfhe.engine.trees.sorted_nodes import sorted_order
+from kfhe.engine.trees.splitting import best_sorted_split, best_split
+
+from .rows import random_rows
+from .twin import Settings, Twin
+
+least_rows = st.sampled_from([1, 1, 2, 7])
+
+
+def histograms_of(rows, numbers):
+    """Histograms of some rows, and their counts unless the weights are counts."""
+    table = rows.table
+    classes, weights = rows.labels[numbers].astype(np.uint16), rows.weights[numbers]
+    histograms = class_histograms(table.codes, table.n_bins, numbers, classes, weights, rows.n_classes)
+    return histograms, None if rows.counts else count_histograms(table.codes, table.n_bins, numbers)
+
+
+def assert_same_split(split, expected, table):
+    """Score, feature, sides and threshold are those that the twin has found."""
+    if expected.score == 0:
+        assert split is None
+        return
+    feature = expected.feature
+    assert (split["score"], split["feature"]) == (expected.score, feature)
+    assert split["missing_left"] == expected.missing_left
+    bins = int(table.n_bins[feature]), table.low[feature], table.high[feature]
+    assert sides(split, *bins).tolist() == [b in expected.left_bins for b in range(bins[0])]
+    if not table.categorical[feature]:
+        assert cut(split, *bins) == (expected.cut, expected.threshold)
+
+
+@settings(max_examples=200)
+@given(rows=random_rows(), min_samples_leaf=least_rows)
+def test_the_best_split_of_all_features_is_that_of_the_twin(rows, min_samples_leaf):
+    limits = Settings(min_samples_leaf=min_samples_leaf)
+    twin = Twin(rows.table, rows.labels, rows.n_classes, rows.weights, rows.counts, limits)
+    histograms, counts = histograms_of(rows, rows.present[0])
+    split = best_split(histograms, rows.table.n_bins, rows.table.categorical, min_samples_leaf, counts)
+    assert_same_split(split, twin.best_split(twin.rows, key=1), rows.table)
+    if split:
+        left = [i for i in twin.rows if sides_of(split, rows.table)[rows.table.codes[split["feature"], i]]]
+        assert split["left_weight"] == rows.weights[left].sum()
+
+
+def sides_of(split, table):
+    feature = split["feature"]
+    return sides(split, int(table.n_bins[feature]), table.low[feature], table.high[feature])
+
+
+@given(rows=random_rows(), min_samples_leaf=least_rows, seed=st.integers(0, 99))
+def test_histograms_summed_over_blocks_of_rows_give_the_split_of_all_rows(rows, min_samples_leaf, seed):
+    numbers = rows.present[0]
+    block = np.random.default_rng(seed).integers(3, size=len(numbers))
+    parts = [histograms_of(rows, numbers[block == b]) for b in range(3)]
+    summed = sum(part[0] for part in parts)
+    counts = None if rows.counts else sum(part[1] for part in parts)
+    whole, whole_counts = histograms_of(rows, numbers)
+    table = rows.table
+    expected = best_split(whole, table.n_bins, table.categorical, min_samples_leaf, whole_counts)
+    assert best_split(summed, table.n_bins, table.categorical, min_samples_leaf, counts) == expected
+
+
+@settings(max_examples=200)
+@given(rows=random_rows(), min_samples_leaf=least_rows)
+def test_a_sorted_order_has_the_split_of_the_histogram(rows, min_samples_leaf):
+    table, numbers = rows.table, rows.present[0].astype(np.uint16)
+    numeric = np.flatnonzero(table.categorical == 0)
+    assume(len(numeric))
+    limits = Settings(min_samples_leaf=min_samples_leaf)
+    twin = Twin(table, rows.labels, rows.n_classes, rows.weights, rows.counts, limits)
+    for feature in numeric:
+        n_bins = int(table.n_bins[feature])
+        order = sorted_order(table.codes[feature], numbers, n_bins)
+        split = best_sorted_split(
+            order, rows.labels, rows.weights, n_bins, rows.n_classes, min_samples_leaf, rows.counts
+        )
+        expected = twin.split_numbers(twin.rows, int(feature))
+        assert_same_split(split and {**split, "feature": int(feature)}, expected, table)
+
+
+def test_of_features_with_equal_splits_the_first_one_is_taken():
+    useless, useful = [[5, 5], [0, 0], [0, 0]], [[5, 0], [0, 5], [0, 0]]
+    split = best_split(
+        np.array(useless + useful + useful, dtype=np.int32),
+        np.full(3, 3, dtype=np.int32),
+        np.zeros(3, dtype=np.uint8),
+        1,
+    )
+    assert split["feature"] == 1
