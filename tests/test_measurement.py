@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from kfhe import KFHEClassifier
-from kfhe.measurement import FUSION, OnTrainingRows, Reading
+from kfhe.measurement import FUSION, OnTrainingRows
 
 
 class OutOfBag(OnTrainingRows):
@@ -16,7 +16,7 @@ class OutOfBag(OnTrainingRows):
         self.samples = [*getattr(self, "samples", []), counts.copy()]
         measured = np.where(unseen[:, None], reading.state, state)
         error = float(reading.missed[unseen].mean())
-        return Reading(measured, error, reading.missed & unseen, reading.component_error)
+        return reading._replace(state=measured, error=error, missed=reading.missed & unseen)
 
 
 class OutOfBagKFHE(KFHEClassifier):

@@ -17,6 +17,7 @@ COLUMNS = [
     "posterior_variance",
     "gain",
     "step",
+    "shrinkage",
     "component_error",
     "training_error",
     "effective_sample_size",

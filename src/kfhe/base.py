@@ -53,6 +53,7 @@ class BaseKFHE(NotebookMixin, CallbackSupportMixin, ClassifierMixin, BaseEstimat
     """
 
     _saved_as: ClassVar[str]  # name in model files, of those classes that can be loaded
+    _found: ClassVar[tuple[str, ...]] = ()  # fitted attributes of their own that model files keep
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_estimators": [Interval(Integral, 1, None, closed="left")],
         "early_stopping": [Interval(Integral, 1, None, closed="left"), EarlyStopping, None],

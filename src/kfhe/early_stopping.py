@@ -93,6 +93,7 @@ class ValidationSet:
         self, X: Any, labels: NDArray[np.int32], classes: NDArray[Any], scoring: str | Scorer, n_threads: int
     ) -> None:
         self.history: list[float] = []
+        self._steps: list[float] = []
         self._X, self._labels, self._classes = X, labels, classes
         self._n_threads = n_threads
         self._scoring = scoring
@@ -104,17 +105,21 @@ class ValidationSet:
 
     def catch_up(self, sensor: Sensor, steps: Floats) -> None:
         """Score h_0 and the components that there are already."""
-        self._sensor = sensor
+        self._sensor, self._kind = sensor, sensor.kind
         with checks_of("X_val"):
             self._encoded = sensor.encode(self._X)
         self._scores: Floats = np.ascontiguousarray(sensor.votes(0, self._encoded), dtype=np.float64)
+        self._steps = []
         self.history = [self._score()]
         for step in steps:
             self.follow(step)
 
     def follow(self, step: float) -> float:
         """Let the next component move the scores by its step, and return how good they are then."""
-        votes = self._sensor.votes(len(self.history), self._encoded)
+        if self._sensor.kind != self._kind:  # another kind of components is believed in now: follow that one
+            self.catch_up(self._sensor, np.array(self._steps))
+        self._steps.append(step)
+        votes = self._sensor.votes(len(self._steps), self._encoded)
         take_step(self._scores, votes, step, self._n_threads)
         self.history.append(self._score())
         return self.history[-1]

@@ -95,7 +95,8 @@ class RobustKFHEClassifier(BaseKFHE):
     0.95
     """
 
-    _saved_as: ClassVar[str] = "RobustKFHEClassifier"  # in model files
+    _saved_as: ClassVar[str] = "RobustKFHEClassifier"
+    _found: ClassVar[tuple[str, ...]] = ("kind_", "noise_rate_", "oob_score_")
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseKFHE._parameter_constraints,

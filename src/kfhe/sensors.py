@@ -33,7 +33,17 @@ COARSE_LEAF = 5  # rows in a leaf, once labels are known to be noisy
 
 
 class Sensor(Protocol):
-    """What the training loop needs of a sensor."""
+    """What the training loop needs of a sensor.
+
+    Attributes
+    ----------
+    kind : str
+        Which kind of components it believes in, if it trains several.
+    """
+
+    @property
+    def kind(self) -> str:
+        """Which kind of components it believes in."""
 
     def initial(self) -> Floats:
         """Train h_0 on all rows and return its class probabilities for them."""
@@ -74,6 +84,8 @@ class TreeSensor:
     voting : {"hard", "soft"}
         Whether a tree votes for the largest class of a leaf, or by the shares of the classes in it.
     """
+
+    kind = "tree"
 
     def __init__(self, rows: TrainingRows, settings: TreeSettings, voting: str) -> None:
         self.rows = rows
@@ -159,6 +171,11 @@ class PilotSensor:
     def __setstate__(self, state: dict[str, Any]) -> None:
         trees = {kind: TreeStore.from_arrays(arrays) for kind, arrays in state["_trees"].items()}
         self.__dict__.update(state, _trees=trees)
+
+    @property
+    def kind(self) -> str:
+        """The kind of trees that the bank believes in."""
+        return self.bank.kind
 
     def initial(self) -> Floats:
         """Make h_0: a tree of one leaf, whose votes are the shares of the classes."""
@@ -252,6 +269,8 @@ class EstimatorSensor:
     components : EstimatorEnsemble
         The components so far.
     """
+
+    kind = "estimator"
 
     def __init__(self, rows: TrainingRows, estimator: Any, voting: str) -> None:
         if voting == "soft" and not hasattr(estimator, "predict_proba"):

@@ -113,15 +113,14 @@ class Outcome:
         }
 
 
-def _outcome(how: str, classes: NDArray[Any], tests: list[tuple[Any, Any]]) -> Outcome:
-    """Make an outcome of pairs of true classes, as positions, and scores."""
+def _outcome(how: str, classes: NDArray[Any], tests: list[tuple[Any, Any, Any]]) -> Outcome:
+    """Make an outcome of true classes and predicted ones, as positions, and of scores."""
     import numpy as np
     from sklearn.metrics import confusion_matrix
 
     positions = np.arange(len(classes))
     metrics, confusion = [], np.zeros((len(classes), len(classes)), dtype=np.int64)
-    for true, scores in tests:
-        predicted = scores.argmax(axis=1)
+    for true, predicted, scores in tests:
         metrics.append(metrics_of(true, predicted, scores, len(classes)))
         confusion += confusion_matrix(true, predicted, labels=positions)
     return Outcome(how, classes.tolist(), metrics, confusion)
@@ -135,7 +134,8 @@ def _of_training(data: LabelledTable, model: KFHEClassifier, folds: int, holdout
     tests = []
     for train, test in _splits(data, labels, folds, holdout, model.random_state):
         trained = clone(model).fit(data.X.take(train), data.y[train])
-        tests.append((labels[test], trained.predict_proba(data.X.take(test))))
+        scores = trained.predict_proba(data.X.take(test))
+        tests.append((labels[test], trained.estimators_.decide(scores), scores))
     how = f"{folds}-fold cross-validation" if holdout is None else "hold-out"
     return _outcome(f"{data.name}: {how}", classes, tests)
 
@@ -182,7 +182,8 @@ def _of_model(path: Path, table: Path, target: str) -> Outcome:
             scores.append(saved.scores(features))
     for note in reader.notes(rows.name):
         typer.echo(f"kfhe: {note}", err=True)
-    tests = [(np.concatenate(true), np.concatenate(scores))]
+    together = np.concatenate(scores)
+    tests = [(np.concatenate(true), saved.forest.decide(together), together)]
     return _outcome(f"{rows.name}: the model {path}", reader.classes, tests)
 
 

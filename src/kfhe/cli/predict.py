@@ -74,7 +74,8 @@ def predict(
         schema = _schema(classes if proba else [], labels.type)
         with open_output(output, schema) as out:
             for features in reader.batches(rows):
-                out.write(_predictions(saved.scores(features), labels, schema))
+                scores = saved.scores(features)
+                out.write(_predictions(saved.forest.decide(scores), scores, labels, schema))
     for note in reader.notes(rows.name):
         typer.echo(f"kfhe: {note}", err=True)
 
@@ -86,10 +87,10 @@ def _schema(scored: list[Any], label_type: Any) -> Any:
     return pa.schema([pa.field("prediction", label_type), *scores])
 
 
-def _predictions(scores: NDArray[np.float64], labels: Any, schema: Any) -> Any:
+def _predictions(decided: NDArray[np.intp], scores: NDArray[np.float64], labels: Any, schema: Any) -> Any:
     import pyarrow as pa
 
-    columns = [labels.take(_as_arrow(scores.argmax(axis=1)))]
+    columns = [labels.take(_as_arrow(decided))]
     columns += [_as_arrow(scores[:, position]) for position in range(len(schema) - 1)]
     return pa.table(columns, schema=schema)
 

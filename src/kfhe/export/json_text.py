@@ -29,9 +29,13 @@ def json_text(model: Any) -> str:
     for t, tree in enumerate(forest):
         voting = "soft" if forest.soft or t == 0 else "hard"  # h_0 votes by shares
         head = _dump({"weight": float(forest.weights[t]), "voting": voting})
-        nodes = _lines(_dump(_node(tree, schema, i)) for i in range(len(tree.nodes)))
+        votes = forest.tree_votes(t) if forest.shrinkage else None
+        nodes = _lines(_dump(_node(tree, schema, i, votes)) for i in range(len(tree.nodes)))
         trees.append(f'{head[:-1]}, "nodes": {nodes}}}')
-    head = _dump({"format": "kfhe trees", "version": 1, "classes": plain.classes})
+    head = _dump(
+        {"format": "kfhe trees", "version": 1, "classes": plain.classes}
+        | ({"class_factors": forest.class_factors.tolist()} if forest.prior_power else {})
+    )
     return f'{head[:-1]},\n"features": {_lines(map(_dump, features))},\n"trees": {_lines(trees)}}}'
 
 
@@ -50,11 +54,12 @@ def _check_values(what: str, values: Iterable[Hashable]) -> None:
             raise ValueError(f"{what} can't be written to JSON: {value!r}; accepted are strings and numbers")
 
 
-def _node(tree: Tree, schema: Schema, i: int) -> dict[str, Any]:
+def _node(tree: Tree, schema: Schema, i: int, votes: Any) -> dict[str, Any]:
     node = tree.nodes[i]
     left = int(node["left"])
     if node["kind"] == LEAF:
-        return {"class_weights": tree.leaf_weights[left].tolist()}
+        leaf: dict[str, Any] = {"class_weights": tree.leaf_weights[left].tolist()}
+        return leaf if votes is None else leaf | {"votes": votes[left].tolist()}
     condition: dict[str, Any] = {"feature": schema.names[node["feature"]]}
     if node["kind"] & CATEGORICAL:
         goes_left = tree.bins_left(i)

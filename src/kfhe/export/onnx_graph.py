@@ -25,14 +25,18 @@ def onnx_model(model: Any) -> onnx.ModelProto:
     )
     inputs, nodes, matrix = _read_columns(plain)
     names = {value.name for value in inputs} | {matrix}
-    label, probabilities, best, table = (
-        _unused(name, names) for name in ("label", "probabilities", "best", "classes")
+    label, probabilities, best, table, weighed, factors = (
+        _unused(name, names)
+        for name in ("label", "probabilities", "best", "classes", "weighed probabilities", "class factors")
     )
+    if not plain.forest.prior_power:
+        weighed = probabilities
     nodes += [
         helper.make_node(
             "TreeEnsembleRegressor", [matrix], [probabilities], domain=ML, **_tree_attributes(plain)
         ),
-        helper.make_node("ArgMax", [probabilities], [best], axis=1, keepdims=0),
+        *([helper.make_node("Mul", [probabilities, factors], [weighed])] if weighed != probabilities else []),
+        helper.make_node("ArgMax", [weighed], [best], axis=1, keepdims=0),
         helper.make_node("Gather", [table, best], [label]),
     ]
     labels = _label_tensor(plain.classes, table)
@@ -44,7 +48,7 @@ def onnx_model(model: Any) -> onnx.ModelProto:
             helper.make_tensor_value_info(label, labels.data_type, [None]),
             helper.make_tensor_value_info(probabilities, TensorProto.FLOAT, [None, len(plain.classes)]),
         ],
-        initializer=[labels],
+        initializer=[labels, *_factors(plain, factors)],
     )
     return helper.make_model(
         graph,
@@ -53,6 +57,13 @@ def onnx_model(model: Any) -> onnx.ModelProto:
         ir_version=IR_VERSION,
         opset_imports=[helper.make_opsetid("", OPSET), helper.make_opsetid(ML, ML_OPSET)],
     )
+
+
+def _factors(plain: PlainTrees, name: str) -> list[onnx.TensorProto]:
+    """Return what probabilities are multiplied by before the highest decides, if anything."""
+    if not plain.forest.prior_power:
+        return []
+    return [numpy_helper.from_array(plain.forest.class_factors.astype(np.float32), name)]
 
 
 def _unused(name: str, names: set[str]) -> str:

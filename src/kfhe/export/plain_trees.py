@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from kfhe.classifier import KFHEClassifier
+from kfhe.base import BaseKFHE
 from kfhe.forest import CATEGORICAL, LEAF, MISSING_LEFT, Forest
 from kfhe.tree import CARTClassifier
 
@@ -53,8 +53,8 @@ class PlainTrees:
     @classmethod
     def of(cls, model: Any, *, otherwise: str) -> PlainTrees:
         """Take the trees out of a model; ``otherwise`` says what helps if they are not native ones."""
-        if not isinstance(model, KFHEClassifier | CARTClassifier):
-            raise TypeError(f"only KFHEClassifier and CARTClassifier can be exported, got {model!r}")
+        if not isinstance(model, BaseKFHE | CARTClassifier):
+            raise TypeError(f"only kfhe's own classifiers can be exported, got {model!r}")
         check_is_fitted(model)
         if isinstance(model, CARTClassifier):
             return cls(model._forest)

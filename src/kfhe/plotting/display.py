@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from sklearn.utils.validation import check_is_fitted
 
-from kfhe.classifier import KFHEClassifier
+from kfhe.base import BaseKFHE
 from kfhe.look.palette import PALETTE
 
 try:
@@ -79,8 +79,8 @@ class Display(ABC):
 
 
 def check_ensemble(estimator: Any) -> None:
-    """Raise unless it is a fitted `KFHEClassifier`."""
-    if not isinstance(estimator, KFHEClassifier):
+    """Raise unless it is a fitted classifier of the family."""
+    if not isinstance(estimator, BaseKFHE):
         raise TypeError(f"this display needs a KFHEClassifier, got {type(estimator).__name__}")
     check_is_fitted(estimator)
 

@@ -236,6 +236,23 @@ def read_trace(names: Any, columns: NDArray[Any], format: int) -> Trace:
     return Trace(trace)
 
 
+def read_rules(found: Any) -> dict[str, Any]:
+    """Read how leaves vote and how a class is decided on; what is not said is 0."""
+    _require(isinstance(found, dict), "rules")
+    rules = {name: found.get(name, 0.0) for name in ("shrinkage", "prior_power")}
+    _require(all(type(value) is float and 0 <= value < 1e6 for value in rules.values()), "rules")
+    return rules
+
+
+def read_found(found: Any, names: tuple[str, ...]) -> dict[str, float | str]:
+    """Read what training found out, as far as it is known here."""
+    _require(isinstance(found, dict), "findings")
+    known = {name: found[name] for name in names if name in found}
+    plain = (isinstance(value, str) or (type(value) is float and 0 <= value <= 1) for value in known.values())
+    _require(all(plain), "findings")
+    return known
+
+
 def _is_label(value: Any) -> bool:
     """Whether a value can be a class or a category; longer numbers could be made to look up slowly."""
     if isinstance(value, float):

@@ -6,16 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from kfhe.base import fitted_attributes
+from kfhe.base import BaseKFHE, fitted_attributes
 from kfhe.classifier import KFHEClassifier
+from kfhe.robust import RobustKFHEClassifier
 from kfhe.saving import header
 from kfhe.saving.model_file import File, read_file, read_forest, told_as_damage, too_new
 
 # The classes that a file can name
-MODELS: dict[str, type[KFHEClassifier]] = {kind._saved_as: kind for kind in (KFHEClassifier,)}
+MODELS: dict[str, type[BaseKFHE]] = {kind._saved_as: kind for kind in (KFHEClassifier, RobustKFHEClassifier)}
 
 
-def load(file: File) -> KFHEClassifier:
+def load(file: File) -> Any:
     """Read a model from a file that `KFHEClassifier.save` has written.
 
     A file can come from a stranger: loading runs no code from it, and a damaged or forged one is an error.
@@ -29,8 +30,8 @@ def load(file: File) -> KFHEClassifier:
 
     Returns
     -------
-    KFHEClassifier
-        The fitted classifier.
+    KFHEClassifier or RobustKFHEClassifier
+        The fitted classifier, of the class that was saved.
 
     Raises
     ------
@@ -56,7 +57,7 @@ def load(file: File) -> KFHEClassifier:
     return read_file(file, _model)
 
 
-def _model(description: dict[str, Any], content: bytes) -> KFHEClassifier:
+def _model(description: dict[str, Any], content: bytes) -> BaseKFHE:
     """Make the model, each part of which is checked."""
     saved = read_forest(description, content)
     with told_as_damage():
@@ -73,11 +74,12 @@ def _model(description: dict[str, Any], content: bytes) -> KFHEClassifier:
     with told_as_damage():
         model = kind(**parameters)
         model._validate_params()
+        found = header.read_found(description.get("found", {}), model._found)
     names = saved.forest.schema.names
     model.n_features_in_ = len(names)
     if saved.named:
         model.feature_names_in_ = np.array(names, dtype=object)
     if saved.validation_scores is not None:
         model.validation_scores_ = saved.validation_scores
-    model.__dict__.update(fitted_attributes(saved.forest.classes, saved.trace, saved.forest))
+    model.__dict__.update(fitted_attributes(saved.forest.classes, saved.trace, saved.forest), **found)
     return model

@@ -19,7 +19,7 @@ import json
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
@@ -85,6 +85,8 @@ def save(model: Any, file: File) -> None:
         "columns": header.write_schema(forest.schema),
         "named": hasattr(model, "feature_names_in_"),
         "soft": forest.soft,
+        "rules": {"shrinkage": forest.shrinkage, "prior_power": forest.prior_power},
+        "found": {name: getattr(model, name) for name in model._found},
         "trace": model.trace_.columns,
     }
     # One entry only: several would have no certain order, and the same model should give the same file.
@@ -203,7 +205,8 @@ def read_forest(description: dict[str, Any], content: bytes) -> SavedForest:
         soft, named = description["soft"], description["named"]
         if type(soft) is not bool or type(named) is not bool:
             raise ValueError("there is something wrong with its voting or its names")
-        forest = unpack(arrays, schema, classes, trace["step"], soft=soft)
+        rules = header.read_rules(description.get("rules", {}))
+        forest = replace(unpack(arrays, schema, classes, trace["step"], soft=soft), **rules)
         scores = arrays.get("validation_scores")
         if scores is not None and (scores.dtype.str[1:] != "f8" or scores.ndim != 1):
             raise ValueError("there is something wrong with its validation scores")

@@ -1,0 +1,235 @@
+"""RobustKFHEClassifier: it measures the noise, adapts itself, and keeps all promises of the family."""
+
+import io
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine, make_classification
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.metrics import log_loss
+from sklearn.model_selection import train_test_split
+
+import kfhe
+from kfhe import KFHEClassifier, RobustKFHEClassifier
+from kfhe.bank import KIND_PILOT, PILOT, SHRINKAGES
+from kfhe.noise import flip_labels
+
+
+@pytest.fixture(scope="module")
+def mixed():
+    """A table with numbers, categories and gaps, and labels of which a fifth is wrong."""
+    rng = np.random.default_rng(0)
+    n = 300
+    X = pd.DataFrame({"size": rng.normal(size=n), "town": rng.choice(["Cork", "Sligo", "Bray"], size=n)})
+    X["age"] = np.where(rng.uniform(size=n) < 0.1, np.nan, rng.normal(size=n))
+    y = np.where((X["size"] > 0) ^ (X["town"] == "Cork"), "yes", "no")
+    return X, flip_labels(y, 0.2, random_state=0), y
+
+
+def halves(load, rate):
+    X, y = load(return_X_y=True)
+    X, X_test, y, y_test = train_test_split(X, y, stratify=y, random_state=0)
+    return X, flip_labels(y, rate, random_state=1), X_test, y_test
+
+
+# What it is for
+
+
+@pytest.mark.parametrize("rate", [0.2, 0.4])
+def test_it_copes_with_wrong_labels_better_than_a_forest_and_the_papers_variants(rate):
+    means = np.zeros(3)
+    for load in (load_iris, load_wine, load_breast_cancer):
+        X, y, X_test, y_test = halves(load, rate)
+        models = [RobustKFHEClassifier(random_state=0), RandomForestClassifier(random_state=0)]
+        models.append(KFHEClassifier(emphasis="linear", random_state=0))
+        means += [model.fit(X, y).score(X_test, y_test) / 3 for model in models]
+    assert means[0] > max(means[1:]) + 0.01
+
+
+def test_the_noisier_the_labels_the_more_it_shrinks():
+    X, y = load_breast_cancer(return_X_y=True)
+    found = [
+        RobustKFHEClassifier(random_state=0).fit(X, flip_labels(y, r, random_state=0)) for r in (0, 0.2, 0.4)
+    ]
+    shrinkages = [model.lambda_ for model in found]
+    assert shrinkages == sorted(shrinkages)
+    assert shrinkages[0] <= 1 < 10 <= shrinkages[-1]
+    assert set(shrinkages) <= set(SHRINKAGES)
+    for rate, model in zip((0, 0.2, 0.4), found, strict=True):
+        assert model.noise_rate_ == pytest.approx(rate, abs=0.08)
+
+
+def test_splits_look_at_all_features_where_that_is_surely_better():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 30))
+    y = (X[:, 0] > 0).astype(int)  # one of thirty features tells it all
+    assert RobustKFHEClassifier(random_state=0).fit(X, y).kind_ == "all"
+    assert RobustKFHEClassifier(random_state=0).fit(*load_digits(return_X_y=True)).kind_ == "sqrt"
+
+
+def test_the_trace_shows_what_it_believed():
+    X, y, *_ = halves(load_breast_cancer, 0.3)
+    model = RobustKFHEClassifier(random_state=0).fit(X, y)
+    believed = model.trace_["shrinkage"]
+    assert believed[0] == 0
+    assert believed[PILOT] >= 10
+    np.testing.assert_allclose(model.trace_["step"], 1 / np.arange(2, 102))
+
+
+# One weighted forest
+
+
+def test_the_scores_are_the_mean_of_the_trees_and_of_the_prior(mixed):
+    X, y, _ = mixed
+    model = RobustKFHEClassifier(n_estimators=25, random_state=0).fit(X, y)
+    np.testing.assert_allclose(model.component_weights_, 1 / 26)
+    prior = [(y == label).mean() for label in model.classes_]
+    np.testing.assert_allclose(next(model.staged_predict_proba(X)), np.tile(prior, (len(y), 1)))
+    forest = model.estimators_
+    expected = np.mean([forest.tree_votes(t)[tree.apply(X)] for t, tree in enumerate(forest)], axis=0)
+    np.testing.assert_allclose(model.predict_proba(X), expected, atol=1e-12)
+    assert model.predict_proba(X).min() > 0
+
+
+def test_scores_out_of_bag_are_honest(mixed):
+    X, y, true = mixed
+    model = RobustKFHEClassifier(random_state=0).fit(X, y)
+    honest, seen = model.oob_decision_function_, model.predict_proba(X)
+    np.testing.assert_allclose(honest.sum(axis=1), 1)
+    assert log_loss(y, honest) > log_loss(y, seen)
+    predicted = model.classes_[model.estimators_.decide(honest)]
+    assert model.oob_score_ == pytest.approx((predicted == y).mean())
+    assert (predicted == true).mean() > model.oob_score_
+
+
+# The decision
+
+
+def test_rare_classes_are_not_lost():
+    X, y = make_classification(1500, 10, n_informative=5, weights=[0.93], flip_y=0.1, random_state=0)
+    kinds = {
+        power: RobustKFHEClassifier(prior_power=power, random_state=0).fit(X, y) for power in (0, 0.5, "auto")
+    }
+    plain, favoured, auto = kinds.values()
+    np.testing.assert_array_equal(plain.predict_proba(X), favoured.predict_proba(X))
+    np.testing.assert_array_equal(plain.predict(X), plain.predict_proba(X).argmax(axis=1))
+    assert favoured.predict(X).sum() > plain.predict(X).sum()
+    prior = np.array([(y == label).mean() for label in (0, 1)])
+    expected = (auto.predict_proba(X) * prior**-auto.estimators_.prior_power).argmax(axis=1)
+    np.testing.assert_array_equal(auto.predict(X), expected)
+    assert auto.estimators_.prior_power in (0.3, 0.5)
+
+
+# Promises
+
+
+@pytest.mark.parametrize("n_jobs", [2, 3])
+def test_the_same_bits_on_any_number_of_threads(n_jobs):
+    X, y = make_classification(70_000, 6, n_informative=4, random_state=0)
+    alone, shared = (
+        RobustKFHEClassifier(n_estimators=2, random_state=0, n_jobs=n).fit(X, y) for n in (1, n_jobs)
+    )
+    assert alone.fingerprint() == shared.fingerprint()
+    assert alone.oob_decision_function_.tobytes() == shared.oob_decision_function_.tobytes()
+
+
+def test_a_saved_model_comes_back(mixed):
+    X, y, _ = mixed
+    model = RobustKFHEClassifier(n_estimators=30, random_state=0).fit(X, y)
+    file = io.BytesIO()
+    model.save(file)
+    file.seek(0)
+    again = kfhe.load(file)
+    assert type(again) is RobustKFHEClassifier
+    assert again.fingerprint() == model.fingerprint()
+    for name in ("lambda_", "kind_", "noise_rate_", "oob_score_"):
+        assert getattr(again, name) == getattr(model, name)
+    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+    assert again.fit(X, y).fingerprint() == model.fingerprint()
+
+
+def test_the_fingerprint_knows_shrinkage_and_decision(mixed):
+    X, y, _ = mixed
+    models = [
+        RobustKFHEClassifier(n_estimators=5, prior_power=p, random_state=0).fit(X, y) for p in (0.0, 0.3)
+    ]
+    assert models[0].fingerprint() != models[1].fingerprint()
+
+
+def test_a_warm_start_ends_where_a_single_fit_does(mixed):
+    X, y, _ = mixed
+    at_once = RobustKFHEClassifier(n_estimators=40, random_state=0).fit(X, y)
+    in_steps = RobustKFHEClassifier(warm_start=True, random_state=0)
+    for n_estimators in (KIND_PILOT - 3, PILOT + 1, 40):
+        in_steps.set_params(n_estimators=n_estimators).fit(X, y)
+    assert in_steps.fingerprint() == at_once.fingerprint()
+    resumed = pickle.loads(pickle.dumps(in_steps.set_params(n_estimators=45)))
+    assert resumed.fit(X, y).fingerprint() == in_steps.fit(X, y).fingerprint()
+
+
+def test_early_stopping_keeps_the_best_length(mixed):
+    X, y, true = mixed
+    model = RobustKFHEClassifier(early_stopping=5, n_estimators=80, random_state=0)
+    model.fit(X[:200], y[:200], X_val=X[200:], y_val=true[200:])
+    assert model.n_iter_ == model.validation_scores_.argmax()
+    assert len(model.estimators_) == model.n_iter_ + 1
+
+
+def test_weights_count_like_repeated_rows_in_the_prior(mixed):
+    X, y, _ = mixed
+    weights = np.where(y == "yes", 3.0, 1.0)
+    model = RobustKFHEClassifier(n_estimators=5, random_state=0).fit(X, y, sample_weight=weights)
+    prior = np.array([weights[y == label].sum() for label in model.classes_]) / weights.sum()
+    np.testing.assert_allclose(next(model.staged_predict_proba(X[:1]))[0], prior)
+    balanced = RobustKFHEClassifier(class_weight="balanced", n_estimators=5, random_state=0).fit(X, y)
+    np.testing.assert_allclose(next(balanced.staged_predict_proba(X[:1]))[0], [0.5, 0.5], atol=1e-8)
+
+
+@pytest.mark.parametrize("n_estimators", [1, KIND_PILOT, PILOT])
+def test_a_handful_of_trees_will_do(mixed, n_estimators):
+    X, y, _ = mixed
+    model = RobustKFHEClassifier(n_estimators=n_estimators, random_state=0).fit(X, y)
+    assert model.n_iter_ == n_estimators
+    np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1)
+
+
+def test_one_class_and_one_column_are_no_trouble():
+    only = RobustKFHEClassifier(random_state=0).fit([[1.0], [2.0]], ["a", "a"])
+    assert only.predict([[3.0]]).tolist() == ["a"]
+    assert (only.n_iter_, only.noise_rate_, only.oob_score_) == (0, 0.0, 1.0)
+    single = RobustKFHEClassifier(random_state=0).fit(np.arange(40.0).reshape(-1, 1), np.arange(40) // 20)
+    assert single.kind_ == "sqrt"
+    assert single.score([[0.0], [39.0]], [0, 1]) == 1
+
+
+def test_it_is_exported_as_it_predicts(mixed):
+    import onnxruntime
+
+    X, y, _ = mixed
+    model = RobustKFHEClassifier(n_estimators=12, prior_power=0.5, random_state=0).fit(X, y)
+    session = onnxruntime.InferenceSession(kfhe.export.to_onnx(model).SerializeToString())
+    columns = {name: X[[name]].to_numpy(dtype=object if name == "town" else np.float64) for name in X}
+    label, probabilities = session.run(None, columns)
+    np.testing.assert_allclose(probabilities, model.predict_proba(X), atol=1e-5)
+    np.testing.assert_array_equal(label, model.predict(X))
+    explained = kfhe.export.to_shap(model)(X[:20])
+    total = explained.values.sum(axis=1) + explained.base_values
+    np.testing.assert_allclose(total, model.predict_proba(X[:20]), atol=1e-6)
+    assert '"votes"' in kfhe.export.to_json(model)
+
+
+def test_it_is_cloned_and_shown(mixed):
+    X, y, _ = mixed
+    model = RobustKFHEClassifier(n_estimators=8, prior_power=0.2, random_state=0)
+    assert clone(model).get_params() == model.get_params()
+    assert "gain K" in model.fit(X, y)._repr_html_()
+    assert kfhe.plotting.TraceDisplay.from_estimator(model).ax_ is not None
+
+
+def test_a_wrong_prior_power_is_refused(iris):
+    with pytest.raises(ValueError, match="'prior_power' parameter of RobustKFHEClassifier must be"):
+        RobustKFHEClassifier(prior_power=2).fit(*iris)
