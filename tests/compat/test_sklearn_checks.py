@@ -4,7 +4,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from kfhe import CARTClassifier, KFHEClassifier
+from kfhe import CARTClassifier, KFHEClassifier, RobustKFHEClassifier
 
 SAMPLES_ROWS = {
     "check_sample_weight_equivalence_on_dense_data": (
@@ -26,7 +26,7 @@ FITS_EVERY_ROW = {
 
 
 def expected_failures(estimator):
-    if isinstance(estimator, KFHEClassifier):
+    if isinstance(estimator, KFHEClassifier | RobustKFHEClassifier):
         return SAMPLES_ROWS
     return COUNTS_ROWS if estimator.min_samples_leaf > 1 else FITS_EVERY_ROW
 
@@ -36,6 +36,7 @@ def expected_failures(estimator):
         KFHEClassifier(n_estimators=10),
         KFHEClassifier(emphasis="linear", n_estimators=10),
         KFHEClassifier(LogisticRegression(), n_estimators=5),
+        RobustKFHEClassifier(n_estimators=25),
         CARTClassifier(),
         CARTClassifier(min_samples_split=2, min_samples_leaf=1),
     ],
