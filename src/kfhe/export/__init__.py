@@ -72,8 +72,8 @@ def to_json(model: Any) -> str:
     - ``features``: for each column its ``name`` and its ``categories``, null for a numeric column;
     - ``trees``: each with its ``weight``, its ``voting`` ("hard" or "soft") and its ``nodes``, root first.
 
-    A node is either a leaf, with ``class_weights``: the weight of the training rows of each class in it (if it
-    votes for something else than their shares, as in a `RobustKFHEClassifier`, these ``votes`` too). Or
+    A node is either a leaf, with ``class_weights``: the weight of the training rows of each class in it (and
+    ``votes``, if these are not their shares, as in a `RobustKFHEClassifier`). Or
     it is a split, with the name of the ``feature`` that it looks at, and the numbers of the nodes to go on
     with, ``left`` and ``right``. Numbers up to ``threshold`` go left (null: all numbers do); of a categorical
     column, the ``categories`` that are listed do. Missing values, and categories that are not among those

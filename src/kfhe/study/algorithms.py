@@ -3,7 +3,7 @@
 A new one is one entry in `SHORT_NAMES`. What a classifier gets of a dataset's categories and gaps is the best
 that it takes:
 
-- KFHE (robust or not), CART, GBM, S-GBM, HistGradientBoosting, LightGBM, XGBoost: categories and gaps as they are;
+- all KFHE, CART, GBM, S-GBM, HistGradientBoosting, LightGBM, XGBoost: categories and gaps as they are;
 - CatBoost: categories as text, a gap being a category; gaps of numbers as they are;
 - AdaBoost, Bagging: categories as codes that their CART knows to be categories, a gap being a category of its
   own; gaps of numbers filled with the median (scikit-learn's AdaBoost refuses them);
@@ -185,7 +185,7 @@ def _kfhe(emphasis: str) -> Maker:
     return make
 
 
-def _robust(categorical: list[str], positions: list[int], parameters: Parameters) -> Any:
+def _robust(categorical: Categorical, parameters: Parameters) -> Any:
     from kfhe import RobustKFHEClassifier
 
     return RobustKFHEClassifier(**parameters)
