@@ -146,9 +146,9 @@ def test_a_preset_can_be_printed_changed_and_run(kfhe, tmp_path):
         (["--preset", "quick", "--dataset", "irsi"], 1, "dataset 'irsi' is not known; did you mean iris?"),
         (["--preset", "quick", "--data-dir", "empty"], 1, "data folder empty: there are no files in it"),
         (["--preset", "quick", "--jobs", "0"], 2, "Invalid value for '--jobs'"),
-        (["--dataset", "one.csv"], 1, "one.csv: class column 'class' has one class only ('a')"),
+        (["--dataset", "one.csv"], 1, "one.csv: target 'class' has one class only (a)"),
         (["--dataset", "rare.csv"], 1, "rare.csv: class 'b' has one row only"),
-        (["--dataset", "number.csv"], 1, "number.csv: there is no class column"),
+        (["--dataset", "number.csv"], 1, "number.csv: target 'y' (the last column, as none is named"),
         (
             ["--preset", "quick", "--results", "notes.txt"],
             1,
