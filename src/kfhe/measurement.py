@@ -98,6 +98,7 @@ class OnTrainingRows:
 
     def __init__(self, rows: TrainingRows, fusion: float = FUSION) -> None:
         self.fusion = fusion
+        self.rows = rows
         self._measurer = Measurer(rows.labels, rows.base, len(rows.classes), rows.n_threads)
 
     def take(self, state: Floats, votes: Votes, counts: Counts) -> Reading:
