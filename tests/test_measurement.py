@@ -8,15 +8,13 @@ from kfhe.measurement import FUSION, OnTrainingRows
 
 
 class OutOfBag(OnTrainingRows):
-    """Lets a component speak only for rows that were not in its sample, and notes the samples."""
+    """Judges a component by the rows that were not in its sample, and notes the samples."""
 
     def take(self, state, votes, counts):
         reading = super().take(state, votes, counts)
-        unseen = counts == 0
         self.samples = [*getattr(self, "samples", []), counts.copy()]
-        measured = np.where(unseen[:, None], reading.state, state)
-        error = float(reading.missed[unseen].mean())
-        return reading._replace(state=measured, error=error, missed=reading.missed & unseen)
+        weights = self.rows.base * (counts == 0)
+        return reading._replace(error=weights @ reading.missed / weights.sum())
 
 
 class OutOfBagKFHE(KFHEClassifier):
@@ -45,6 +43,12 @@ def test_its_error_is_the_noise_of_the_filter(iris):
     model = OutOfBagKFHE(n_estimators=6, random_state=0).fit(*iris)
     priors = model.variances_[:-1]
     np.testing.assert_allclose(model.gains_, priors / (priors + model.measurement_errors_), rtol=1e-12)
+
+
+def test_errors_of_the_state_are_those_of_the_model(iris):
+    X, y = iris
+    model = OutOfBagKFHE(n_estimators=6, random_state=0).fit(X, y)
+    assert model.trace_["training_error"][-1] == pytest.approx(1 - model.score(X, y))
 
 
 def test_a_step_is_the_gain_times_the_fusion(iris):

@@ -73,7 +73,8 @@ def resolve(emphasis: str | Emphasis, base: Floats) -> Emphasis:
     """Turn the classifier's ``emphasis`` parameter into a function."""
     if callable(emphasis):
         return partial(_checked, emphasis)
-    return exponential if emphasis == "exponential" else partial(linear, base=base)
+    named: dict[str, Emphasis] = {"exponential": exponential, "linear": partial(linear, base=base)}
+    return named[emphasis]
 
 
 def _checked(emphasis: Emphasis, weights: Floats, missed: Missed) -> Floats:

@@ -112,7 +112,7 @@ class OnTrainingRows:
 
     def __init__(self, rows: TrainingRows, fusion: float = FUSION) -> None:
         self.fusion = fusion
-        self._rows = rows
+        self.rows = rows
         self._guessing = 1 - 1 / rows.n_present
         self._measurer = Measurer(rows.labels, rows.base, len(rows.classes), rows.n_threads)
 
@@ -133,11 +133,11 @@ class OnTrainingRows:
 
     def model_filter(self, initial: Floats) -> Filter:
         """Return a filter of the scores for all training rows."""
-        return KalmanFilter(initial, 1.0, n_threads=self._rows.n_threads)
+        return KalmanFilter(initial, 1.0, n_threads=self.rows.n_threads)
 
     def weight_filter(self) -> KalmanFilter:
         """Return a filter of the sampling weights; they begin as the base weights."""
-        return KalmanFilter(self._rows.base, 1.0, n_threads=self._rows.n_threads)
+        return KalmanFilter(self.rows.base, 1.0, n_threads=self.rows.n_threads)
 
 
 class OutOfBag:

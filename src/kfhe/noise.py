@@ -76,6 +76,14 @@ def estimated_rate(votes: NDArray[np.float64], labels: NDArray[np.int32]) -> flo
     -------
     float
         The share, 0 to 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kfhe.noise import estimated_rate
+    >>> votes = np.array([[0.9, 0.1], [0.8, 0.2], [0.1, 0.9], [0.2, 0.8], [0.6, 0.4]])
+    >>> estimated_rate(votes, np.array([0, 0, 1, 0, 1]))
+    0.0
     """
     if not len(labels) or votes.shape[1] < 2:
         return 0.0

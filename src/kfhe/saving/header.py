@@ -26,7 +26,7 @@ MEMBERS = {
 }
 MOST_BINS = 255
 MOST_COLUMNS = 65535
-NEEDED_COLUMNS = ("gain", "measurement_error", "posterior_variance")  # of the trace, by fitted attributes
+NEEDED_COLUMNS = ("gain", "measurement_error", "posterior_variance", "training_error")  # and drawn ones
 
 
 class NotInFile:
