@@ -64,6 +64,11 @@ def test_where_one_class_is_left_it_is_always_predicted(iris, estimator):
     assert model.predict(X).tolist() == [1] * len(X)
 
 
+def test_one_row_is_enough_to_fit(estimator):
+    model = fitted(np.ones((1, 2)), np.array(["a"]), estimator=estimator)
+    assert model.predict([[5.0, 7.0]]).tolist() == ["a"]
+
+
 def test_equal_weights_are_no_weights(iris, estimator):
     X, y = iris
     for weight in (1.0, 0.25, 7.0, 1e-300, 1e300):

@@ -5,7 +5,7 @@ import pandas as pd
 import polars as pl
 import pytest
 from components import Log, Scripted, assert_equal_models, numbered
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import ExtraTreesClassifier
 from sklearn.exceptions import NotFittedError
@@ -145,6 +145,15 @@ def test_random_components_are_seeded_by_the_classifier(iris):
     seeds = [component[-1].random_state for state in (0, 1) for component in fitted(state).estimators_]
     assert len(set(seeds)) == 8
     assert estimator[-1].random_state is None
+
+
+def test_weights_leave_the_seed_of_the_initial_component_as_it_is(iris):
+    X, y = iris
+    model = KFHEClassifier(ExtraTreesClassifier(n_estimators=1), n_estimators=1, random_state=0)
+    weighted, plain = (
+        clone(model).fit(X, y, sample_weight=weights).estimators_[0].random_state for weights in (y + 1, None)
+    )
+    assert weighted == plain
 
 
 def test_settings_of_the_estimator_can_be_reached_through_the_classifier(iris):

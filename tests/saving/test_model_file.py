@@ -30,6 +30,7 @@ from sklearn.naive_bayes import GaussianNB
 import kfhe
 from kfhe import CARTClassifier, KFHEClassifier, ModelFileError
 from kfhe.kalman import component_weights
+from kfhe.saving.model_file import NO_CHECKSUM
 
 quickly = settings(max_examples=60)
 GOLDEN = Path(__file__).parents[1] / "golden" / "model_files"
@@ -329,7 +330,6 @@ OTHER_FILES = {
     "huge header": (2**63).to_bytes(8, "little") + b"{}",
     "header that is no text": (8).to_bytes(8, "little") + b"\xff" * 8,
     "deep header": (60_000).to_bytes(8, "little") + b"[" * 60_000,
-    "key twice": (34).to_bytes(8, "little") + b'{"__metadata__":{},"__metadata__":{}}',
 }
 
 
@@ -345,6 +345,15 @@ def test_a_file_of_another_kind_is_refused(content, tmp_path):
 @pytest.fixture(scope="module")
 def contents():
     return [content_of(model) for model in tiny_models()]
+
+
+def test_a_description_that_says_a_thing_twice_is_refused(contents):
+    description, arrays = taken_apart(contents[0])
+    once = json.dumps({**description, "checksum": NO_CHECKSUM.decode()}, separators=(",", ":"))
+    assert loaded(sealed(save_arrays(arrays, {"kfhe": once}))).n_iter_ > 0
+    twice = once.replace('"soft":', '"soft":true,"soft":', 1)
+    with pytest.raises(ModelFileError, match="no model file of kfhe, or a damaged one"):
+        loaded(sealed(save_arrays(arrays, {"kfhe": twice})))
 
 
 def test_an_empty_file_is_refused():

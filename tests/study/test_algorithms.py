@@ -8,7 +8,7 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 from kfhe.study.algorithms import SHORT_NAMES, build, check, components_of, packages
-from kfhe.study.encoding import Categorical
+from kfhe.study.encoding import Categorical, encoding_steps
 from kfhe.study.errors import StudyError
 from kfhe.study.plan import Algorithm, Plan
 
@@ -52,6 +52,12 @@ def test_a_classifier_by_import_path_gets_categories_one_hot_and_no_gaps(table):
     assert (model[-1].alpha, model[-1].random_state) == (0.1, 3)
     # Four colours and the gap, and the number
     assert model[-1].n_features_in_ == 6
+
+
+def test_codes_tell_each_category_and_the_gap_apart():
+    X = pd.DataFrame({"x0": [0.5, 1.5, 2.5], "x1": pd.Categorical(["blue", None, "red"])})
+    to_codes, _ = encoding_steps("codes", Categorical.of(X), None)
+    np.testing.assert_array_equal(to_codes.transform(X), [[0.5, 0], [1.5, 2], [2.5, 1]])
 
 
 def test_the_same_seed_gives_the_same_model_and_another_one_another(table):

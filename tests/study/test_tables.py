@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from kfhe.study.errors import StudyError
-from kfhe.study.tables import read_table
+from kfhe.study.tables import make_dataset, read_table
 from kfhe.table_files import TableFileError
 from kfhe.table_files.labelled import LabelledTable
 
@@ -122,6 +122,12 @@ def test_rows_of_a_parquet_file_count_from_1(tmp_path):
     frame.to_parquet(tmp_path / "mine.parquet")
     with pytest.raises(StudyError, match="target 'class' has 2 gaps, in rows 2, 4; fill them in"):
         read_table(tmp_path / "mine.parquet")
+
+
+def test_rows_of_a_data_frame_count_from_1():
+    frame = pd.DataFrame({"a": [1.0, np.inf, 3.0, 4.0], "class": ["x", "y", "x", "y"]})
+    with pytest.raises(StudyError, match="made: column 'a', row 2: found infinity"):
+        make_dataset(frame, "mine", source="made")
 
 
 def test_classes_are_called_as_they_are_written(tmp_path):

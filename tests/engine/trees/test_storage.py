@@ -93,9 +93,10 @@ def test_all_trees_but_the_first_ones_are_dropped_and_others_take_their_place(n_
     assert_holds(store, [*range(min(n_kept, 5)), 77])
 
 
-def test_a_store_that_was_handed_over_can_not_change_while_somebody_looks_at_it():
+@pytest.mark.parametrize("name", NAMES)
+def test_a_store_that_was_handed_over_can_not_change_while_somebody_looks_at_it(name):
     store = store_of(range(3))
-    arrays = store.arrays(copy=False)["category_sets"]  # one of them is enough
+    arrays = store.arrays(copy=False)[name]  # one of them is enough
     with pytest.raises(BufferError, match="handed over"):
         store.append(tree(3))
     with pytest.raises(BufferError, match="handed over"):
