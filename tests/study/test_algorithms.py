@@ -107,7 +107,7 @@ def plan_of(*algorithms):
         ),
         (
             Algorithm("a", "nothing"),
-            "there is no algorithm 'nothing'; did you mean KFHE-e or KFHE-l or AdaBoost",
+            "there is no algorithm 'nothing'; did you mean KFHE-e or KFHE-l or Robust KFHE",
         ),
         (Algorithm("a", "sklearn.nothing.Tree"), r"'algorithms\.a' needs the package sklearn\.nothing\.Tree"),
         (Algorithm("a", "sklearn.tree.Tree"), r"sklearn\.tree\.Tree is not a classifier"),
