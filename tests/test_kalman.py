@@ -43,6 +43,12 @@ def test_gain_is_one_for_an_exact_measurement_and_zero_afterwards():
     np.testing.assert_array_equal(state.state, [1.0, 2.0])
 
 
+@pytest.mark.parametrize("variance", [0.0, 5e-324])
+def test_gain_has_no_minus_sign_even_where_variance_and_noise_vanish(variance):
+    gain = KalmanFilter(0.0, variance).update(1.0, 0.0)
+    assert not np.signbit(gain)
+
+
 def test_time_update_moves_the_state_and_adds_process_noise():
     state = KalmanFilter([1.0, -2.0], 3.0, transition=0.5, process_noise=0.1)
     state.predict()

@@ -534,7 +534,7 @@ def test_arrays_are_checked(contents, name, change, message):
     ("path", "value", "message"),
     [
         ("classes", None, "classes"),
-        ("classes.values", [], "classes"),
+        ("classes.values", [], "wrong with its classes"),
         ("classes.values", ["x", "x", "y"], "classes"),
         ("classes.values", ["y", "x", "z"], "classes"),
         ("classes.values", [1, 2, 3], "classes"),

@@ -54,6 +54,10 @@ def test_a_classifier_by_import_path_gets_categories_one_hot_and_no_gaps(table):
     assert model[-1].n_features_in_ == 6
 
 
+def test_an_array_has_no_categorical_columns():
+    assert Categorical.of(np.zeros((2, 3))) == ([], [])
+
+
 def test_codes_tell_each_category_and_the_gap_apart():
     X = pd.DataFrame({"x0": [0.5, 1.5, 2.5], "x1": pd.Categorical(["blue", None, "red"])})
     to_codes, _ = encoding_steps("codes", Categorical.of(X), None)

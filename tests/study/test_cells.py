@@ -55,6 +55,13 @@ def test_scores_are_against_the_true_labels_over_all_classes(csv):
     assert result.f1_macro == pytest.approx(0.5 / 3)
 
 
+def test_components_are_those_of_the_classifier_however_many_steps_come_before_it(csv):
+    bagging = Algorithm("Bagging", "Bagging", {"n_estimators": 4})  # after codes and imputation
+    plan = Plan((str(csv),), (bagging,), folds=3)
+    (result,) = run_cells(plan, [Cell("small", "Bagging", 0.0, 0, 0)], None)
+    assert result.components == 4
+
+
 def test_a_result_holds_scores_times_components_and_the_first_folds_trace(csv):
     plan = Plan((str(csv),), (KFHE, BAYES), folds=3)
     first, other, bayes = run_cells(
