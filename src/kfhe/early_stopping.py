@@ -239,4 +239,7 @@ class Watch:
         """Return whether one of the callbacks wants training to end; all of them are told."""
         if self._validation is not None:
             row = row._replace(validation_score=self._validation.follow(row.step))
-        return True in [bool(callback(row)) for callback in self._callbacks]
+        stop = False
+        for callback in self._callbacks:
+            stop |= bool(callback(row))
+        return stop

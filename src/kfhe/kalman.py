@@ -115,12 +115,12 @@ class KalmanFilter:
         float
             The gain: 0 ignores the measurement, 1 believes nothing else.
         """
-        measurement = np.asarray(measurement, dtype=np.float64)
-        if measurement.shape != self.state.shape:
-            raise ValueError(f"measurement has shape {measurement.shape}, the state has {self.state.shape}")
-        gain = self.variance / (self.variance + _non_negative(noise, "noise") + TINY)
-        correct(self.state.ravel(), measurement.ravel(), gain, self.n_threads)
-        self.variance -= gain * self.variance
+        state, variance, measurement = self.state, self.variance, np.asarray(measurement, dtype=np.float64)
+        if measurement.shape != state.shape:
+            raise ValueError(f"measurement has shape {measurement.shape}, the state has {state.shape}")
+        gain = variance / (variance + _non_negative(noise, "noise") + TINY)
+        correct(state.ravel(), measurement.ravel(), gain, self.n_threads)
+        self.variance = variance - gain * variance
         return gain
 
 

@@ -118,14 +118,10 @@ class OnTrainingRows:
 
     def take(self, state: Floats, votes: Votes, counts: Counts) -> Reading:
         """Measure the state; all rows count, whether the component has seen them or not."""
-        error, component_error = self._measurer.measure(state, votes, self.fusion)
-        return Reading(
-            self._measurer.measurement,
-            error,
-            self._measurer.missed,
-            component_error,
-            guessed=component_error >= self._guessing,
-        )
+        measurer = self._measurer
+        error, component_error = measurer.measure(state, votes, self.fusion)
+        guessed = component_error >= self._guessing
+        return Reading(measurer.measurement, error, measurer.missed, component_error, guessed)
 
     def error(self, state: Floats) -> float:
         """Return the weighted share of training rows that a state misclassifies."""

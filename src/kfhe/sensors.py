@@ -112,7 +112,7 @@ class TreeSensor:
 
     def read(self, counts: Counts, iteration: int, attempt: int) -> Votes:
         """Grow a tree on a sample and return its votes for all rows."""
-        self.keep(iteration)  # drops a tree that was given up
+        self._trees.keep(iteration)  # drops a tree that was given up
         tree = self._grower.grow(counts, True, 2 * iteration + attempt)
         self._trees.append(tree)
         return tree.class_votes() if self._hard else tree.share_votes()

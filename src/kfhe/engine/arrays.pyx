@@ -8,6 +8,7 @@ CHUNK rows that threads share. (Even a team of one thread would cost more than a
 from cython.parallel cimport prange
 from libc.math cimport frexp, ldexp
 from libc.stdint cimport int32_t, int64_t, uint8_t
+from libcpp cimport bool as cpp_bool
 
 import numpy as np
 
@@ -194,7 +195,7 @@ cdef int64_t sum_range(const double *values, double half_scale, double other_hal
     return total
 
 
-def exact_sum(const double[::1] values, int n_threads=1):
+cpdef double exact_sum(const double[::1] values, int n_threads=1) except? -1:
     """Sum non-negative values over fixed-point integers; NaN if one is negative or not finite."""
     cdef int64_t i, c, total = 0, bad = 0, n = values.shape[0]
     cdef int64_t n_chunks = chunks(n, n, n_threads)
@@ -230,14 +231,13 @@ def normalise(double[::1] weights, int n_threads=1):
     return total
 
 
-def multiply(const double[::1] weights, missed, double right, double wrong):
+def multiply(const double[::1] weights, const cpp_bool[::1] missed, double right, double wrong):
     """Multiply weights by one factor where a row is right and by another where it was missed."""
     cdef int64_t i
-    cdef const uint8_t[::1] misses = missed.view(np.uint8)
     result = np.empty(weights.shape[0])
     cdef double[::1] products = result
     for i in range(weights.shape[0]):
-        products[i] = weights[i] * (wrong if misses[i] else right)
+        products[i] = weights[i] * (wrong if missed[i] else right)
     return result
 
 

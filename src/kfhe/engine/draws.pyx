@@ -91,7 +91,7 @@ cdef void draw_in_block(
         counts[row] += 1
 
 
-def bootstrap(
+cpdef bootstrap(
     const double[::1] weights, uint64_t seed, uint64_t iteration, uint64_t attempt, int n_threads=1
 ):
     """Draw as many rows as there are weights (non-negative, summing to 1), with replacement.
@@ -215,7 +215,7 @@ cdef class Draws:
     def __reduce__(self):
         return Draws, self.arguments
 
-    def draw(self, weights, uint64_t iteration, uint64_t attempt):
+    def draw(self, const double[::1] weights, uint64_t iteration, uint64_t attempt):
         """Return how often each row is in the sample; redrawn while a class is missing, but not for ever."""
         cdef uint64_t first = attempt * (MAX_REDRAWS + 1), redraw
         cdef int32_t[::1] counts
