@@ -1,11 +1,15 @@
 """Emphasis: how misses become measured weights."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from components import Log, Scripted, assert_equal_models, numbered
 
 from kfhe import KFHEClassifier
-from kfhe.emphasis import exponential, linear, resolve
+from kfhe.bank import PILOT, READ_EVERY
+from kfhe.emphasis import ByMargin, exponential, linear, resolve
+from kfhe.rows import TrainingRows
 
 
 @pytest.fixture
@@ -181,3 +185,43 @@ def test_resolve_knows_the_names(weights, missed):
     np.testing.assert_array_equal(
         resolve("linear", base)(weights, missed), linear(weights, missed, base=base)
     )
+
+
+# The robust classifier's
+
+
+@pytest.fixture
+def clean_bank():
+    """What a bank knows after its pilot, where labels look clean."""
+    state = np.array([[1.0, 0.0, 0.0], [0.5, 0.5, 0.0], [0.6, 0.3, 0.1], [0.0, 0.2, 0.8]])
+    return SimpleNamespace(n_components=PILOT, coarse=False, shrinkage=0.0, state=state)
+
+
+@pytest.fixture
+def four_rows():
+    base = np.array([0.1, 0.2, 0.3, 0.4])
+    return TrainingRows(None, np.array([0, 0, 1, 2]), np.arange(3), base, seed=0, n_threads=1)
+
+
+def test_by_margin_a_row_weighs_more_the_nearer_it_is_to_being_missed(clean_bank, four_rows):
+    state = clean_bank.state.copy()
+    measured = ByMargin(four_rows, clean_bank)(np.full(4, 0.25), np.zeros(4, dtype=bool))
+    lead = np.array([1.0, 0.0, -0.3, 0.6])  # of a row's label before the next class
+    np.testing.assert_allclose(measured, four_rows.base * (((1 - lead) / 2) ** 0.7 + 0.001), rtol=1e-12)
+    np.testing.assert_array_equal(clean_bank.state, state)
+
+
+@pytest.mark.parametrize("known", [{"coarse": True}, {"shrinkage": 1.0}], ids=["plain noise", "some noise"])
+def test_by_margin_all_rows_weigh_the_same_again_once_there_is_noise(clean_bank, four_rows, known):
+    vars(clean_bank).update(known)
+    measured = ByMargin(four_rows, clean_bank)(np.full(4, 0.25), np.zeros(4, dtype=bool))
+    np.testing.assert_array_equal(measured, four_rows.base)
+
+
+@pytest.mark.parametrize("n_components", [READ_EVERY, PILOT - 1, PILOT + 1, PILOT + READ_EVERY - 1])
+def test_by_margin_weights_stay_until_the_pilot_is_over_and_between_readings(
+    clean_bank, four_rows, n_components
+):
+    clean_bank.n_components = n_components
+    weights = np.full(4, 0.25)
+    assert ByMargin(four_rows, clean_bank)(weights, np.zeros(4, dtype=bool)) is weights

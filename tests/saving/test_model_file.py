@@ -432,6 +432,15 @@ def test_the_components_weights_come_from_the_steps(contents):
     np.testing.assert_array_equal(model.component_weights_, component_weights(model.gains_ / 4))
 
 
+def test_a_component_may_count_for_nothing_or_for_everything(contents):
+    description, arrays = taken_apart(contents[1])
+    for name in ("gain", "step"):
+        arrays["trace"][description["trace"].index(name), :2] = 0, 1
+    model = loaded(put_together(description, arrays))
+    np.testing.assert_array_equal(model.gains_[:2], [0, 1])
+    np.testing.assert_array_equal(model.component_weights_ > 0, [False, False, True, True])
+
+
 class Own(KFHEClassifier):
     """A class of somebody's own."""
 
@@ -520,6 +529,7 @@ def with_value(value, place=0):
         ),
         ("trace", with_value(np.inf), "there is something wrong with its trace"),
         ("trace", with_value(1.01, place=3 * 3), "there is something wrong with its trace"),
+        ("trace", with_value(-0.01, place=3 * 3), "there is something wrong with its trace"),
         ("trace", lambda a: a[:, 1:], "its trace is of another number of components"),
     ],
 )
