@@ -211,9 +211,6 @@ class Tree:
     def __repr__(self) -> str:
         return f"Tree(depth={self.get_depth()}, leaves={self.get_n_leaves()})"
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return True
-
     @property
     def classes_(self) -> NDArray[Any]:
         """The class labels."""
