@@ -199,7 +199,7 @@ def _category_sets(
 
 def _set_bytes(schema: Schema, features: NDArray[Any]) -> NDArray[np.bool_]:
     """Tell for each set which of its 32 bytes are about bins that some category has."""
-    n_bins = np.array([max(bins.values(), default=-1) + 1 if bins else 0 for bins in schema.categories])
+    n_bins = np.array([max(bins.values()) + 1 if bins else 0 for bins in schema.categories])
     stored: NDArray[np.bool_] = 8 * np.arange(32) < n_bins[features][:, np.newaxis]
     return stored
 
