@@ -30,13 +30,14 @@ def votes_for(labels, shrinkages):
 
 
 @pytest.mark.parametrize("position", range(STEERING))
-def test_leaves_grow_larger_after_the_pilot_if_a_shrinkage_of_ten_or_more_is_right(bank, rows, position):
+def test_leaves_grow_larger_after_the_pilot_if_a_large_shrinkage_is_right(bank, rows, position):
     measurement = Unseen(votes_for(rows.labels, position), np.zeros(N_ROWS, dtype=np.int32))
     for n_components in range(1, PILOT + 1):
         assert not bank.coarse
         bank.update(measurement, 0.0)
         assert bank.chosen == (position if n_components >= READ_EVERY else 0)
-    assert bank.coarse == (SHRINKAGES[position] >= 10)
+    assert bank.coarse == (SHRINKAGES[position] == 30)
+    assert bank.clean == (SHRINKAGES[position] <= 1)
 
 
 def test_the_robust_error_is_the_share_of_unseen_weight_that_is_missed(bank, rows):

@@ -22,8 +22,9 @@ Counts = NDArray[np.int32]
 
 SHRINKAGES = np.array([0.0, 1.0, 3.0, 10.0, 30.0, 100.0])
 STEERING = 5  # so many of them, the lower ones, steer the training; all are asked in the end
-COARSE_FROM = 10.0  # a shrinkage from which on the noise is plain, and leaves had better be larger
-KIND_PILOT = 10  # trees of each kind after which the better kind is chosen,
+CLEAN_UP_TO = 1.0  # a shrinkage up to which labels look clean,
+COARSE_FROM = 30.0  # and one from which on the noise is plain, and leaves had better be larger
+KIND_PILOT = 5  # trees of each kind after which the better kind is chosen,
 PILOT = 20  # and trees after which the size of the leaves is
 READ_EVERY = 5  # trees between two readings of the bank
 SURELY = 2.0  # standard errors by which a kind has to be better to be called so
@@ -34,11 +35,6 @@ class TreeVotes(NamedTuple):
 
     leaves: NDArray[np.int32]  # the leaf of each row
     votes: Floats  # per shrinkage, leaf and class
-
-    def classes(self, chosen: int) -> NDArray[np.intp]:
-        """Return the class that each row gets, under one of the shrinkages."""
-        classes: NDArray[np.intp] = self.votes[chosen].argmax(axis=1)[self.leaves]
-        return classes
 
 
 class Unseen(NamedTuple):
@@ -72,6 +68,8 @@ class FilterBank:
         The position of the shrinkage that is believed in now.
     coarse : bool
         Whether leaves are to be larger, as labels are plainly noisy.
+    clean : bool
+        Whether labels look clean, so that a row that is missed is hard rather than wrong.
     """
 
     def __init__(self, rows: TrainingRows, kinds: tuple[str, ...]) -> None:
@@ -97,6 +95,11 @@ class FilterBank:
     def shrinkage(self) -> float:
         """The shrinkage that is believed in now."""
         return float(SHRINKAGES[self.chosen])
+
+    @property
+    def clean(self) -> bool:
+        """Whether labels look clean, so that a row that is missed is hard rather than wrong."""
+        return self.n_components >= PILOT and not self.coarse and self.shrinkage <= CLEAN_UP_TO
 
     @property
     def variance(self) -> float:
@@ -129,13 +132,17 @@ class FilterBank:
             self.coarse = self.shrinkage >= COARSE_FROM
         return self._unseen_row.update(0.0, 1.0)
 
+    def misses(self, measurement: Unseen) -> tuple[NDArray[np.bool_], float]:
+        """Say which rows the newest tree misses, of those that it has not seen, and their share by weight."""
+        tree = measurement.votes[self.kind]
+        return self._banks[self.kind].misses(tree.leaves, tree.votes[self.chosen], measurement.counts)
+
     def verdict(self) -> int:
         """Return the position of the shrinkage that all rows speak for in the end, by log loss.
 
         The prior has as much of a say in the scores as a tree, so that no class is impossible.
         """
-        _, log_losses = self._banks[self.kind].judge(1 / (self.n_components + 1))
-        return int(log_losses.argmin())
+        return int(self._banks[self.kind].log_losses(1 / (self.n_components + 1)).argmin())
 
     def scores(self, chosen: int) -> Floats:
         """Return what the final ensemble would say of the training rows, had it not seen them."""
@@ -145,8 +152,7 @@ class FilterBank:
 
     def _read(self, kind: str) -> int:
         """Return the position of the shrinkage with the lowest Brier score."""
-        briers, _ = self._banks[kind].judge(0.5)
-        return int(briers[:STEERING].argmin())
+        return int(self._banks[kind].brier_scores()[:STEERING].argmin())
 
     def _choose_kind(self) -> None:
         """Go on with the first kind, unless the second is surely better on the same samples."""

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kfhe.bank import PILOT, READ_EVERY, FilterBank
-from kfhe.engine.arrays import exact_sum, multiply
+from kfhe.engine.arrays import exact_sum, margins, multiply
 from kfhe.rows import TrainingRows
 
 Floats = NDArray[np.float64]
@@ -50,7 +50,7 @@ class ByMargin:
         What is known so far.
     """
 
-    POWER, FLOOR = 0.7, 0.001
+    FLOOR = 0.001  # of the weight that a hopeless row gets
 
     def __init__(self, rows: TrainingRows, bank: FilterBank) -> None:
         self._rows, self._bank = rows, bank
@@ -60,13 +60,9 @@ class ByMargin:
         bank, rows = self._bank, self._rows
         if bank.n_components < PILOT or bank.n_components % READ_EVERY:
             return weights
-        if bank.coarse or bank.shrinkage > 0:
+        if not bank.clean:
             return rows.base
-        scores, each = bank.state.copy(), np.arange(len(rows.labels))
-        own = scores[each, rows.labels]
-        scores[each, rows.labels] = -1
-        margins = own - scores.max(axis=1)
-        return rows.base * (((1 - margins) / 2).clip(0) ** self.POWER + self.FLOOR)
+        return rows.base * ((1 - margins(bank.state, rows.labels)) / 2 + self.FLOOR)
 
 
 def resolve(emphasis: str | Emphasis, base: Floats) -> Emphasis:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kfhe.bank import FilterBank, TreeVotes, Unseen
-from kfhe.engine.arrays import Measurer, exact_sum
+from kfhe.engine.arrays import Measurer
 from kfhe.kalman import Filter, KalmanFilter
 from kfhe.rows import TrainingRows
 
@@ -155,12 +155,9 @@ class OutOfBag:
 
     def take(self, state: Floats, votes: dict[str, TreeVotes], counts: Counts) -> Reading:
         """Measure the state of the rows that are not in the sample; the others stay as they are."""
-        rows, unseen = self._rows, counts == 0
-        tree = votes[self._bank.kind]
-        missed = unseen & (tree.classes(self._bank.chosen) != rows.labels)
-        weight = exact_sum(rows.base[unseen]) if unseen.any() else 1.0
-        error = (exact_sum(rows.base[missed]) if missed.any() else 0.0) / weight
-        return Reading(Unseen(votes, counts), error, missed, error, shrinkage=self._bank.shrinkage)
+        unseen = Unseen(votes, counts)
+        missed, error = self._bank.misses(unseen)
+        return Reading(unseen, error, missed, error, shrinkage=self._bank.shrinkage)
 
     def error(self, state: Floats) -> float:
         """Return the weighted share of training rows that a state misclassifies."""

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from kfhe.bank import COARSE_FROM, SHRINKAGES, FilterBank
+from kfhe.bank import SHRINKAGES, FilterBank
 from kfhe.base import BaseKFHE
 from kfhe.early_stopping import EarlyStopping
 from kfhe.emphasis import ByMargin, Emphasis
@@ -25,8 +25,16 @@ from kfhe.tree_settings import TreeSettings
 
 Floats = NDArray[np.float64]
 
-KINDS = ("sqrt", "all")  # features that each split of a tree looks at
-PRIOR_POWERS = 0.3, 0.5  # for labels that look clean, and for noisy ones
+PRIOR_POWERS = 0.3, 0.5  # for labels that look clean, and for noisy ones:
+NOISY_FROM = 10.0  # those that ask for this shrinkage or more in the end
+SPLIT = 4  # rows that a node needs to be split; the last splits of a tree to purity cost most and say least
+
+
+def features_by_kind(n_features: int) -> dict[str, int]:
+    """Return how many features a split looks at, in each kind of tree that is worth a trial."""
+    root = n_features**0.5
+    kinds = {"sqrt": int(root), "double": min(n_features, int(2 * root))}
+    return kinds if kinds["sqrt"] < kinds["double"] else {"sqrt": kinds["sqrt"]}
 
 
 class RobustKFHEClassifier(BaseKFHE):
@@ -36,7 +44,7 @@ class RobustKFHEClassifier(BaseKFHE):
     What a leaf says is filtered down its tree: the fewer rows speak, the more it is shrunken towards its
     ancestors. How much is right depends on the noise: a bank of filters tries several amounts, and the one
     that agrees best with the labels of unseen rows is used. In the same way it finds out whether splits
-    should look at some features or at all, whether leaves should be larger, and whether hard rows deserve
+    should look at few features or at more, whether leaves should be larger, and whether hard rows deserve
     more attention.
 
     Parameters
@@ -70,8 +78,9 @@ class RobustKFHEClassifier(BaseKFHE):
         The class labels.
     lambda_ : float
         The shrinkage that the bank ended at, 0 to 100: the higher, the noisier the labels.
-    kind_ : {"sqrt", "all"}
-        How many features a split looked at: the square root of their number, or all.
+    kind_ : {"sqrt", "double"}
+        How many features a split looked at: the square root of their number, or twice as many. (While labels
+        look clean, it is always the latter.)
     noise_rate_ : float
         Estimated share of wrong labels, if they went wrong by chance.
     oob_score_ : float
@@ -133,13 +142,13 @@ class RobustKFHEClassifier(BaseKFHE):
         """Put a run together: trees of two kinds, measured out of the bag by a bank of filters."""
         settings = TreeSettings(
             max_depth=None,
-            min_samples_split=2,
+            min_samples_split=SPLIT,
             max_bins=self.max_bins,
             categorical_features=self.categorical_features,
         )
-        some = TreeSettings(max_features="sqrt").features_per_split(self.n_features_in_)
-        bank = FilterBank(rows, KINDS if some < self.n_features_in_ else KINDS[:1])
-        return TrainingRun(rows, PilotSensor(rows, settings, bank), OutOfBag(rows, bank))
+        kinds = features_by_kind(self.n_features_in_)
+        bank = FilterBank(rows, tuple(kinds))
+        return TrainingRun(rows, PilotSensor(rows, settings, kinds, bank), OutOfBag(rows, bank))
 
     def make_emphasis(self, run: TrainingRun) -> Emphasis:
         """Return an emphasis by margins, while labels look clean."""
@@ -156,7 +165,7 @@ class RobustKFHEClassifier(BaseKFHE):
         attributes, bank, rows = super()._attributes(run, resumes=resumes), run.model, run.rows
         assert isinstance(bank, FilterBank)
         shrinkage = attributes["estimators_"].shrinkage
-        power = PRIOR_POWERS[shrinkage >= COARSE_FROM] if self.prior_power == "auto" else self.prior_power
+        power = PRIOR_POWERS[shrinkage >= NOISY_FROM] if self.prior_power == "auto" else self.prior_power
         attributes["estimators_"] = forest = replace(attributes["estimators_"], prior_power=float(power))
         scores = bank.scores(SHRINKAGES.tolist().index(shrinkage))
         right = forest.decide(scores) == rows.labels

@@ -149,16 +149,20 @@ class PilotSensor:
         The training rows.
     settings : TreeSettings
         How to grow trees, apart from the features per split and the size of leaves.
+    features : dict
+        How many features a split looks at, for each kind of tree.
     bank : FilterBank
         Chooses kind and size.
     """
 
-    def __init__(self, rows: TrainingRows, settings: TreeSettings, bank: FilterBank) -> None:
+    def __init__(
+        self, rows: TrainingRows, settings: TreeSettings, features: dict[str, int], bank: FilterBank
+    ) -> None:
         self.rows, self.bank = rows, bank
-        self._settings = settings
+        self._settings, self._features = settings, features
         self._table = settings.binned(rows.X, rows.n_threads)
         self._trees = {kind: TreeStore(len(rows.classes)) for kind in bank.kinds}
-        self._growers: dict[tuple[str, bool], Grower] = {}
+        self._growers: dict[tuple[int, int], Grower] = {}  # by features per split and size of leaves
 
     def __getstate__(self) -> dict[str, Any]:
         """Give trees as plain arrays; growers are made again when they are needed."""
@@ -235,18 +239,20 @@ class PilotSensor:
         return votes
 
     def _grower(self, kind: str) -> Grower:
-        """Return what grows trees of a kind, with leaves as large as the bank wants them."""
-        key = (kind, self.bank.coarse)
+        """Return what grows trees of a kind, with leaves as large as the bank wants them.
+
+        Emphasis makes trees differ enough: while there is some, splits look at more features.
+        """
+        rows, bank = self.rows, self.bank
+        most = max(self._features.values())
+        key = most if bank.clean else self._features[kind], COARSE_LEAF if bank.coarse else 1
         if key not in self._growers:
-            settings = replace(
-                self._settings,
-                max_features=None if kind == "all" else kind,
-                min_samples_leaf=COARSE_LEAF if self.bank.coarse else 1,
+            of_use = {most, *(self._features[kind] for kind in bank.kinds)}
+            self._growers = {old: its for old, its in self._growers.items() if old[0] in of_use}
+            settings = replace(self._settings, max_features=key[0], min_samples_leaf=key[1])
+            self._growers[key] = settings.grower(
+                self._table, rows.labels, len(rows.classes), rows.seed, rows.n_threads
             )
-            rows = self.rows
-            grower = settings.grower(self._table, rows.labels, len(rows.classes), rows.seed, rows.n_threads)
-            self._growers = {old: its for old, its in self._growers.items() if old[0] in self.bank.kinds}
-            self._growers[key] = grower
         return self._growers[key]
 
 

@@ -49,18 +49,26 @@ def test_a_state_is_the_mean_of_the_votes_that_a_row_got(table):
 def test_it_is_judged_by_weighted_brier_score_and_log_loss(table):
     labels, base, prior, *_ = table
     bank = filled(table, 1)
-    briers, losses = bank.judge(0.1)
+    briers, losses = bank.brier_scores(), bank.log_losses(0.1)
     np.testing.assert_allclose(briers, ((bank.states - np.eye(3)[labels]) ** 2).sum(axis=2) @ base, rtol=1e-9)
     mixed = 0.9 * bank.states + 0.1 * prior
     np.testing.assert_allclose(losses, -np.log(mixed[:, np.arange(len(labels)), labels]) @ base, rtol=1e-9)
 
 
+def test_a_component_misses_unseen_rows_whose_leaf_votes_for_another_class(table):
+    labels, base, *_, components = table
+    leaves, votes, counts = components[0]
+    missed, error = filled(table, 1).misses(leaves, votes[1], counts)
+    unseen = counts == 0
+    np.testing.assert_array_equal(missed, unseen & (votes[1].argmax(axis=1)[leaves] != labels))
+    assert error == pytest.approx(base[missed].sum() / base[unseen].sum())
+
+
 def test_threads_make_no_difference(table):
     alone, shared = filled(table, 1), filled(table, 3)
     assert alone.states.tobytes() == shared.states.tobytes()
-    assert [scores.tobytes() for scores in alone.judge(0.2)] == [
-        scores.tobytes() for scores in shared.judge(0.2)
-    ]
+    assert alone.brier_scores().tobytes() == shared.brier_scores().tobytes()
+    assert alone.log_losses(0.2).tobytes() == shared.log_losses(0.2).tobytes()
 
 
 def test_a_copy_goes_on_alone(table):

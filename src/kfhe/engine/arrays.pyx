@@ -22,15 +22,6 @@ cdef inline int64_t chunks(int64_t n, int64_t cells, int n_threads) noexcept nog
     return (n + CHUNK - 1) // CHUNK if n_threads > 1 and cells >= PARALLEL_CELLS else 1
 
 
-cdef inline int64_t largest(const double *values, int64_t n) noexcept nogil:
-    """Position of the largest value; the first one of equals."""
-    cdef int64_t k, best = 0
-    for k in range(1, n):
-        if values[k] > values[best]:
-            best = k
-    return best
-
-
 cdef void correct_range(double *state, const double *measurement, double gain, int64_t n) noexcept nogil:
     cdef int64_t i
     for i in range(n):
@@ -248,3 +239,18 @@ def effective_sample_size(const double[::1] weights):
     for i in range(weights.shape[0]):
         total += weights[i] * weights[i]
     return 1 / total
+
+
+def margins(const double[:, ::1] scores, const int32_t[::1] labels):
+    """Return by how much the score of each row's label is above the highest of the other scores."""
+    cdef int64_t i, k
+    cdef double other
+    result = np.empty(labels.shape[0])
+    cdef double[::1] leads = result
+    for i in range(labels.shape[0]):
+        other = 0
+        for k in range(scores.shape[1]):
+            if k != labels[i] and scores[i, k] > other:
+                other = scores[i, k]
+        leads[i] = scores[i, labels[i]] - other
+    return result

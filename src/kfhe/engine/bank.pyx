@@ -8,12 +8,18 @@ summed as fixed-point integers, so that threads don't show.
 from cython.parallel cimport prange
 from libc.math cimport log
 from libc.stdint cimport int32_t, int64_t
+from libcpp cimport bool as cpp_bool
+from libcpp.vector cimport vector
+
+from kfhe.engine.arrays cimport largest
 
 import numpy as np
 
 cdef enum:
     CHUNK = 4096
     PARALLEL_CELLS = 262144
+
+cdef double UNIT = 2.0**50  # sums are of multiples of 1 / UNIT
 
 
 cdef void correct_rows(
@@ -35,31 +41,34 @@ cdef void correct_rows(
             row[k] += gain * (vote[k] - row[k])
 
 
-cdef struct Judged:
-    int64_t brier
-    int64_t log_loss
-
-
-cdef Judged judge_rows(
-    const double *state, const int32_t *labels, const double *base, const double *prior, double prior_share,
-    int64_t n_classes, int64_t start, int64_t stop,
+cdef int64_t brier_of(
+    const double *state, const int32_t *labels, const double *base, int64_t n_classes, int64_t start, int64_t stop
 ) noexcept nogil:
-    """Sum up Brier score and log loss of some rows, as multiples of 2^-50."""
-    cdef Judged sums
-    cdef int64_t i, k
-    cdef double squares, difference, score, unit = 1125899906842624.0
+    """Sum up the Brier score of some rows, in units."""
+    cdef int64_t i, k, total = 0
+    cdef double squares, difference
     cdef const double *row
-    sums.brier = sums.log_loss = 0
     for i in range(start, stop):
         row = &state[i * n_classes]
         squares = 0
         for k in range(n_classes):
             difference = row[k] - (k == labels[i])
             squares += difference * difference
-        sums.brier += <int64_t> (base[i] * squares * unit + 0.5)
-        score = (1 - prior_share) * row[labels[i]] + prior_share * prior[labels[i]]
-        sums.log_loss += <int64_t> (base[i] * -log(score) * unit + 0.5)
-    return sums
+        total += <int64_t> (base[i] * squares * UNIT + 0.5)
+    return total
+
+
+cdef int64_t log_loss_of(
+    const double *state, const int32_t *labels, const double *base, const double *prior, double prior_share,
+    int64_t n_classes, int64_t start, int64_t stop,
+) noexcept nogil:
+    """Sum up the log loss of some rows, in units."""
+    cdef int64_t i, total = 0
+    cdef double score
+    for i in range(start, stop):
+        score = (1 - prior_share) * state[i * n_classes + labels[i]] + prior_share * prior[labels[i]]
+        total += <int64_t> (base[i] * -log(score) * UNIT + 0.5)
+    return total
 
 
 cdef class HonestBank:
@@ -127,22 +136,51 @@ cdef class HonestBank:
         for i in range(self.n):
             self.read[i] += counts[i] == 0
 
-    def judge(self, double prior_share):
-        """Return the Brier score of each filter, and its log loss once the prior has a share in the scores."""
-        cdef int64_t b, c, brier, log_loss
-        cdef Judged sums
-        briers, log_losses = np.empty(self.n_filters), np.empty(self.n_filters)
+    def brier_scores(self):
+        """Return the Brier score of each filter."""
+        cdef int64_t b, c, total
+        result = np.empty(self.n_filters)
         for b in range(self.n_filters):
-            brier = log_loss = 0
+            total = 0
             for c in prange(self.n_chunks, nogil=True, num_threads=self.n_threads, schedule="static"):
-                sums = judge_rows(
+                total += brier_of(
+                    &self.state[b, 0, 0], &self.labels[0], &self.base[0], self.n_classes,
+                    c * CHUNK, min(self.n, (c + 1) * CHUNK),
+                )
+            result[b] = total / UNIT
+        return result
+
+    def log_losses(self, double prior_share):
+        """Return the log loss of each filter, once the prior has a share in the scores."""
+        cdef int64_t b, c, total
+        result = np.empty(self.n_filters)
+        for b in range(self.n_filters):
+            total = 0
+            for c in prange(self.n_chunks, nogil=True, num_threads=self.n_threads, schedule="static"):
+                total += log_loss_of(
                     &self.state[b, 0, 0], &self.labels[0], &self.base[0], &self.prior[0], prior_share,
                     self.n_classes, c * CHUNK, min(self.n, (c + 1) * CHUNK),
                 )
-                brier += sums.brier
-                log_loss += sums.log_loss
-            briers[b], log_losses[b] = brier / 2.0**50, log_loss / 2.0**50
-        return briers, log_losses
+            result[b] = total / UNIT
+        return result
+
+    def misses(self, const int32_t[::1] leaves, const double[:, ::1] votes, const int32_t[::1] counts):
+        """Say which of the rows that a component has not seen it misses, and their share by weight."""
+        cdef int64_t i, n_leaves = votes.shape[0]
+        cdef int64_t units, unseen = 0, wrong = 0
+        cdef vector[int32_t] classes = vector[int32_t](n_leaves)
+        result = np.zeros(self.n, dtype=bool)
+        cdef cpp_bool[::1] missed = result
+        for i in range(n_leaves):
+            classes[i] = <int32_t> largest(&votes[i, 0], self.n_classes)
+        for i in range(self.n):
+            if counts[i] > 0:
+                continue
+            units = <int64_t> (self.base[i] * UNIT + 0.5)
+            missed[i] = classes[leaves[i]] != self.labels[i]
+            unseen += units
+            wrong += units * missed[i]
+        return result, wrong / <double> unseen if unseen else 0.0
 
 
 def restored(arguments, states, n_read):
