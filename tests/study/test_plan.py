@@ -66,7 +66,16 @@ def test_a_plan_survives_json_and_its_digest_tells_plans_apart(tmp_path):
         ("repeats = 3", "repeats = true", "'repeats' must be a whole number"),
         ("repeats = 3", "folds = 1", "'folds' must be a whole number of at least 2, got 1"),
         ("repeats = 3", "metric = 'auc'", "'metric' must be one of f1_macro, accuracy, log_loss, got 'auc'"),
-        ("repeats = 3", "noise_model = 'pair'", "'noise_model' must be one of uniform, got 'pair'"),
+        (
+            "repeats = 3",
+            "noise_model = 'pair'",
+            "'noise_model' must be one of uniform, pairwise, .* got 'pair'",
+        ),
+        (
+            "[0.2, 0, 0.1]",
+            "[0.6]\nnoise_model = 'pairwise'",
+            r"from 0 to 0\.5 for the noise model 'pairwise', got 0\.6",
+        ),
         ("repeats = 3", "repeat = 3", "'repeat' is not a key of a plan; there are datasets, algorithms"),
         ('["iris", "data/mine.csv"]', "[]", "'datasets' is empty"),
         ('["iris", "data/mine.csv"]', "'iris'", "'datasets' must be a list"),

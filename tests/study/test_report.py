@@ -123,7 +123,7 @@ def test_tables_and_figures_are_files_too(plan, tmp_path):
     assert {f"{name}.{suffix}" for name in names for suffix in ("svg", "png")} == figures
     assert (page.parent / "figures" / "average_ranks.png").read_bytes().startswith(b"\x89PNG")
     for name, texts in {
-        "average_ranks": ("average rank", "training labels changed (%)", "Bayes"),
+        "average_ranks": ("average rank", "share of changed labels (%)", "Bayes"),
         "rank_plot_20": ("Average ranks, 20% noise", f"tree  {analysis.average_ranks.at[0.2, 'tree']:.2f}"),
         "scores_iris": ("iris", analysis.metric_name, "ours"),
         "training_iris_ours": ("iris, ours, 0% noise", "variance P", "iteration"),

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from kfhe.study.report.tables import Table
 
 app = typer.Typer(
-    help="Compare classifiers on many datasets, with and without label noise.",
+    help="Compare classifiers on many datasets, with and without noise.",
     no_args_is_help=True,
 )
 _RUN_EXAMPLES = """
@@ -24,6 +24,8 @@ Examples:
   kfhe study run --preset paper --data-dir data --results paper.sqlite
 
   kfhe study run --dataset mine.csv --algorithm KFHE-l --algorithm sklearn.svm.SVC --noise 0 --noise 0.2
+
+  kfhe study run --preset quick --noise 0 --noise 0.3 --noise-model border
 
   kfhe study run my-plan.toml
 """
@@ -45,7 +47,14 @@ def run(
         typer.Option(help="Use this short name or import path of a classifier instead; repeatable."),
     ] = None,
     noise: Annotated[
-        list[float] | None, typer.Option(help="Use this share of changed labels instead; repeatable.")
+        list[float] | None,
+        typer.Option(help="Use this noise level instead, such as 0.2 for a fifth of the labels; repeatable."),
+    ] = None,
+    noise_model: Annotated[
+        str | None,
+        typer.Option(
+            help="What the noise is: uniform, pairwise, border or neighbourhood (labels), inputs, imbalance.",
+        ),
     ] = None,
     repeats: Annotated[int | None, typer.Option(help="Repeat cross-validation this often.")] = None,
     folds: Annotated[int | None, typer.Option(help="Number of folds.")] = None,
@@ -71,7 +80,13 @@ def run(
     from kfhe.study.run import describe
     from kfhe.study.run import run as run_study
 
-    changes = {"repeats": repeats, "folds": folds, "seed": seed, "noise_levels": noise or None}
+    changes = {
+        "repeats": repeats,
+        "folds": folds,
+        "seed": seed,
+        "noise_levels": noise or None,
+        "noise_model": noise_model,
+    }
     chosen = _changed(_plan(plan, preset, results, bool(dataset)), dataset, algorithm, changes)
     target = results or Path(f"{plan.stem if plan else preset or 'study'}.sqlite")
     console = Console(stderr=True)

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from kfhe.metrics import METRICS
+from kfhe.noise import NOISE_MODELS
 from kfhe.study.errors import StudyError
 from kfhe.study.tables import is_table, table_name
 
-NOISE_MODELS = ("uniform",)
 PRESETS = ("quick", "paper")
 
 
@@ -59,9 +59,9 @@ class Plan:
     algorithms : tuple of Algorithm
         The classifiers.
     noise_levels : tuple of float
-        Shares of training labels to change, 0 to 1.
+        How much noise goes into the training rows: of most models, the share of labels to change.
     noise_model : str
-        How labels are changed: see :func:`kfhe.noise.flip_labels`.
+        How training rows are made worse: a name of `kfhe.noise.NOISE_MODELS`.
     repeats, folds : int
         How often cross-validation is repeated, and into how many folds.
     metric : str
@@ -139,17 +139,14 @@ class Plan:
 
     def checked(self) -> Plan:
         """Return the plan, or say which key is wrong."""
-        levels = self.noise_levels
-        if not isinstance(levels, list | tuple) or not levels or not all(map(_is_share, levels)):
-            raise StudyError(f"'noise_levels' must be a list of shares from 0 to 1, got {_shown(levels)}")
-        plan = replace(self, noise_levels=tuple(sorted({float(level) for level in levels})))
+        for key, allowed in (("metric", METRICS), ("noise_model", NOISE_MODELS)):
+            if getattr(self, key) not in allowed:
+                raise StudyError(f"'{key}' must be one of {', '.join(allowed)}, got {getattr(self, key)!r}")
+        plan = replace(self, noise_levels=_checked_levels(self.noise_levels, self.noise_model))
         for key, least in (("repeats", 1), ("folds", 2), ("seed", 0)):
             value = getattr(plan, key)
             if not isinstance(value, int) or isinstance(value, bool) or value < least:
                 raise StudyError(f"'{key}' must be a whole number of at least {least}, got {value!r}")
-        for key, allowed in (("metric", tuple(METRICS)), ("noise_model", NOISE_MODELS)):
-            if getattr(plan, key) not in allowed:
-                raise StudyError(f"'{key}' must be one of {', '.join(allowed)}, got {getattr(plan, key)!r}")
         for key in ("datasets", "algorithms"):
             if not getattr(plan, key):
                 raise StudyError(f"'{key}' is empty")
@@ -161,6 +158,11 @@ class Plan:
     def dataset_names(self) -> dict[str, str]:
         """What each dataset is called in the results, and what it is loaded by."""
         return {(table_name(entry) if is_table(entry) else entry): entry for entry in self.datasets}
+
+    @property
+    def level(self) -> str:
+        """What a noise level of this study is, in words."""
+        return NOISE_MODELS[self.noise_model].level
 
     def cells(self) -> list[Cell]:
         """Return every cell, in an order in which each repeat is a whole study of its own."""
@@ -220,12 +222,20 @@ def _texts(value: Any) -> tuple[str, ...]:
     return tuple(value)
 
 
-def _is_share(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
+def _checked_levels(levels: Any, noise_model: str) -> tuple[float, ...]:
+    most = NOISE_MODELS[noise_model].most
+    if not isinstance(levels, list | tuple):
+        wrong = repr(levels)
+    elif not levels:
+        wrong = "none"
+    else:
+        outside = [level for level in levels if not _is_number(level) or not 0 <= level <= most]
+        if not outside:
+            return tuple(sorted({float(level) for level in levels}))
+        wrong = repr(outside[0])
+    of_model = "" if noise_model == "uniform" else f" for the noise model '{noise_model}'"
+    raise StudyError(f"'noise_levels' must be a list of shares from 0 to {most:g}{of_model}, got {wrong}")
 
 
-def _shown(levels: Any) -> str:
-    if isinstance(levels, list | tuple):
-        wrong = [level for level in levels if not _is_share(level)]
-        return repr(wrong[0]) if wrong else "none"
-    return repr(levels)
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

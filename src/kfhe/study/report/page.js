@@ -125,7 +125,7 @@
   // Algorithms along an axis of average ranks, bars over groups that don't differ
   function rankPlot(parent, { noise, ranks, groups }) {
     const names = algorithms.filter((one) => one.name in ranks).sort((a, b) => ranks[a.name] - ranks[b.name]);
-    const title = `${percent(noise)} of the labels changed`;
+    const title = `${percent(noise)} ${data.level}`;
     const { svg, width } = frame(parent, title, `Rank plot, ${title}`);
     const margin = 104;
     const half = Math.ceil(names.length / 2);
@@ -213,7 +213,7 @@
   const charts = {
     ranks(place) {
       lineChart(place, { title: "", label: "Average rank by noise level", places: data.noise, placeText: percent, digits: 2,
-        height: 360, invert: true, marks: true, xTitle: "training labels changed",
+        height: 360, invert: true, marks: true, xTitle: data.level,
         series: visible().map((one) => ({ ...one, values: data.ranks[one.name] })) });
     },
     "rank-plots"(place) {

@@ -12,6 +12,7 @@ from typing import Any
 from kfhe.look.palette import PALETTE
 from kfhe.look.trace_lines import TRACE_LINES
 from kfhe.study.analyse import Analysis
+from kfhe.study.plan import Plan
 from kfhe.study.report.tables import Table, Value
 
 # Sections in their order: key, title, what it says, and the chart that belongs to it
@@ -20,7 +21,7 @@ _SECTIONS = (
     (
         "ranks",
         "Average ranks",
-        "How the average rank over the datasets changes with the share of changed training labels. "
+        "How the average rank over the datasets changes with the noise in the training rows ({level}). "
         "Higher up is better.",
         "ranks",
     ),
@@ -34,7 +35,7 @@ _SECTIONS = (
     (
         "noise",
         "Each dataset against noise",
-        "Mean score on the true labels of the test rows by the share of changed training labels. "
+        "Mean score on the true labels of the test rows by the noise in the training rows ({level}). "
         "The scales differ.",
         "scores",
     ),
@@ -63,7 +64,13 @@ def page(analysis: Analysis, tables: list[Table]) -> str:
     """Return the HTML of a report."""
     charts = chart_data(analysis)
     sections = [
-        _section(key, title, text, chart, [table for table in tables if table.section == key])
+        _section(
+            key,
+            title,
+            text.format(level=analysis.plan.level),
+            chart,
+            [table for table in tables if table.section == key],
+        )
         for key, title, text, chart in _SECTIONS
         if any(table.section == key for table in tables) or charts.get(chart or "")
     ]
@@ -114,6 +121,7 @@ def chart_data(analysis: Analysis) -> dict[str, Any]:
     return {
         "colours": PALETTE,
         "metric": analysis.metric_name,
+        "level": analysis.plan.level,
         "lowIsBetter": analysis.metric == "log_loss",
         "algorithms": names,
         "noise": levels,
@@ -155,7 +163,7 @@ def _summary(analysis: Analysis) -> str:
     took = f"{seconds / 3600:.1f} hours" if seconds > 7200 else f"{seconds / 60:.1f} minutes"
     text = (
         f"{len(plan.algorithms)} algorithms on {len(analysis.means(analysis.noise_levels[0]))} datasets, "
-        f"{', '.join(f'{level:.0%}' for level in plan.noise_levels)} of the training labels changed, "
+        f"{_noise(plan)}, "
         f"{plan.repeats} × {plan.folds}-fold cross-validation: {len(cells):,} cells, {took} of computing."
     )
     if len(cells) < total:
@@ -163,6 +171,13 @@ def _summary(analysis: Analysis) -> str:
     if len(analysis.failures):
         text += f" {len(analysis.failures):,} cells ended in an error."
     return text
+
+
+def _noise(plan: Plan) -> str:
+    levels = ", ".join(f"{level:.0%}" for level in plan.noise_levels)
+    if plan.noise_model == "uniform":
+        return f"{levels} of the training labels changed"
+    return f"{levels} {plan.level} in training (noise model {plan.noise_model})"
 
 
 def _left_out(analysis: Analysis) -> str:
@@ -218,7 +233,7 @@ def _about(analysis: Analysis) -> str:
     return (
         '<section id="about">\n<h2>Plan and versions</h2>\n'
         f"<p>Seed {analysis.plan.seed}; noise model {escape(analysis.plan.noise_model)}; folds are "
-        "stratified; all algorithms see the same folds and the same changed labels. Plan "
+        "stratified; all algorithms see the same folds and the same noise. Plan "
         f"<code>{analysis.plan.digest()[:12]}</code>.</p>\n"
         f"<pre>{escape(plan)}</pre>\n<pre>{escape(versions)}</pre>\n</section>\n"
     )

@@ -86,7 +86,7 @@ def average_ranks(analysis: Analysis) -> Table:
             "those whose data differ), then those that it prints, over 30 datasets."
         )
     head = ["noise", *analysis.algorithms]
-    return Table("average_ranks", "ranks", "Average ranks by share of changed labels", head, rows, note)
+    return Table("average_ranks", "ranks", f"Average ranks by {analysis.plan.level}", head, rows, note)
 
 
 def mean_scores(analysis: Analysis) -> Table:
@@ -99,7 +99,7 @@ def mean_scores(analysis: Analysis) -> Table:
             Value(means[name], fixed(means[name], 3), strong=means[name] == best) for name in means.index
         ]
         rows.append([number(noise, f"{noise:.0%}"), *fields])
-    title = f"Mean {analysis.metric_name} over the datasets, by share of changed labels"
+    title = f"Mean {analysis.metric_name} over the datasets, by {analysis.plan.level}"
     return Table("mean_scores", "ranks", title, ["noise", *analysis.algorithms], rows)
 
 
@@ -146,7 +146,7 @@ def scores(analysis: Analysis, noise: float) -> Table:
     return Table(
         f"scores_{percent(noise)}",
         "scores",
-        f"{analysis.metric_name} with {noise:.0%} of the training labels changed",
+        f"{analysis.metric_name}, {noise:.0%} {analysis.plan.level}",
         ["dataset", *analysis.algorithms],
         rows,
         f"Mean ± standard deviation over {analysis.plan.repeats} × {analysis.plan.folds} folds, and rank. "
