@@ -220,7 +220,17 @@ def test_unknown_categories_are_counted_and_said_once(kfhe, model):
 def test_evaluate_tells_the_metrics_and_the_confusion_matrix(kfhe):
     out, _ = kfhe("evaluate", "customers.csv", "-t", "outcome", "--n-estimators", 5, "--folds", 3)
     assert "customers.csv: 3-fold cross-validation, 500 rows" in out.decode()
-    for word in ("macro F1", "accuracy", "log loss", "leaves", "stays", "upgrades"):
+    for word in (
+        "macro F1",
+        "accuracy",
+        "AUROC",
+        "log loss",
+        "Brier",
+        "calibration error",
+        "leaves",
+        "stays",
+        "upgrades",
+    ):
         assert word in out.decode()
     found = {}
     for name, options in {"folds": ["--folds", 3], "hold-out": ["--holdout", 0.2]}.items():

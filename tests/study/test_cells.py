@@ -110,6 +110,9 @@ def test_a_result_holds_scores_times_components_and_the_first_folds_trace(csv):
     )
     assert 0.5 < first.f1_macro <= 1
     assert first.log_loss > 0
+    assert 0.5 < first.roc_auc <= 1
+    assert 0 < first.brier < 1
+    assert 0 < first.calibration_error < 1
     assert min(first.fit_seconds, first.predict_seconds) > 0
     assert first.components == 4
     assert len(first.trace["gain"]) == 3
@@ -117,10 +120,10 @@ def test_a_result_holds_scores_times_components_and_the_first_folds_trace(csv):
     assert bayes.components is bayes.trace is None
 
 
-def test_a_classifier_without_probabilities_has_no_log_loss(csv):
+def test_a_classifier_without_probabilities_has_predictions_judged_only(csv):
     plan = Plan((str(csv),), (Algorithm("ridge", "sklearn.linear_model.RidgeClassifier"),), folds=3)
     (result,) = run_cells(plan, plan.cells()[:1], None)
-    assert result.log_loss is None
+    assert result.log_loss is result.roc_auc is result.brier is result.calibration_error is None
     assert result.f1_macro > 0.5
 
 

@@ -137,6 +137,27 @@ def test_tables_and_figures_are_files_too(plan, tmp_path):
     assert r"\begin{tabular}{lrrr}" in (page.parent / "tables" / "scores_20.tex").read_text()
 
 
+def test_there_is_a_table_of_ranks_for_each_other_metric(plan, tmp_path):
+    ridge = Algorithm("ridge", "sklearn.linear_model.RidgeClassifier")
+    plan = replace(plan, algorithms=(*plan.algorithms, ridge), noise_model="pairwise", repeats=1)
+    run(plan, tmp_path / "r.sqlite", n_jobs=1)
+    analysis = Analysis(tmp_path / "r.sqlite")
+    tables = {table.key: table for table in all_tables(analysis) if table.section == "metrics"}
+    names = ["accuracy", "roc_auc", "log_loss", "brier", "calibration_error"]
+    assert list(tables) == [f"average_ranks_{name}" for name in names]
+    assert tables["average_ranks_accuracy"].head == ["noise", "tree", "Bayes", "ridge", "datasets"]
+    loss = tables["average_ranks_log_loss"]
+    assert loss.head == ["noise", "tree", "Bayes", "datasets"], "ridge has no probabilities"
+    means = analysis.cells[analysis.cells["noise"] == 0.2].groupby("algorithm")["log_loss"].mean()
+    better = means.idxmin()
+    for name, value in zip(loss.head[1:3], loss.rows[1][1:3], strict=True):
+        assert value.text == ("1.00" if name == better else "2.00")
+        assert value.beside == f"{means[name]:.3f}"
+    page = write_report(analysis, tmp_path / "report", files=False).read_text()
+    assert "By other metrics" in page
+    assert "0%, 20% of the training labels changed (pairwise)" in page
+
+
 def test_datasets_that_were_left_out_are_named_on_the_page(plan, tmp_path):
     run(Plan((*plan.datasets, "physio"), plan.algorithms, folds=2), tmp_path / "r.sqlite", n_jobs=1)
     text = write_report(Analysis(tmp_path / "r.sqlite"), tmp_path / "report", files=False).read_text()

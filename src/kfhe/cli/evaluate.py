@@ -102,6 +102,11 @@ class Outcome:
     scores: list[dict[str, float]]
     confusion: NDArray[np.int64]
 
+    @property
+    def metrics(self) -> list[str]:
+        """Names of the metrics that every test has."""
+        return [metric for metric in METRICS if all(metric in score for score in self.scores)]
+
     def mean(self, metric: str) -> float:
         """Return a metric's average over the tests."""
         return sum(score[metric] for score in self.scores) / len(self.scores)
@@ -111,7 +116,7 @@ class Outcome:
         return {
             "how": self.how,
             "rows": int(self.confusion.sum()),
-            **{metric: self.mean(metric) for metric in METRICS},
+            **{metric: self.mean(metric) for metric in self.metrics},
             "tests": self.scores,
             "classes": self.classes,
             "confusion_matrix": self.confusion.tolist(),
@@ -217,10 +222,10 @@ def _print(outcome: Outcome, target: str) -> None:
     if several:
         metrics.add_column("from")
         metrics.add_column("to")
-    for metric, words in METRICS.items():
+    for metric in outcome.metrics:
         values = [score[metric] for score in outcome.scores]
         extremes = [f"{min(values):.4f}", f"{max(values):.4f}"] if several else []
-        metrics.add_row(words, f"{outcome.mean(metric):.4f}", *extremes)
+        metrics.add_row(METRICS[metric], f"{outcome.mean(metric):.4f}", *extremes)
     console.print(metrics)
     if len(outcome.classes) > MOST_CLASSES:
         console.print(f"{len(outcome.classes)} classes: --json prints the confusion matrix.")

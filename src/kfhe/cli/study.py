@@ -123,7 +123,7 @@ def analyse(
 
     analysis = Analysis(results)
     for table in all_tables(analysis):
-        if table.section in ("claims", "ranks", "scores", "tests", "times"):
+        if table.section in ("claims", "ranks", "metrics", "scores", "tests", "times"):
             _print(table)
     if cells is not None:
         from kfhe.study.report import write_cells

@@ -24,7 +24,9 @@ class NoiseModel:
     disturb : callable
         Gets rows, labels, the level and a random state; returns other rows and labels.
     level : str
-        What a level of it is, in words.
+        What a level of it is, as the name of an axis.
+    done : str
+        What was done at a level, as it follows a percentage.
     most : float
         The highest level that makes sense.
 
@@ -39,6 +41,7 @@ class NoiseModel:
 
     disturb: Disturb
     level: str = "share of changed labels"
+    done: str = "of the training labels changed"
     most: float = 1.0
 
 
@@ -47,6 +50,10 @@ def _labels(model: str) -> Disturb:
         return X, flip_labels(y, level, random_state=random_state, model=model, X=X)
 
     return disturb
+
+
+def _done(model: str) -> str:
+    return NoiseModel.done if model == "uniform" else f"{NoiseModel.done} ({model})"
 
 
 def _inputs(X: Any, y: Any, level: float, random_state: Any) -> tuple[Any, Any]:
@@ -60,7 +67,7 @@ def _imbalance(X: Any, y: Any, level: float, random_state: Any) -> tuple[Any, An
 
 #: The noise models by name.
 NOISE_MODELS: dict[str, NoiseModel] = {
-    **{name: NoiseModel(_labels(name), most=most) for name, most in MOST.items()},
-    "inputs": NoiseModel(_inputs, "noise in the inputs"),
-    "imbalance": NoiseModel(_imbalance, "imbalance"),
+    **{name: NoiseModel(_labels(name), done=_done(name), most=most) for name, most in MOST.items()},
+    "inputs": NoiseModel(_inputs, "noise in the inputs", "noise in the inputs of the training rows"),
+    "imbalance": NoiseModel(_imbalance, "imbalance", "imbalance among the training rows"),
 }

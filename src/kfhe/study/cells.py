@@ -56,7 +56,10 @@ class Result:
     cell: Cell
     f1_macro: float | None = None
     accuracy: float | None = None
+    roc_auc: float | None = None
     log_loss: float | None = None
+    brier: float | None = None
+    calibration_error: float | None = None
     fit_seconds: float | None = None
     predict_seconds: float | None = None
     components: int | None = None
@@ -123,13 +126,11 @@ def _scored(plan: Plan, cell: Cell, fold: Fold) -> Result:
     done = perf_counter()
 
     scores = _scores(model, fold.X_test, present, fold.n_classes)
-    metrics = metrics_of(fold.true, predicted, scores, fold.n_classes)
+    metrics: dict[str, Any] = metrics_of(fold.true, predicted, scores, fold.n_classes)
     classifier = model[-1] if hasattr(model, "steps") else model
     return Result(
         cell,
-        f1_macro=metrics["f1_macro"],
-        accuracy=metrics["accuracy"],
-        log_loss=metrics.get("log_loss"),
+        **metrics,
         fit_seconds=fitted - started,
         predict_seconds=done - fitted,
         components=components_of(classifier),

@@ -65,7 +65,7 @@ class Plan:
     repeats, folds : int
         How often cross-validation is repeated, and into how many folds.
     metric : str
-        What ranks and tests are about: "f1_macro", "accuracy" or "log_loss".
+        What ranks and tests are about: a name of `kfhe.metrics.METRICS`.
     seed : int
         Another seed gives other folds, noise and models.
 
@@ -161,8 +161,13 @@ class Plan:
 
     @property
     def level(self) -> str:
-        """What a noise level of this study is, in words."""
+        """What a noise level of this study is, as the name of an axis."""
         return NOISE_MODELS[self.noise_model].level
+
+    def noise_done(self, *levels: float) -> str:
+        """Say what was done to the training rows at some levels."""
+        amounts = ", ".join(f"{level:.0%}" for level in levels)
+        return f"{amounts} {NOISE_MODELS[self.noise_model].done}"
 
     def cells(self) -> list[Cell]:
         """Return every cell, in an order in which each repeat is a whole study of its own."""

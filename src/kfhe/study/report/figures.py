@@ -22,8 +22,9 @@ def write_figures(analysis: Analysis, folder: Path) -> None:
     means = [analysis.means(noise) for noise in levels]
     for dataset in means[0].index:
         scores = {name: [mean.at[dataset, name] for mean in means] for name in analysis.algorithms}
-        lower_is_better = analysis.metric == "log_loss"
-        chart = NoiseDisplay(levels, scores, value_name=analysis.metric_name, lower_is_better=lower_is_better)
+        chart = NoiseDisplay(
+            levels, scores, value_name=analysis.metric_name, lower_is_better=analysis.lower_is_better
+        )
         _write(chart, dataset, folder / f"scores_{dataset}", analysis.plan.level)
     for (dataset, algorithm, noise), trace in analysis.traces.items():
         if noise == levels[0]:  # as in the paper; the page has the others

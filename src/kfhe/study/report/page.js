@@ -123,9 +123,8 @@
   }
 
   // Algorithms along an axis of average ranks, bars over groups that don't differ
-  function rankPlot(parent, { noise, ranks, groups }) {
+  function rankPlot(parent, { title, ranks, groups }) {
     const names = algorithms.filter((one) => one.name in ranks).sort((a, b) => ranks[a.name] - ranks[b.name]);
-    const title = `${percent(noise)} ${data.level}`;
     const { svg, width } = frame(parent, title, `Rank plot, ${title}`);
     const margin = 104;
     const half = Math.ceil(names.length / 2);

@@ -12,7 +12,6 @@ from typing import Any
 from kfhe.look.palette import PALETTE
 from kfhe.look.trace_lines import TRACE_LINES
 from kfhe.study.analyse import Analysis
-from kfhe.study.plan import Plan
 from kfhe.study.report.tables import Table, Value
 
 # Sections in their order: key, title, what it says, and the chart that belongs to it
@@ -38,6 +37,14 @@ _SECTIONS = (
         "Mean score on the true labels of the test rows by the noise in the training rows ({level}). "
         "The scales differ.",
         "scores",
+    ),
+    (
+        "metrics",
+        "By other metrics",
+        "Average ranks by what else classifiers are judged by, and beside them the means. AUROC: each class "
+        "against all others, on average. Log loss, Brier score and calibration error (of the likeliest "
+        "class, in 15 bins) say whether the probabilities can be believed.",
+        None,
     ),
     ("scores", "Scores", "", None),
     (
@@ -122,13 +129,13 @@ def chart_data(analysis: Analysis) -> dict[str, Any]:
         "colours": PALETTE,
         "metric": analysis.metric_name,
         "level": analysis.plan.level,
-        "lowIsBetter": analysis.metric == "log_loss",
+        "lowIsBetter": analysis.lower_is_better,
         "algorithms": names,
         "noise": levels,
         "ranks": {name: _numbers(ranks[name], 3) for name in names} if ranks.notna().to_numpy().any() else {},
         "rank-plots": [
             {
-                "noise": noise,
+                "title": analysis.plan.noise_done(noise),
                 "ranks": {name: round(float(ranks.at[noise, name]), 3) for name in names},
                 "groups": analysis.groups(noise),
             }
@@ -163,7 +170,7 @@ def _summary(analysis: Analysis) -> str:
     took = f"{seconds / 3600:.1f} hours" if seconds > 7200 else f"{seconds / 60:.1f} minutes"
     text = (
         f"{len(plan.algorithms)} algorithms on {len(analysis.means(analysis.noise_levels[0]))} datasets, "
-        f"{_noise(plan)}, "
+        f"{plan.noise_done(*plan.noise_levels)}, "
         f"{plan.repeats} × {plan.folds}-fold cross-validation: {len(cells):,} cells, {took} of computing."
     )
     if len(cells) < total:
@@ -171,13 +178,6 @@ def _summary(analysis: Analysis) -> str:
     if len(analysis.failures):
         text += f" {len(analysis.failures):,} cells ended in an error."
     return text
-
-
-def _noise(plan: Plan) -> str:
-    levels = ", ".join(f"{level:.0%}" for level in plan.noise_levels)
-    if plan.noise_model == "uniform":
-        return f"{levels} of the training labels changed"
-    return f"{levels} {plan.level} in training (noise model {plan.noise_model})"
 
 
 def _left_out(analysis: Analysis) -> str:

@@ -58,7 +58,8 @@ def all_tables(analysis: Analysis) -> list[Table]:
         for noise in analysis.noise_levels
         if maker is scores or analysis.can_test(noise)
     ]
-    tables = [verdicts(analysis), average_ranks(analysis), mean_scores(analysis), friedman(analysis), *series]
+    tables = [verdicts(analysis), average_ranks(analysis), mean_scores(analysis), friedman(analysis)]
+    tables += [*map(ranks_and_means, analysis.other_metrics), *series]
     tables += [comparison(analysis), times(analysis), datasets(analysis), failures(analysis)]
     return [table for table in tables if table.rows]
 
@@ -94,13 +95,29 @@ def mean_scores(analysis: Analysis) -> Table:
     rows = []
     for noise in analysis.noise_levels:
         means = analysis.means(noise).loc[analysis.complete(noise).index].mean()
-        best = means.min() if analysis.metric == "log_loss" else means.max()
+        best = means.min() if analysis.lower_is_better else means.max()
         fields = [
             Value(means[name], fixed(means[name], 3), strong=means[name] == best) for name in means.index
         ]
         rows.append([number(noise, f"{noise:.0%}"), *fields])
     title = f"Mean {analysis.metric_name} over the datasets, by {analysis.plan.level}"
     return Table("mean_scores", "ranks", title, ["noise", *analysis.algorithms], rows)
+
+
+def ranks_and_means(analysis: Analysis) -> Table:
+    """Return average ranks by noise level for one more metric, and beside them the means."""
+    rows = []
+    for noise in analysis.noise_levels:
+        complete = analysis.complete(noise).index
+        ranks, means = analysis.average_ranks.loc[noise], analysis.means(noise).loc[complete].mean()
+        fields = [
+            Value(ranks[name], fixed(ranks[name], 2), fixed(means[name], 3), ranks[name] == ranks.min())
+            for name in analysis.algorithms
+        ]
+        rows.append([number(noise, f"{noise:.0%}"), *fields, number(len(complete), str(len(complete)))])
+    title = f"Average ranks by {analysis.metric_name}"
+    head = ["noise", *analysis.algorithms, "datasets"]
+    return Table(f"average_ranks_{analysis.metric}", "metrics", title, head, rows)
 
 
 def friedman(analysis: Analysis) -> Table:
@@ -146,7 +163,7 @@ def scores(analysis: Analysis, noise: float) -> Table:
     return Table(
         f"scores_{percent(noise)}",
         "scores",
-        f"{analysis.metric_name}, {noise:.0%} {analysis.plan.level}",
+        f"{analysis.metric_name} with {analysis.plan.noise_done(noise)}",
         ["dataset", *analysis.algorithms],
         rows,
         f"Mean ± standard deviation over {analysis.plan.repeats} × {analysis.plan.folds} folds, and rank. "
