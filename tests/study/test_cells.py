@@ -65,6 +65,17 @@ def test_imbalance_thins_out_the_training_rows_alone(plan, csv):
     assert len(made.true) == 30
 
 
+def test_given_labels_are_trained_on_and_true_ones_are_tested_against(reviewed):
+    plan = Plan((str(reviewed),), (TREE,), (0.0, 0.5), folds=3, given="given", true="true")
+    dataset = read_table(reviewed, roles=plan.roles)
+    clean, noisy = (make_fold(plan, Cell("reviewed", "tree", noise, 0, 0), dataset) for noise in (0.0, 0.5))
+    assert (clean.y == dataset.y[clean.X.index]).all()
+    assert (clean.y != dataset.true[clean.X.index]).any()
+    assert (clean.true == dataset.true[clean.X_test.index]).all()
+    assert (noisy.y != clean.y).mean() == 0.5, "noise comes on top of the mistakes that are there"
+    assert (noisy.true == clean.true).all()
+
+
 def test_noise_is_made_once_for_all_algorithms(plan, monkeypatch):
     made = []
     monkeypatch.setattr("kfhe.study.cells.make_fold", lambda *given: made.append(given) or make_fold(*given))

@@ -158,6 +158,31 @@ def test_there_is_a_table_of_ranks_for_each_other_metric(plan, tmp_path):
     assert "0%, 20% of the training labels changed (pairwise)" in page
 
 
+def test_a_study_of_given_and_true_labels_says_so(plan, reviewed, tmp_path):
+    plan = replace(
+        plan, datasets=(str(reviewed),), given="given", true="true", noise_levels=(0.0,), repeats=1
+    )
+    run(plan, tmp_path / "r.sqlite", n_jobs=1)
+    analysis = Analysis(tmp_path / "r.sqlite")
+    page = write_report(analysis, tmp_path / "report", files=False).read_text()
+    assert "Trained on the labels in the column &#x27;given&#x27;" in page
+    assert "tested against those in &#x27;true&#x27;" in page
+    (datasets,) = [table for table in all_tables(analysis) if table.key == "datasets"]
+    assert datasets.rows[0][datasets.head.index("wrong labels")].text == "20.0%"
+
+
+def test_the_paper_stands_beside_its_own_kind_of_study_only(paper_study, tmp_path):
+    for change in ({"noise_model": "pairwise"}, {"given": "a", "true": "b"}, {"metric": "accuracy"}):
+        other = Analysis(paper_study)
+        other.plan = replace(other.plan, **change)
+        other.metric = other.plan.metric
+        assert not other.has_published
+        assert other.comparison.empty
+    more = Analysis(paper_study)
+    more.algorithms = [*more.algorithms, "another"]
+    assert not more.compares, "ranks among eight are others than among seven"
+
+
 def test_datasets_that_were_left_out_are_named_on_the_page(plan, tmp_path):
     run(Plan((*plan.datasets, "physio"), plan.algorithms, folds=2), tmp_path / "r.sqlite", n_jobs=1)
     text = write_report(Analysis(tmp_path / "r.sqlite"), tmp_path / "report", files=False).read_text()

@@ -27,6 +27,10 @@ Examples:
 
   kfhe study run --preset quick --noise 0 --noise 0.3 --noise-model border
 
+  kfhe study run --dataset mine.csv --given label --true checked_label
+
+  kfhe study run --preset real --data-dir tables
+
   kfhe study run my-plan.toml
 """
 Results = Annotated[Path, typer.Argument(help="The result file of a study.", show_default=False)]
@@ -35,7 +39,9 @@ Results = Annotated[Path, typer.Argument(help="The result file of a study.", sho
 @app.command(epilog=_RUN_EXAMPLES)
 def run(
     plan: Annotated[Path | None, typer.Argument(help="The plan, a TOML file.", show_default=False)] = None,
-    preset: Annotated[str | None, typer.Option(help="A plan that comes along: quick or paper.")] = None,
+    preset: Annotated[
+        str | None, typer.Option(help="A plan that comes along: quick, paper, noise or real.")
+    ] = None,
     results: Annotated[
         Path | None, typer.Option(help="The result file; default: named like the plan.", show_default=False)
     ] = None,
@@ -55,6 +61,17 @@ def run(
         typer.Option(
             help="What the noise is: uniform, pairwise, border or neighbourhood (labels), inputs, imbalance.",
         ),
+    ] = None,
+    given: Annotated[
+        str | None,
+        typer.Option(help="Train on the labels in this column, of which some are wrong; with --true."),
+    ] = None,
+    true: Annotated[
+        str | None, typer.Option(help="Test against the true labels, which are in this column; with --given.")
+    ] = None,
+    drop: Annotated[
+        list[str] | None,
+        typer.Option(help="Leave this column out; repeatable. * stands for any letters.", metavar="COLUMN"),
     ] = None,
     repeats: Annotated[int | None, typer.Option(help="Repeat cross-validation this often.")] = None,
     folds: Annotated[int | None, typer.Option(help="Number of folds.")] = None,
@@ -84,8 +101,12 @@ def run(
         "repeats": repeats,
         "folds": folds,
         "seed": seed,
-        "noise_levels": noise or None,
+        # Labels that are wrong already are not changed unless somebody says so
+        "noise_levels": noise or ([0.0] if given else None),
         "noise_model": noise_model,
+        "given": given,
+        "true": true,
+        "drop": tuple(drop) if drop else None,
     }
     chosen = _changed(_plan(plan, preset, results, bool(dataset)), dataset, algorithm, changes)
     target = results or Path(f"{plan.stem if plan else preset or 'study'}.sqlite")
@@ -155,7 +176,7 @@ def report(
 
 
 @app.command()
-def plan(preset: Annotated[str, typer.Argument(help="quick or paper")] = "quick") -> None:
+def plan(preset: Annotated[str, typer.Argument(help="quick, paper, noise or real")] = "quick") -> None:
     """Print a preset, to be changed and run: kfhe study plan quick > mine.toml."""
     from kfhe.study.plan import preset_text
 
@@ -176,7 +197,9 @@ def _plan(path: Path | None, preset: str | None, results: Path | None, own_data:
     if results is not None and results.is_file():
         with Store.read(results) as store:
             return store.plan
-    raise typer.BadParameter("give a plan, --preset quick, --preset paper, or --dataset with your own file")
+    raise typer.BadParameter(
+        "give a plan, a --preset such as quick or paper, or --dataset with your own file"
+    )
 
 
 def _changed(

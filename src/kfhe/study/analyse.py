@@ -157,8 +157,16 @@ class Analysis:
         return dict(problems.items())
 
     @property
+    def has_published(self) -> bool:
+        """Whether the paper prints scores of this kind: macro F1 against labels changed by chance."""
+        plan = self.plan
+        return self.metric == "f1_macro" and plan.noise_model == "uniform" and plan.given is None
+
+    @property
     def compares(self) -> bool:
-        """Whether ranks and tests can be set beside the paper's: they are over mostly the same datasets."""
+        """Whether ranks and tests can be set beside the paper's: its algorithms, and most of its datasets."""
+        if set(self.algorithms) != set(published.ALGORITHMS):
+            return False
         return self.comparison.loc[self.comparison["comparable"], "dataset"].nunique() >= 20
 
     @cached_property
@@ -170,7 +178,7 @@ class Analysis:
         """
         program = published.authors_program()
         rows = []
-        for noise in self.noise_levels if self.metric == "f1_macro" else []:
+        for noise in self.noise_levels if self.has_published else []:
             ours, printed = self.means(noise), published.scores(noise)
             for dataset in ours.index.intersection(printed.index, sort=False):
                 for algorithm in ours.columns.intersection(printed.columns, sort=False):

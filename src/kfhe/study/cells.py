@@ -96,7 +96,7 @@ def run_cells(plan: Plan, cells: Iterable[Cell], data_dir: str | None) -> list[R
     @lru_cache(maxsize=1)
     def fold(dataset: str, noise: float, repeat: int, fold: int) -> Fold:
         cell = Cell(dataset, "", noise, repeat, fold)
-        return make_fold(plan, cell, loaded(plan.dataset_names[dataset], data_dir))
+        return make_fold(plan, cell, loaded(plan.dataset_names[dataset], data_dir, plan.roles))
 
     # The study's parallelism is over cells, also for classifiers that would take all processors
     with threadpool_limits(1):
@@ -146,7 +146,8 @@ def make_fold(plan: Plan, cell: Cell, dataset: Dataset) -> Fold:
     seed = seed_of(plan.seed, cell.dataset, cell.noise, cell.repeat, cell.fold, "noise")
     disturb = NOISE_MODELS[plan.noise_model].disturb
     noisy_X, noisy_y = disturb(X.iloc[train], dataset.y[train], cell.noise, seed)
-    return Fold(noisy_X, noisy_y, X.iloc[test], dataset.y[test], len(dataset.classes))
+    true = dataset.y if dataset.true is None else dataset.true
+    return Fold(noisy_X, noisy_y, X.iloc[test], true[test], len(dataset.classes))
 
 
 def fold_rows(plan: Plan, cell: Cell, y: NDArray[np.intp]) -> tuple[NDArray[Any], NDArray[Any]]:

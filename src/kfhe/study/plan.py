@@ -13,9 +13,10 @@ from typing import Any
 from kfhe.metrics import METRICS
 from kfhe.noise import NOISE_MODELS
 from kfhe.study.errors import StudyError
-from kfhe.study.tables import is_table, table_name
+from kfhe.study.tables import Roles, is_table, table_name
 
-PRESETS = ("quick", "paper")
+PRESETS = ("quick", "paper", "noise", "real")
+ALL_TABLES = "*"  # a dataset that stands for all tables of the data folder
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,8 @@ class Plan:
     Attributes
     ----------
     datasets : tuple of str
-        Names of the catalogue or of the data folder, or paths of csv or parquet files.
+        Names of the catalogue or of the data folder, or paths of csv or parquet files; or ``*``: all tables
+        of the data folder.
     algorithms : tuple of Algorithm
         The classifiers.
     noise_levels : tuple of float
@@ -68,6 +70,11 @@ class Plan:
         What ranks and tests are about: a name of `kfhe.metrics.METRICS`.
     seed : int
         Another seed gives other folds, noise and models.
+    given, true : str or None
+        The columns of the labels to train on, and of the true ones to test against, in all tables. None:
+        there is one column of labels.
+    drop : tuple of str
+        Columns to leave out where there are such; ``*`` in one stands for any letters.
 
     Examples
     --------
@@ -85,10 +92,13 @@ class Plan:
     folds: int = 4
     metric: str = "f1_macro"
     seed: int = 0
+    given: str | None = None
+    true: str | None = None
+    drop: tuple[str, ...] = ()
 
     @classmethod
     def preset(cls, name: str) -> Plan:
-        """Return a plan that comes with the package: "quick" or "paper"."""
+        """Return a plan that comes with the package: "quick", "paper", "noise" or "real"."""
         if name not in PRESETS:
             raise StudyError(f"there is no preset '{name}'; there are {', '.join(PRESETS)}")
         return cls.from_toml(preset_text(name), f"preset {name}")
@@ -132,10 +142,8 @@ class Plan:
             raise StudyError(f"'algorithms' must be a table of name = {{parameters}}, got {algorithms!r}")
         made = tuple(_algorithm(name, given) for name, given in algorithms.items())
         levels = keys.get("noise_levels", [0.0])
-        plan = cls(
-            **{**keys, "datasets": _texts(keys["datasets"]), "algorithms": made, "noise_levels": levels}
-        )
-        return plan.checked()
+        texts: dict[str, Any] = {key: _texts(key, keys[key]) for key in ("datasets", "drop") if key in keys}
+        return cls(**{**keys, **texts, "algorithms": made, "noise_levels": levels}).checked()
 
     def checked(self) -> Plan:
         """Return the plan, or say which key is wrong."""
@@ -152,12 +160,27 @@ class Plan:
                 raise StudyError(f"'{key}' is empty")
         if len(plan.dataset_names) < len(plan.datasets):
             raise StudyError(f"'datasets' names one twice: {', '.join(plan.datasets)}")
+        if ALL_TABLES in plan.datasets and len(plan.datasets) > 1:
+            raise StudyError(
+                f"'datasets' is '{ALL_TABLES}' for all tables of the data folder, or a list of some"
+            )
+        if (plan.given is None) != (plan.true is None) or (
+            plan.given == plan.true and plan.given is not None
+        ):
+            raise StudyError(
+                f"'given' and 'true' must be two columns of labels, got {plan.given!r} and {plan.true!r}"
+            )
         return plan
 
     @property
     def dataset_names(self) -> dict[str, str]:
         """What each dataset is called in the results, and what it is loaded by."""
         return {(table_name(entry) if is_table(entry) else entry): entry for entry in self.datasets}
+
+    @property
+    def roles(self) -> Roles:
+        """What the columns of the tables are for."""
+        return Roles(self.given, self.true, self.drop)
 
     @property
     def level(self) -> str:
@@ -182,7 +205,8 @@ class Plan:
 
     def to_json(self) -> str:
         """Return the plan as JSON, in one way only: equal plans give equal texts."""
-        return json.dumps(asdict(self), sort_keys=True)
+        keys = {key: value for key, value in asdict(self).items() if key not in _LATER or value}
+        return json.dumps(keys, sort_keys=True)
 
     @classmethod
     def from_json(cls, text: str) -> Plan:
@@ -191,6 +215,7 @@ class Plan:
         keys["algorithms"] = tuple(Algorithm(**item) for item in keys["algorithms"])
         keys["datasets"] = tuple(keys["datasets"])
         keys["noise_levels"] = tuple(keys["noise_levels"])
+        keys["drop"] = tuple(keys.get("drop", ()))
         return cls(**keys)
 
     def digest(self) -> str:
@@ -204,6 +229,9 @@ class Plan:
 
     def _without_folders(self) -> Plan:
         return replace(self, datasets=tuple(self.dataset_names))
+
+
+_LATER = ("given", "true", "drop")  # keys that were added later: plans without them keep their digest
 
 
 def preset_text(name: str) -> str:
@@ -221,9 +249,9 @@ def _algorithm(name: str, given: Any) -> Algorithm:
     return Algorithm(name, algorithm, parameters)
 
 
-def _texts(value: Any) -> tuple[str, ...]:
+def _texts(key: str, value: Any) -> tuple[str, ...]:
     if not isinstance(value, list | tuple) or not all(isinstance(item, str) for item in value):
-        raise StudyError(f"'datasets' must be a list of names and paths, got {value!r}")
+        raise StudyError(f"'{key}' must be a list of names, got {value!r}")
     return tuple(value)
 
 

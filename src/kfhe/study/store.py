@@ -25,7 +25,7 @@ CREATE TABLE study (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT R
 CREATE TABLE versions (id INTEGER PRIMARY KEY, packages TEXT NOT NULL UNIQUE) STRICT;
 CREATE TABLE datasets (
     name TEXT PRIMARY KEY, source TEXT, fingerprint TEXT, rows INTEGER, features INTEGER,
-    classes INTEGER, categorical INTEGER, problem TEXT) STRICT, WITHOUT ROWID;
+    classes INTEGER, categorical INTEGER, problem TEXT, wrong REAL) STRICT, WITHOUT ROWID;
 CREATE TABLE cells (
     dataset TEXT NOT NULL, algorithm TEXT NOT NULL, noise REAL NOT NULL, repeat INTEGER NOT NULL,
     fold INTEGER NOT NULL, f1_macro REAL, accuracy REAL, log_loss REAL, fit_seconds REAL,
@@ -39,7 +39,7 @@ CREATE TABLE traces (
 
 
 # Columns that were added later: a file that has been begun without them gets them when it goes on
-_ADDED = {"cells": ("roc_auc", "brier", "calibration_error")}
+_ADDED = {"cells": ("roc_auc", "brier", "calibration_error"), "datasets": ("wrong",)}
 
 
 class Store:
@@ -127,8 +127,12 @@ class Store:
                         "results were stored; use another result file, or the former data"
                     )
                 row = (dataset.name, dataset.source, fingerprint, *dataset.X.shape)
-                row += (len(dataset.classes), len(dataset.categorical), None)
-                self._connection.execute("REPLACE INTO datasets VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
+                row += (len(dataset.classes), len(dataset.categorical), dataset.wrong)
+                self._connection.execute(
+                    "REPLACE INTO datasets (name, source, fingerprint, rows, features, classes, categorical, "
+                    "wrong) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                    row,
+                )
             for name, problem in problems.items():
                 if name not in known or known[name] is None:
                     self._connection.execute(
@@ -169,7 +173,7 @@ class Store:
             cursor = self._connection.execute(query)
             columns = [column[0] for column in cursor.description]
             frame = import_pandas().DataFrame(cursor.fetchall(), columns=columns)
-        return frame.assign(**{name: float("nan") for name in _ADDED["cells"] if name not in columns})
+        return _with_added(frame, "cells")
 
     def datasets(self) -> Any:
         """Return what is known of the datasets as a DataFrame, in the order of the plan."""
@@ -177,7 +181,8 @@ class Store:
             cursor = self._connection.execute("SELECT * FROM datasets")
             columns = [column[0] for column in cursor.description]
             frame = import_pandas().DataFrame(cursor.fetchall(), columns=columns).set_index("name")
-        return frame.reindex([name for name in self.plan.dataset_names if name in frame.index])
+        names = [name for name in self.plan.dataset_names if name in frame.index]
+        return _with_added(frame, "datasets").reindex(names)
 
     def traces(self) -> dict[tuple[str, str, float], dict[str, list[float]]]:
         """Return the training traces by dataset, algorithm and noise level."""
@@ -267,6 +272,11 @@ def _create(connection: sqlite3.Connection, plan: Plan) -> None:
         connection.execute(statement)
     entries = [("format", str(FORMAT)), ("plan", plan.to_json())]
     connection.executemany("INSERT INTO study VALUES (?, ?)", entries)
+
+
+def _with_added(frame: Any, table: str) -> Any:
+    """Return a table of a file with all columns; those that it has not yet are empty."""
+    return frame.assign(**{name: float("nan") for name in _ADDED[table] if name not in frame})
 
 
 def _add_columns(connection: sqlite3.Connection) -> None:

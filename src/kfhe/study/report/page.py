@@ -173,6 +173,11 @@ def _summary(analysis: Analysis) -> str:
         f"{plan.noise_done(*plan.noise_levels)}, "
         f"{plan.repeats} × {plan.folds}-fold cross-validation: {len(cells):,} cells, {took} of computing."
     )
+    if plan.given is not None:
+        text += (
+            f" Trained on the labels in the column '{plan.given}', some of which are wrong, and tested "
+            f"against those in '{plan.true}'."
+        )
     if len(cells) < total:
         text += f" The study is not finished: {total - len(cells):,} cells are missing."
     if len(analysis.failures):

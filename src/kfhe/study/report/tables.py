@@ -143,7 +143,7 @@ def friedman(analysis: Analysis) -> Table:
 def scores(analysis: Analysis, noise: float) -> Table:
     """Return mean, deviation and rank of each dataset and algorithm at a noise level."""
     means, deviations, ranks = analysis.means(noise), analysis.deviations(noise), analysis.ranks(noise)
-    printed = published.scores(noise) if analysis.metric == "f1_macro" else means.iloc[:0]
+    printed = published.scores(noise) if analysis.has_published else means.iloc[:0]
     rows = []
     for dataset in means.index:
         row = [Value(dataset, dataset)]
@@ -301,9 +301,12 @@ def datasets(analysis: Analysis) -> Table:
         printed = f"{paper['rows']} × {paper['columns']} × {paper['classes']}" if paper else ""
         sizes = (row["rows"], row["features"], row["classes"], row["categorical"])
         note = analysis.left_out.get(str(name)) or (facts.note if facts else "") or ""
-        size_fields = [number(size, fixed(size, 0)) for size in sizes]
-        rows.append([Value(name, str(name)), *size_fields, Value(printed, printed), Value(note, note)])
-    head = ["dataset", "rows", "features", "classes", "categorical", "in the paper", "note"]
+        fields = [number(size, fixed(size, 0)) for size in sizes]
+        if analysis.plan.given is not None:
+            fields.append(number(row["wrong"], f"{row['wrong']:.1%}"))
+        rows.append([Value(name, str(name)), *fields, Value(printed, printed), Value(note, note)])
+    wrong = ["wrong labels"] if analysis.plan.given is not None else []
+    head = ["dataset", "rows", "features", "classes", "categorical", *wrong, "in the paper", "note"]
     note = "'in the paper': its rows × dimensions × classes; its dimensions mostly count the class."
     return Table("datasets", "datasets", "Datasets", head, rows, note)
 
