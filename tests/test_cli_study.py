@@ -232,6 +232,18 @@ def test_labels_that_are_wrong_already_are_not_changed_unless_somebody_says_so(k
         assert 0.05 < store.datasets().at["one", "wrong"] < 0.2
 
 
+def test_averages_of_many_algorithms_have_a_line_for_each(kfhe, csv):
+    names = [f"sklearn.{name}" for name in ("naive_bayes.GaussianNB", "naive_bayes.BernoulliNB")]
+    names += [f"sklearn.linear_model.{name}" for name in ("RidgeClassifier", "SGDClassifier", "Perceptron")]
+    names += [f"sklearn.tree.{name}" for name in ("DecisionTreeClassifier", "ExtraTreeClassifier")]
+    names += ["sklearn.dummy.DummyClassifier", "sklearn.neighbors.NearestCentroid"]
+    options = [part for name in names for part in ("--algorithm", name)]
+    out, _ = kfhe("study", "run", "--dataset", csv, "--noise", 0, "--noise", 0.2, "--folds", 2, *options)
+    lines = [line for line in out.splitlines() if "sklearn.linear_model.Perceptron" in line]
+    assert len(lines) == 2, "means and ranks"
+    assert all(re.fullmatch(r"│ \S+ +│ +[\d.]+ │ +[\d.]+ │", line.strip()) for line in lines)
+
+
 def test_debug_lets_the_error_through(monkeypatch):
     monkeypatch.setattr("sys.argv", ["kfhe", "--debug", "study", "report", "absent.sqlite"])
     with pytest.raises(StudyError, match=r"absent\.sqlite: there is no such result file"):

@@ -231,6 +231,7 @@ def _print(table: Table) -> None:
     from rich.markup import escape
     from rich.table import Table as RichTable
 
+    table = table.upright()
     shown = RichTable(title=table.title, caption=table.note or None, caption_justify="left")
     for position, name in enumerate(table.head):
         shown.add_column(name, justify="right" if position else "left")

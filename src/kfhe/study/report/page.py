@@ -207,6 +207,7 @@ def _section(key: str, title: str, text: str, chart: str | None, tables: list[Ta
 
 
 def _table(table: Table) -> str:
+    table = table.upright()
     level = f' data-noise="{table.noise}"' if table.noise is not None else ""
     head = "".join(f'<th scope="col"><button>{escape(name)}</button></th>' for name in table.head)
     rows = "".join(f"<tr>{''.join(_field(value) for value in row)}</tr>\n" for row in table.rows)

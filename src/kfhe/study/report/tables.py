@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from kfhe.study.analyse import ALPHA, Analysis
 from kfhe.study.paper import claims, published
 from kfhe.study.paper.catalogue import catalogue
+
+MOST_COLUMNS = 9  # of a table that has few rows
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,16 @@ class Table:
     rows: list[list[Value]]
     note: str = ""
     noise: float | None = None
+
+    def upright(self) -> Table:
+        """Return the table with rows as columns if it is too wide to be read, and not half as high."""
+        if len(self.head) <= MOST_COLUMNS or 2 * len(self.rows) >= len(self.head):
+            return self
+        head = [self.head[0], *(row[0].text for row in self.rows)]
+        names = [Value(name, name) for name in self.head[1:]]
+        fields = zip(*(row[1:] for row in self.rows), strict=True)
+        rows = [[name, *column] for name, column in zip(names, fields, strict=True)]
+        return replace(self, head=head, rows=rows)
 
 
 def all_tables(analysis: Analysis) -> list[Table]:
@@ -114,9 +126,9 @@ def ranks_and_means(analysis: Analysis) -> Table:
             Value(ranks[name], fixed(ranks[name], 2), fixed(means[name], 3), ranks[name] == ranks.min())
             for name in analysis.algorithms
         ]
-        rows.append([number(noise, f"{noise:.0%}"), *fields, number(len(complete), str(len(complete)))])
+        rows.append([number(noise, f"{noise:.0%}"), *fields])
     title = f"Average ranks by {analysis.metric_name}"
-    head = ["noise", *analysis.algorithms, "datasets"]
+    head = ["noise", *analysis.algorithms]
     return Table(f"average_ranks_{analysis.metric}", "metrics", title, head, rows)
 
 
