@@ -10,7 +10,7 @@ copyright = author
 version = release = kfhe.__version__
 
 # The examples, in the order to be read in
-GALLERY = ["battery", "noisy_labels", "regions", "audit", "trace"]
+GALLERY = ["battery", "noisy_labels", "noise_models", "regions", "audit", "trace"]
 GALLERY += ["early_stopping", "categories", "component"]
 # Pages of the top level: there is no section to navigate in
 SINGLE = ["index", "idea", "reproduction", "paper", "contributing", "changelog"]

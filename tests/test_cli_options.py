@@ -1,5 +1,6 @@
 """Options that commands share: declared once, the same everywhere, and none of them is lost on the way."""
 
+import re
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated
@@ -10,18 +11,11 @@ from typer.testing import CliRunner
 
 import kfhe
 from kfhe.cli import app, options
-from kfhe.cli.options import LabelledInput, Training
+from kfhe.cli.options import LabelledInput, Model, Training
 
 CUSTOMERS = Path(__file__).parents[1] / "examples" / "data" / "customers.csv"
-GIVEN = {
-    "emphasis": "linear",
-    "n_estimators": 3,
-    "max_depth": 4,
-    "min_samples_leaf": 5,
-    "min_samples_split": 12,
-    "class_weight": "balanced",
-    "random_state": 6,
-}
+SHARED = {"n_estimators": 3, "class_weight": "balanced", "random_state": 6}
+OF_THE_PAPERS_TREES = {"max_depth": 4, "min_samples_leaf": 5, "min_samples_split": 12}
 
 
 def run(*arguments):
@@ -34,40 +28,80 @@ def options_of(command):
     return {option for parameter in found.params for option in parameter.opts}
 
 
-def test_training_begins_with_the_defaults_of_the_classifier():
+def written(settings):
+    return [part for name, value in settings.items() for part in (f"--{name.replace('_', '-')}", value)]
+
+
+@pytest.mark.parametrize("model", Model)
+def test_training_begins_with_the_defaults_of_the_classifier(model):
+    made = Training().new_model(model, "from_dtype").get_params()
+    expected = {"random_state": 0, "emphasis": "linear"} if model == "kfhe-l" else {"random_state": 0}
+    kind = kfhe.RobustKFHEClassifier if model == "robust" else kfhe.KFHEClassifier
+    assert made == {**kind().get_params(), **expected}
+
+
+def test_the_defaults_that_help_names_are_the_classifiers():
     defaults = kfhe.KFHEClassifier().get_params()
-    for field in fields(Training):
-        assert field.default == (0 if field.name == "random_state" else defaults[field.name]), field.name
+    helped = " ".join(run("fit", "--help").output.replace("│", " ").split())
+    for name in OF_THE_PAPERS_TREES:
+        assert re.search(rf"--{name.replace('_', '-')} [^-]*; default: {defaults[name]}\.", helped), name
 
 
-def test_every_option_of_training_reaches_the_model(tmp_path):
-    assert {field.name for field in fields(Training)} == {*GIVEN, "n_jobs"}
-    given = [part for name, value in GIVEN.items() for part in (f"--{name.replace('_', '-')}", value)]
+@pytest.mark.parametrize(
+    ("model", "given", "expected"),
+    [
+        ("robust", SHARED, {}),
+        ("kfhe-e", {**SHARED, **OF_THE_PAPERS_TREES}, {"emphasis": "exponential"}),
+        ("kfhe-l", {**SHARED, **OF_THE_PAPERS_TREES}, {"emphasis": "linear"}),
+    ],
+)
+def test_every_option_of_training_reaches_the_model(model, given, expected, tmp_path):
+    assert {field.name for field in fields(Training)} == {*SHARED, *OF_THE_PAPERS_TREES, "n_jobs"}
     table = ("fit", CUSTOMERS, "-t", "outcome", "--jobs", 1, "-o", tmp_path / "model.kfhe")
-    result = run(*table, *given)
+    result = run(*table, "--model", model, *written(given))
     assert result.exit_code == 0, result.output
-    found = kfhe.load(tmp_path / "model.kfhe").get_params()
-    assert {name: found[name] for name in GIVEN} == GIVEN
+    found = kfhe.load(tmp_path / "model.kfhe")
+    assert isinstance(found, kfhe.RobustKFHEClassifier) == (model == "robust")
+    parameters = found.get_params()
+    expected = {**given, **expected}
+    assert {name: parameters[name] for name in expected} == expected
+
+
+@pytest.mark.parametrize("command", ["fit", "evaluate"])
+@pytest.mark.parametrize("option", written(OF_THE_PAPERS_TREES)[::2])
+def test_options_of_the_papers_variants_are_refused_for_the_robust_one(command, option):
+    output = ["-o", "model.kfhe"] if command == "fit" else []
+    result = run(command, CUSTOMERS, "-t", "outcome", option, 9, *output)
+    assert result.exit_code == 2
+    assert f"Invalid value for {option}: it is for --model kfhe-e and kfhe-l" in result.output
 
 
 def test_threads_are_those_of_the_command_line():
-    assert Training(n_jobs=3).new_model("from_dtype").n_jobs == 3
+    assert Training(n_jobs=3).new_model(Model.robust, "from_dtype").n_jobs == 3
 
 
 def test_fit_and_evaluate_train_alike_and_all_read_tables_alike():
-    training = {f"--{name.replace('_', '-')}" for name in GIVEN} | {"--jobs"}
+    training = {*written({**SHARED, **OF_THE_PAPERS_TREES})[::2], "--jobs", "--model"}
     assert training <= options_of("fit") & options_of("evaluate")
     for command in ("fit", "evaluate", "audit"):
         assert {"--target", "--categorical", "--drop"} <= options_of(command)
 
 
 @pytest.mark.parametrize(
-    "option", [("--categorical", "age"), ("--drop", "age"), ("--jobs", 2), ("--emphasis", "linear")]
+    "option",
+    [("--categorical", "age"), ("--drop", "age"), ("--jobs", 2), ("--max-depth", 3), ("--folds", 3)],
 )
-def test_with_a_model_nothing_is_trained(option):
+def test_with_a_model_file_nothing_is_trained(option):
     result = run("evaluate", CUSTOMERS, "-t", "outcome", "--model", "model.kfhe", *option)
     assert result.exit_code == 2
-    assert f"Invalid value for {option[0]}: with --model nothing is trained" in result.output
+    assert f"Invalid value for {option[0]}: with a model file nothing is trained" in result.output
+
+
+def test_a_name_that_is_neither_model_nor_file_is_told_what_there_is():
+    result = run("evaluate", CUSTOMERS, "-t", "outcome", "--model", "robst")
+    assert result.exit_code == 2
+    assert "there is no model file robst" in result.output
+    assert "train one of robust, kfhe-e, kfhe-l" in result.output
 
 
 def test_a_new_field_is_a_new_option(monkeypatch):

@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -128,8 +129,8 @@ def test_a_preset_can_be_printed_changed_and_run(kfhe, tmp_path):
 @pytest.mark.parametrize(
     ("options", "code", "message"),
     [
-        ([], 2, "give a plan, --preset quick"),
-        (["--preset", "slow"], 1, "there is no preset 'slow'; there are quick, paper"),
+        ([], 2, "give a plan, a --preset such as quick"),
+        (["--preset", "slow"], 1, "there is no preset 'slow'; there are quick, paper, noise, real"),
         (["absent.toml"], 1, "absent.toml: the plan can't be read"),
         (["plan.toml", "--preset", "quick"], 2, "a plan and a preset can't be run at once"),
         (
@@ -146,6 +147,18 @@ def test_a_preset_can_be_printed_changed_and_run(kfhe, tmp_path):
         (["--preset", "quick", "--dataset", "irsi"], 1, "dataset 'irsi' is not known; did you mean iris?"),
         (["--preset", "quick", "--data-dir", "empty"], 1, "data folder empty: there are no files in it"),
         (["--preset", "quick", "--jobs", "0"], 2, "Invalid value for '--jobs'"),
+        (["--preset", "quick", "--noise-model", "pair"], 1, "'noise_model' must be one of uniform, pairwise"),
+        (["--preset", "quick", "--given", "a"], 1, "'given' and 'true' must be two columns of labels"),
+        (
+            ["--preset", "quick", "--given", "a", "--true", "b"],
+            1,
+            "dataset 'iris' (scikit-learn) has no column 'a' of given labels",
+        ),
+        (
+            ["--preset", "quick", "--noise", "0.6", "--noise-model", "border"],
+            1,
+            "from 0 to 0.5 for the noise model 'border', got 0.6",
+        ),
         (["--dataset", "one.csv"], 1, "one.csv: target 'class' has one class only (a)"),
         (["--dataset", "rare.csv"], 1, "rare.csv: class 'b' has one row only"),
         (["--dataset", "number.csv"], 1, "number.csv: target 'y' (the last column, as none is named"),
@@ -169,6 +182,66 @@ def test_mistakes_get_a_line_and_no_traceback(kfhe, options, code, message, tmp_
     assert "Traceback" not in errors
     assert (tmp_path / "notes.txt").read_text() == "my notes, " * 100
     assert not list(tmp_path.glob("*.sqlite"))
+
+
+@pytest.fixture
+def tables(tmp_path):
+    """A folder of three tables, two of which have given and true labels."""
+    folder = tmp_path / "tables"
+    folder.mkdir()
+    random = np.random.default_rng(0)
+    for name in ("one", "two", "plain"):
+        true = np.repeat(["a", "b"], 30)
+        given = np.where(random.random(60) < 0.2, "a", true)
+        frame = pd.DataFrame({"x": (true == "a") + random.normal(size=60), "given": given, "true": true})
+        frame["given_majority"] = true
+        columns = ["x", "true"] if name == "plain" else list(frame)
+        frame[columns].to_csv(folder / f"{name}.csv", index=False)
+    return folder
+
+
+BAYES = ("--algorithm", "sklearn.naive_bayes.GaussianNB")
+
+
+def test_the_preset_real_takes_all_tables_of_the_folder_that_have_given_and_true_labels(kfhe, tables):
+    _, errors = kfhe("study", "run", "--preset", "real", "--data-dir", tables, "--repeats", 1, *BAYES)
+    assert "Left out:" in errors
+    assert "plain.csv: there is no column 'given'" in errors
+    with Store.read("real.sqlite") as store:
+        assert store.plan.datasets == ("one", "plain", "two")
+        assert (store.plan.given, store.plan.true) == ("given", "true")
+        assert store.datasets()["features"].dropna().tolist() == [1, 1]
+        assert len(store.done()) == 8
+    _, errors = kfhe("study", "run", "--preset", "real", "--data-dir", tables, "--repeats", 1, *BAYES)
+    assert "All 8 cells are in real.sqlite already" in errors
+    _, errors = kfhe("study", "run", "--preset", "real", code=1)
+    assert "'datasets' asks for all tables of the data folder: name it by --data-dir or KFHE_DATA" in errors
+
+
+def test_labels_that_are_wrong_already_are_not_changed_unless_somebody_says_so(kfhe, tables):
+    options = ["study", "run", "--dataset", tables / "one.csv", "--given", "given", "--true", "true"]
+    options += ["--drop", "given_*", "--repeats", 1, *BAYES]
+    kfhe(*options)
+    kfhe(*options, "--noise", 0, "--noise", 0.1, "--noise-model", "pairwise", "--results", "more.sqlite")
+    assert Analysis("study.sqlite").noise_levels == [0.0]
+    more = Analysis("more.sqlite")
+    assert more.noise_levels == [0.0, 0.1]
+    assert more.plan.noise_model == "pairwise"
+    with Store.read("study.sqlite") as store:
+        assert store.datasets().at["one", "features"] == 1
+        assert 0.05 < store.datasets().at["one", "wrong"] < 0.2
+
+
+def test_averages_of_many_algorithms_have_a_line_for_each(kfhe, csv):
+    names = [f"sklearn.{name}" for name in ("naive_bayes.GaussianNB", "naive_bayes.BernoulliNB")]
+    names += [f"sklearn.linear_model.{name}" for name in ("RidgeClassifier", "SGDClassifier", "Perceptron")]
+    names += [f"sklearn.tree.{name}" for name in ("DecisionTreeClassifier", "ExtraTreeClassifier")]
+    names += ["sklearn.dummy.DummyClassifier", "sklearn.neighbors.NearestCentroid"]
+    options = [part for name in names for part in ("--algorithm", name)]
+    out, _ = kfhe("study", "run", "--dataset", csv, "--noise", 0, "--noise", 0.2, "--folds", 2, *options)
+    lines = [line for line in out.splitlines() if "sklearn.linear_model.Perceptron" in line]
+    assert len(lines) == 2, "means and ranks"
+    assert all(re.fullmatch(r"│ \S+ +│ +[\d.]+ │ +[\d.]+ │", line.strip()) for line in lines)
 
 
 def test_debug_lets_the_error_through(monkeypatch):

@@ -72,7 +72,9 @@ def test_the_two_commands_of_the_readme_work_in_a_fresh_folder(kfhe):
     for command in commands:
         kfhe(*command.replace("examples/data/", "").split())
     frame, new = pd.read_csv("customers.csv"), pd.read_csv("new_customers.csv")
-    expected = library.KFHEClassifier(random_state=0).fit(frame.drop(columns="outcome"), frame["outcome"])
+    expected = library.RobustKFHEClassifier(random_state=0).fit(
+        frame.drop(columns="outcome"), frame["outcome"]
+    )
     assert library.load("model.kfhe").fingerprint() == expected.fingerprint()
     assert predictions()["prediction"].tolist() == expected.predict(new).tolist()
 
@@ -85,10 +87,16 @@ def test_fit_shows_columns_classes_and_where_the_model_is(kfhe):
         r"age +│ number +│ 18 to 77 +│ 20 ",
         r"plan +│ category +│ 3: basic, family, plus +│ 28 ",
         r"outcome +│ target +│ leaves \(121\), stays \(290\), upgrades \(89\)",
-        r"Trained 101 trees in .* miss \d.* of the training rows",
+        r"Trained 101 trees in .* On rows that they have not seen, they agree with \d.*% of the labels",
+        r"About \d.*% of the labels seem to be wrong; kfhe audit tells which",
         r"The model is in model.kfhe. Next: kfhe predict model.kfhe",
     ):
         assert re.search(line, said), line
+
+
+def test_the_papers_variants_tell_their_training_error(kfhe):
+    _, said = kfhe("fit", "customers.csv", "-t", "outcome", "--model", "kfhe-l", "-o", "model.kfhe")
+    assert re.search(r"Trained 101 trees in .* miss \d.*% of the training rows; kfhe evaluate", said)
 
 
 def test_parquet_gzip_and_pipes_give_the_same_predictions(kfhe, model):
@@ -120,7 +128,8 @@ def test_the_scores_are_those_of_the_library_to_the_last_bit(kfhe, model):
 
 def test_no_score_is_above_1(kfhe):
     """The weights of these six trees add up to a little more, and they agree on many rows."""
-    kfhe("fit", "customers.csv", "-t", "outcome", "-o", "m.kfhe", "--n-estimators", 5, "--random-state", 2)
+    settings = ["--model", "kfhe-e", "--n-estimators", 5, "--random-state", 2]
+    kfhe("fit", "customers.csv", "-t", "outcome", "-o", "m.kfhe", *settings)
     loaded = library.load("m.kfhe")
     features = pd.read_csv("customers.csv").drop(columns="outcome")
     assert sum(loaded.component_weights_.tolist()) > 1
@@ -137,7 +146,7 @@ def test_labels_are_written_as_they_are_in_python(kfhe, labels, rng):
     trained = library.KFHEClassifier(random_state=0, n_estimators=3).fit(frame[["a"]], frame["label"])
     trained.save("python.kfhe")
     frame.to_csv("mine.csv", index=False)
-    kfhe("fit", "mine.csv", "-t", "label", "-o", "ours.kfhe", "--n-estimators", 3)
+    kfhe("fit", "mine.csv", "-t", "label", "-o", "ours.kfhe", "--model", "kfhe-e", "--n-estimators", 3)
     assert library.load("ours.kfhe").fingerprint() == trained.fingerprint()
     for model in ("python.kfhe", "ours.kfhe"):
         for output in ("out.csv", "out.parquet"):
@@ -162,7 +171,7 @@ def test_categories_are_the_same_whether_python_or_the_command_reads_them(kfhe, 
     frame.to_csv("mine.csv", index=False)
     read = pd.read_csv("mine.csv")
     chosen = ["--categorical", "code", "--categorical", "gappy code"]
-    kfhe("fit", "mine.csv", "-t", "label", "-o", "ours.kfhe", *chosen)
+    kfhe("fit", "mine.csv", "-t", "label", "-o", "ours.kfhe", "--model", "kfhe-e", *chosen)
     ours = library.load("ours.kfhe")
     features = read.drop(columns="label")
     mask = ["code", "gappy code", "mixed", "word"]
@@ -211,7 +220,17 @@ def test_unknown_categories_are_counted_and_said_once(kfhe, model):
 def test_evaluate_tells_the_metrics_and_the_confusion_matrix(kfhe):
     out, _ = kfhe("evaluate", "customers.csv", "-t", "outcome", "--n-estimators", 5, "--folds", 3)
     assert "customers.csv: 3-fold cross-validation, 500 rows" in out.decode()
-    for word in ("macro F1", "accuracy", "log loss", "leaves", "stays", "upgrades"):
+    for word in (
+        "macro F1",
+        "accuracy",
+        "AUROC",
+        "log loss",
+        "Brier",
+        "calibration error",
+        "leaves",
+        "stays",
+        "upgrades",
+    ):
         assert word in out.decode()
     found = {}
     for name, options in {"folds": ["--folds", 3], "hold-out": ["--holdout", 0.2]}.items():
@@ -365,7 +384,7 @@ def test_a_class_of_one_row_cant_be_evaluated(kfhe):
     [
         (["fit", "customers.csv", "-o", "m.kfhe"], "Missing option"),
         (["fit", "customers.csv", "-t", "outcome"], "Missing option"),
-        (["fit", "customers.csv", "-t", "outcome", "-o", "m", "--emphasis", "square"], "square"),
+        (["fit", "customers.csv", "-t", "outcome", "-o", "m", "--model", "square"], "square"),
         (["fit", "customers.csv", "-t", "outcome", "-o", "m", "--n-estimators", "0"], "--n-estimators"),
         (["fit", "customers.csv", "-t", "outcome", "-o", "m", "--drop", "outcome"], "can't be left out"),
         (["fit", "customers.csv", "-t", "outcome", "-o", "."], "is a folder"),

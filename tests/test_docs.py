@@ -22,7 +22,7 @@ from sklearn.model_selection import StratifiedKFold, cross_val_predict
 
 import kfhe
 import kfhe.plotting
-from kfhe import KFHEClassifier
+from kfhe import RobustKFHEClassifier
 from kfhe.audit import label_quality
 from kfhe.cli import main
 
@@ -108,7 +108,7 @@ def test_the_start_page_knows_how_right_it_is():
     assert "nine of the ten in the table" in page
     assert f"{wrong.sum()} of the {len(wrong)} labels are wrong" in page
 
-    model = KFHEClassifier(emphasis="linear", random_state=0)
+    model = RobustKFHEClassifier(random_state=0)
     predicted = cross_val_predict(model, table, given, cv=StratifiedKFold(5, shuffle=True, random_state=0))
     shares = (f"{100 * (predicted == labels).mean():.0f} %" for labels in (right, given))
     assert "{} of the predictions are right, not {}".format(*shares) in page

@@ -15,7 +15,7 @@ def test_public_names_can_be_imported():
     for name in kfhe.__all__:
         assert getattr(kfhe, name) is not None
     assert kfhe.KFHEClassifier.__module__ == "kfhe.classifier"
-    assert kfhe.noise.flip_labels.__module__ == "kfhe.noise"
+    assert kfhe.noise.flip_labels.__module__ == "kfhe.noise.labels"
 
 
 def test_modules_are_attributes_of_the_package():

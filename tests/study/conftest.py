@@ -43,6 +43,18 @@ def csv(rows, tmp_path):
 
 
 @pytest.fixture
+def reviewed(rows, tmp_path):
+    """A csv file of those rows with given labels, a fifth of them wrong, and with the true ones."""
+    frame = rows.rename(columns={"class": "true"})
+    frame["given"] = frame["true"]
+    frame.loc[::5, "given"] = frame.loc[::5, "true"].map({"a": "b", "b": "c", "c": "a"})
+    frame["given_twice"] = frame["true"]
+    path = tmp_path / "reviewed.csv"
+    frame.to_csv(path, index=False)
+    return path
+
+
+@pytest.fixture
 def plan(csv):
     """A study of 24 cells: two algorithms, two noise levels, two repeats, three folds."""
     return Plan((str(csv),), (TREE, BAYES), noise_levels=(0.0, 0.2), repeats=2, folds=3, seed=1)

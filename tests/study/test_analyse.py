@@ -123,6 +123,23 @@ def test_a_low_log_loss_is_a_good_one(tmp_path):
     assert analysis.comparison.empty, "the paper prints macro F1 only"
 
 
+def test_other_metrics_are_ranked_among_the_algorithms_that_have_them(tmp_path):
+    plan = Plan(("one", "two"), tuple(Algorithm(name, "CART") for name in "ABC"), folds=2)
+    found = {"A": (0.9, 0.3), "B": (0.8, 0.1), "C": (0.7, None)}
+    with Store.write(tmp_path / "r.sqlite", plan, {"kfhe": "0"}) as store:
+        store.note_datasets([], dict.fromkeys(plan.datasets, "made up"))
+        for cell in plan.cells():
+            f1, error = found[cell.algorithm]
+            store.add([Result(cell, f1_macro=f1, calibration_error=error)])
+    analysis = Analysis(tmp_path / "r.sqlite")
+    assert analysis.average_ranks.loc[0.0].to_dict() == {"A": 1, "B": 2, "C": 3}
+    (calibration,) = analysis.other_metrics
+    assert calibration.metric_name == "calibration error"
+    assert calibration.average_ranks.loc[0.0].to_dict() == {"B": 1, "A": 2}, "a low one is a good one"
+    assert analysis.metric == "f1_macro"
+    assert list(analysis.means(0.0)) == ["A", "B", "C"]
+
+
 def test_a_dataset_that_an_algorithm_failed_on_is_left_out_of_ranks_and_tests(tmp_path):
     scores = {"one": {"A": 0.9, "B": 0.8}, "two": {"A": 0.3, "B": None}, "three": {"A": 0.5, "B": 0.6}}
     analysis = study_of(tmp_path / "r.sqlite", scores)

@@ -1,9 +1,12 @@
 """Cells: all algorithms see the same rows and labels, and a result depends on the cell's name alone."""
 
+import hashlib
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from kfhe.study.cells import fold_rows, noisy_labels, run_cells, seed_of
+from kfhe.study.cells import fold_rows, make_fold, run_cells, seed_of
 from kfhe.study.plan import Algorithm, Cell, Plan
 from kfhe.study.tables import read_table
 
@@ -24,12 +27,11 @@ def test_folds_are_stratified_and_cut_up_the_rows(plan, csv):
 
 
 def test_folds_and_noise_are_the_same_for_all_algorithms_and_differ_by_repeat(plan, csv):
-    y = read_table(csv).y
+    dataset = read_table(csv)
 
     def drawn(algorithm, noise, repeat, fold=1):
-        cell = Cell("small", algorithm, noise, repeat, fold)
-        train, test = fold_rows(plan, cell, y)
-        return test.tolist(), noisy_labels(plan, cell, y[train]).tolist()
+        made = make_fold(plan, Cell("small", algorithm, noise, repeat, fold), dataset)
+        return made.X_test.index.tolist(), made.y.tolist()
 
     assert drawn("tree", 0.2, 0) == drawn("Bayes", 0.2, 0)
     assert drawn("tree", 0.2, 0)[0] == drawn("tree", 0.0, 0)[0], "folds don't depend on the noise"
@@ -37,12 +39,56 @@ def test_folds_and_noise_are_the_same_for_all_algorithms_and_differ_by_repeat(pl
     assert drawn("tree", 0.2, 0)[1] != drawn("tree", 0.2, 1)[1]
 
 
-def test_the_share_of_changed_labels_is_the_noise_level(plan, csv):
-    y = read_table(csv).y
-    train, _ = fold_rows(plan, Cell("small", "tree", 0.2, 0, 0), y)
-    changed = noisy_labels(plan, Cell("small", "tree", 0.2, 0, 0), y[train]) != y[train]
-    assert changed.mean() == 0.2
-    assert not (noisy_labels(plan, Cell("small", "tree", 0.0, 0, 0), y[train]) != y[train]).any()
+@pytest.mark.parametrize("noise_model", ["uniform", "pairwise", "border", "neighbourhood"])
+def test_the_share_of_changed_labels_is_the_noise_level(plan, csv, noise_model):
+    dataset, plan = read_table(csv), replace(plan, noise_model=noise_model)
+    for noise in (0.2, 0.0):
+        made = make_fold(plan, Cell("small", "tree", noise, 0, 0), dataset)
+        assert (made.y != dataset.y[made.X.index]).mean() == noise
+        assert (made.true == dataset.y[made.X_test.index]).all()
+
+
+def test_noise_in_the_inputs_leaves_labels_and_test_rows(plan, csv):
+    dataset, plan = read_table(csv), replace(plan, noise_model="inputs")
+    made = make_fold(plan, Cell("small", "tree", 0.2, 0, 0), dataset)
+    names = {"x0": "width", "x1": "height"}
+    before = dataset.X.loc[made.X.index]
+    assert (made.X.rename(columns=names) != before).all(axis=None)
+    assert (made.y == dataset.y[made.X.index]).all()
+    assert made.X_test.rename(columns=names).equals(dataset.X.loc[made.X_test.index])
+
+
+def test_imbalance_thins_out_the_training_rows_alone(plan, csv):
+    plan = replace(plan, noise_model="imbalance")
+    made = make_fold(plan, Cell("small", "tree", 0.5, 0, 0), read_table(csv))
+    assert sorted(np.bincount(made.y).tolist()) == [5, 10, 20]
+    assert len(made.true) == 30
+
+
+def test_given_labels_are_trained_on_and_true_ones_are_tested_against(reviewed):
+    plan = Plan((str(reviewed),), (TREE,), (0.0, 0.5), folds=3, given="given", true="true")
+    dataset = read_table(reviewed, roles=plan.roles)
+    clean, noisy = (make_fold(plan, Cell("reviewed", "tree", noise, 0, 0), dataset) for noise in (0.0, 0.5))
+    assert (clean.y == dataset.y[clean.X.index]).all()
+    assert (clean.y != dataset.true[clean.X.index]).any()
+    assert (clean.true == dataset.true[clean.X_test.index]).all()
+    assert (noisy.y != clean.y).mean() == 0.5, "noise comes on top of the mistakes that are there"
+    assert (noisy.true == clean.true).all()
+
+
+def test_noise_is_made_once_for_all_algorithms(plan, monkeypatch):
+    made = []
+    monkeypatch.setattr("kfhe.study.cells.make_fold", lambda *given: made.append(given) or make_fold(*given))
+    cells = [cell for cell in plan.cells() if cell.repeat == 0]
+    run_cells(plan, cells, None)
+    assert len(cells) == 12
+    assert len(made) == 6
+
+
+def test_uniform_noise_is_what_it_always_was(plan, csv):
+    """Result files of earlier versions go on: the same cells get the same labels."""
+    made = make_fold(plan, Cell("small", "tree", 0.2, 1, 2), read_table(csv))
+    assert hashlib.sha256(made.y.astype(np.int64).tobytes()).hexdigest()[:16] == "da3bc99e5b4b96c3"
 
 
 def test_scores_are_against_the_true_labels_over_all_classes(csv):
@@ -75,6 +121,9 @@ def test_a_result_holds_scores_times_components_and_the_first_folds_trace(csv):
     )
     assert 0.5 < first.f1_macro <= 1
     assert first.log_loss > 0
+    assert 0.5 < first.roc_auc <= 1
+    assert 0 < first.brier < 1
+    assert 0 < first.calibration_error < 1
     assert min(first.fit_seconds, first.predict_seconds) > 0
     assert first.components == 4
     assert len(first.trace["gain"]) == 3
@@ -82,10 +131,10 @@ def test_a_result_holds_scores_times_components_and_the_first_folds_trace(csv):
     assert bayes.components is bayes.trace is None
 
 
-def test_a_classifier_without_probabilities_has_no_log_loss(csv):
+def test_a_classifier_without_probabilities_has_predictions_judged_only(csv):
     plan = Plan((str(csv),), (Algorithm("ridge", "sklearn.linear_model.RidgeClassifier"),), folds=3)
     (result,) = run_cells(plan, plan.cells()[:1], None)
-    assert result.log_loss is None
+    assert result.log_loss is result.roc_auc is result.brier is result.calibration_error is None
     assert result.f1_macro > 0.5
 
 

@@ -1,10 +1,15 @@
 """Plans: what they say is what is run, and mistakes are named by their key."""
 
+from dataclasses import replace
+
 import pytest
 
+from kfhe.study.algorithms import SHORT_NAMES
 from kfhe.study.errors import StudyError
+from kfhe.study.paper import published
 from kfhe.study.paper.catalogue import paper_names
 from kfhe.study.plan import Plan
+from kfhe.study.tables import Roles
 
 GOOD = """
 datasets = ["iris", "data/mine.csv"]
@@ -45,10 +50,41 @@ def test_the_paper_preset_is_the_papers_experiment():
     assert tree_like["AdaBoost"] == tree_like["Bagging"] == tree_like["CART"] == 0.01
 
 
+def test_the_noise_preset_has_the_peers_on_the_papers_datasets_at_seven_levels():
+    plan = Plan.preset("noise")
+    assert list(plan.datasets) == paper_names()
+    assert plan.noise_levels == (0.0, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4)
+    assert (plan.repeats, plan.folds) == (10, 4)
+    assert {"Robust KFHE", "random forest, leaves of 5", "CatBoost", "CleanLearning"} <= _names(plan)
+    assert set(published.ALGORITHMS) < _names(plan)
+    for algorithm in plan.algorithms:
+        components = SHORT_NAMES[algorithm.algorithm].components
+        assert components is None or algorithm.parameters[components] == 100, algorithm.name
+
+
+def test_the_real_preset_has_the_same_peers_on_labels_that_are_given_and_true():
+    plan = Plan.preset("real")
+    assert plan.algorithms == Plan.preset("noise").algorithms
+    assert (plan.datasets, plan.noise_levels) == (("*",), (0.0,))
+    assert plan.roles == Roles("given", "true", ("given_*", "true_*"))
+
+
+def _names(plan):
+    return {algorithm.name for algorithm in plan.algorithms}
+
+
+def test_a_plan_without_later_keys_keeps_its_digest():
+    """Result files of earlier versions remember the digest that their plan had."""
+    assert Plan.from_toml(GOOD).digest().startswith("ab31447734fd9691")
+
+
 def test_a_plan_survives_json_and_its_digest_tells_plans_apart(tmp_path):
     plan = Plan.from_toml(GOOD)
     again = Plan.from_json(plan.to_json())
     assert again == plan
+    reviewed = replace(plan, given="given", true="true", drop=("id",))
+    assert Plan.from_json(reviewed.to_json()) == reviewed
+    assert plan.differences(reviewed) == ["given", "true", "drop"]
     elsewhere = Plan.from_toml(GOOD.replace("data/mine.csv", "other/mine.csv"))
     assert elsewhere.digest() == plan.digest(), "a moved file is the same study"
     other = Plan.from_toml(GOOD.replace("n_estimators = 10", "n_estimators = 11"))
@@ -65,8 +101,21 @@ def test_a_plan_survives_json_and_its_digest_tells_plans_apart(tmp_path):
         ("repeats = 3", "repeats = 0", "'repeats' must be a whole number of at least 1, got 0"),
         ("repeats = 3", "repeats = true", "'repeats' must be a whole number"),
         ("repeats = 3", "folds = 1", "'folds' must be a whole number of at least 2, got 1"),
-        ("repeats = 3", "metric = 'auc'", "'metric' must be one of f1_macro, accuracy, log_loss, got 'auc'"),
-        ("repeats = 3", "noise_model = 'pair'", "'noise_model' must be one of uniform, got 'pair'"),
+        (
+            "repeats = 3",
+            "metric = 'auc'",
+            "'metric' must be one of f1_macro, accuracy, roc_auc, .* got 'auc'",
+        ),
+        (
+            "repeats = 3",
+            "noise_model = 'pair'",
+            "'noise_model' must be one of uniform, pairwise, .* got 'pair'",
+        ),
+        (
+            "[0.2, 0, 0.1]",
+            "[0.6]\nnoise_model = 'pairwise'",
+            r"from 0 to 0\.5 for the noise model 'pairwise', got 0\.6",
+        ),
         ("repeats = 3", "repeat = 3", "'repeat' is not a key of a plan; there are datasets, algorithms"),
         ('["iris", "data/mine.csv"]', "[]", "'datasets' is empty"),
         ('["iris", "data/mine.csv"]', "'iris'", "'datasets' must be a list"),
@@ -74,6 +123,14 @@ def test_a_plan_survives_json_and_its_digest_tells_plans_apart(tmp_path):
         ("KFHE-e = {}", "KFHE-e = 3", r"'algorithms\.KFHE-e' must be a table of parameters, got 3"),
         ('"random forest"', "7", r"'algorithms\.forest of 10\.algorithm' must be a text, got 7"),
         ("repeats = 3", "repeats =", "this is not TOML"),
+        ("repeats = 3", "given = 'a'", "'given' and 'true' must be two columns of labels, got 'a' and None"),
+        ("repeats = 3", "given = 'a'\ntrue = 'a'", "must be two columns of labels, got 'a' and 'a'"),
+        ("repeats = 3", "drop = 'id'", "'drop' must be a list of names, got 'id'"),
+        (
+            '"data/mine.csv"',
+            '"*"',
+            r"'datasets' is '\*' for all tables of the data folder, or a list of some",
+        ),
     ],
 )
 def test_a_mistake_is_named_by_file_and_key(old, new, message, tmp_path):
@@ -99,5 +156,5 @@ def test_a_plan_that_cannot_be_read_is_named(tmp_path):
 
 
 def test_unknown_presets_are_named():
-    with pytest.raises(StudyError, match="there is no preset 'slow'; there are quick, paper"):
+    with pytest.raises(StudyError, match="there is no preset 'slow'; there are quick, paper, noise, real"):
         Plan.preset("slow")

@@ -123,7 +123,7 @@ def test_tables_and_figures_are_files_too(plan, tmp_path):
     assert {f"{name}.{suffix}" for name in names for suffix in ("svg", "png")} == figures
     assert (page.parent / "figures" / "average_ranks.png").read_bytes().startswith(b"\x89PNG")
     for name, texts in {
-        "average_ranks": ("average rank", "training labels changed (%)", "Bayes"),
+        "average_ranks": ("average rank", "share of changed labels (%)", "Bayes"),
         "rank_plot_20": ("Average ranks, 20% noise", f"tree  {analysis.average_ranks.at[0.2, 'tree']:.2f}"),
         "scores_iris": ("iris", analysis.metric_name, "ours"),
         "training_iris_ours": ("iris, ours, 0% noise", "variance P", "iteration"),
@@ -135,6 +135,68 @@ def test_tables_and_figures_are_files_too(plan, tmp_path):
     assert rows[0] == ["dataset", "tree", "Bayes", "ours"]
     assert float(rows[1][1]) == pytest.approx(analysis.means(0.2).at["small", "tree"])
     assert r"\begin{tabular}{lrrr}" in (page.parent / "tables" / "scores_20.tex").read_text()
+
+
+def test_a_wide_table_of_few_rows_is_read_upright():
+    names = [f"algorithm {number}" for number in range(12)]
+    fields = [
+        [Value(level, f"{level:.0%}"), *(Value(level, f"{level:g}") for _ in names)] for level in (0, 0.5)
+    ]
+    wide = Table("ranks", "ranks", "Ranks", ["noise", *names], fields)
+    upright = wide.upright()
+    assert upright.head == ["noise", "0%", "50%"]
+    assert [[value.text for value in row] for row in upright.rows] == [[name, "0", "0.5"] for name in names]
+    assert upright.upright() is upright
+    square = Table("pairs", "tests", "Pairs", ["", *names], fields * 6)
+    assert square.upright() is square, "what is above the diagonal stays there"
+    narrow = Table("ranks", "ranks", "Ranks", ["noise", "a"], [row[:2] for row in fields])
+    assert narrow.upright() is narrow
+
+
+def test_there_is_a_table_of_ranks_for_each_other_metric(plan, tmp_path):
+    ridge = Algorithm("ridge", "sklearn.linear_model.RidgeClassifier")
+    plan = replace(plan, algorithms=(*plan.algorithms, ridge), noise_model="pairwise", repeats=1)
+    run(plan, tmp_path / "r.sqlite", n_jobs=1)
+    analysis = Analysis(tmp_path / "r.sqlite")
+    tables = {table.key: table for table in all_tables(analysis) if table.section == "metrics"}
+    names = ["accuracy", "roc_auc", "log_loss", "brier", "calibration_error"]
+    assert list(tables) == [f"average_ranks_{name}" for name in names]
+    assert tables["average_ranks_accuracy"].head == ["noise", "tree", "Bayes", "ridge"]
+    loss = tables["average_ranks_log_loss"]
+    assert loss.head == ["noise", "tree", "Bayes"], "ridge has no probabilities"
+    means = analysis.cells[analysis.cells["noise"] == 0.2].groupby("algorithm")["log_loss"].mean()
+    better = means.idxmin()
+    for name, value in zip(loss.head[1:3], loss.rows[1][1:3], strict=True):
+        assert value.text == ("1.00" if name == better else "2.00")
+        assert value.beside == f"{means[name]:.3f}"
+    page = write_report(analysis, tmp_path / "report", files=False).read_text()
+    assert "By other metrics" in page
+    assert "0%, 20% of the training labels changed (pairwise)" in page
+
+
+def test_a_study_of_given_and_true_labels_says_so(plan, reviewed, tmp_path):
+    plan = replace(
+        plan, datasets=(str(reviewed),), given="given", true="true", noise_levels=(0.0,), repeats=1
+    )
+    run(plan, tmp_path / "r.sqlite", n_jobs=1)
+    analysis = Analysis(tmp_path / "r.sqlite")
+    page = write_report(analysis, tmp_path / "report", files=False).read_text()
+    assert "Trained on the labels in the column &#x27;given&#x27;" in page
+    assert "tested against those in &#x27;true&#x27;" in page
+    (datasets,) = [table for table in all_tables(analysis) if table.key == "datasets"]
+    assert datasets.rows[0][datasets.head.index("wrong labels")].text == "20.0%"
+
+
+def test_the_paper_stands_beside_its_own_kind_of_study_only(paper_study, tmp_path):
+    for change in ({"noise_model": "pairwise"}, {"given": "a", "true": "b"}, {"metric": "accuracy"}):
+        other = Analysis(paper_study)
+        other.plan = replace(other.plan, **change)
+        other.metric = other.plan.metric
+        assert not other.has_published
+        assert other.comparison.empty
+    more = Analysis(paper_study)
+    more.algorithms = [*more.algorithms, "another"]
+    assert not more.compares, "ranks among eight are others than among seven"
 
 
 def test_datasets_that_were_left_out_are_named_on_the_page(plan, tmp_path):

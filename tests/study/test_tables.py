@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from kfhe.study.errors import StudyError
-from kfhe.study.tables import make_dataset, read_table
+from kfhe.study.tables import Roles, make_dataset, read_table
 from kfhe.table_files import TableFileError
 from kfhe.table_files.labelled import LabelledTable
 
@@ -33,6 +33,54 @@ def test_the_class_column_is_the_one_of_that_name_else_the_last(tmp_path):
     last = read_table(write(tmp_path, "size,kind\n1,x\n2,y\n3,x\n4,y\n"))
     assert named.classes == last.classes == ["x", "y"]
     assert list(named.X.columns) == list(last.X.columns) == ["size"]
+
+
+def test_given_and_true_labels_are_no_features_and_nothing_else_is_left_out(reviewed):
+    dataset = read_table(reviewed, roles=Roles("given", "true"))
+    assert list(dataset.X.columns) == ["width", "height", "given_twice"]
+    assert dataset.classes == ["a", "b", "c"]
+    assert np.bincount(dataset.true).tolist() == [30, 30, 30]
+    assert dataset.wrong == 0.2
+    frame = pd.read_csv(reviewed)
+    assert [dataset.classes[code] for code in dataset.y] == frame["given"].tolist()
+    assert [dataset.classes[code] for code in dataset.true] == frame["true"].tolist()
+
+
+def test_columns_are_left_out_by_name_or_pattern_but_never_the_labels(reviewed):
+    for pattern in ("given_twice", "given*"):
+        dataset = read_table(reviewed, roles=Roles("given", "true", (pattern, "not there")))
+        assert list(dataset.X.columns) == ["width", "height"]
+    assert read_table(reviewed, roles=Roles(drop=("height",))).X.columns.tolist() == [
+        "width",
+        "true",
+        "given",
+    ]
+
+
+def test_another_truth_is_another_dataset(reviewed):
+    before = read_table(reviewed, roles=Roles("given", "true"))
+    frame = pd.read_csv(reviewed)
+    frame.loc[0, "true"] = "c"
+    frame.to_csv(reviewed, index=False)
+    after = read_table(reviewed, roles=Roles("given", "true"))
+    assert after.fingerprint() != before.fingerprint()
+    assert read_table(reviewed).wrong is None
+
+
+def test_labels_are_compared_as_they_are_written(tmp_path):
+    """The given ones alone look like numbers; the true ones have one more class."""
+    path = write(tmp_path, "x,given,true\n1,01,01\n2,02,02\n3,01,01\n4,02,x\n5,01,02\n6,02,01\n")
+    dataset = read_table(path, roles=Roles("given", "true"))
+    assert dataset.classes == ["01", "02", "x"]
+    assert dataset.wrong == 0.5
+
+
+def test_a_column_of_labels_that_is_not_there_or_has_gaps_is_named(tmp_path, reviewed):
+    with pytest.raises(StudyError, match=r"reviewed\.csv: there is no column 'truth'; did you mean 'true'"):
+        read_table(reviewed, roles=Roles("given", "truth"))
+    path = write(tmp_path, "x,given,true\n1,a,a\n2,b,\n3,a,a\n4,b,b\n")
+    with pytest.raises(StudyError, match="column 'true' of true labels has 1 gap, in row 3"):
+        read_table(path, roles=Roles("given", "true"))
 
 
 def test_parquet_and_gzip_give_the_same_as_csv(rows, csv, tmp_path):

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from kfhe import KFHEClassifier
+    from kfhe.base import BaseKFHE
     from kfhe.table_files.labelled import LabelledTable
 
 EXAMPLES = """
@@ -25,7 +25,7 @@ Examples:
 
   kfhe evaluate data.csv --target label
 
-  kfhe evaluate data.csv -t label --folds 10 --emphasis linear --drop id
+  kfhe evaluate data.csv -t label --folds 10 --model kfhe-l --drop id
 
   kfhe evaluate data.csv -t label --holdout 0.25
 
@@ -40,9 +40,11 @@ def evaluate(
     labelled: options.LabelledInput,
     training: options.Training,
     model: Annotated[
-        Path | None,
-        typer.Option(help="A saved model to try on the table, instead of training.", show_default=False),
-    ] = None,
+        str,
+        typer.Option(
+            help="Train robust, kfhe-e or kfhe-l; or a model file: try that one, instead of training."
+        ),
+    ] = options.Model.robust,
     folds: Annotated[
         int | None, typer.Option(min=2, help="Number of folds of cross-validation; default: 5.")
     ] = None,
@@ -53,23 +55,26 @@ def evaluate(
 ) -> None:
     """Tell how well a model does on rows that it was not trained on.
 
-    Without --model, models are trained on parts of the table and tested on
-    the rest: each row is tested once, in one of the folds, or a share of the
-    rows is held out. Labels are taken to be right.
+    Models are trained on parts of the table and tested on the rest: each
+    row is tested once, in one of the folds, or a share of the rows is held
+    out. Labels are taken to be right.
     """
-    if sum(given is not None for given in (model, folds, holdout)) > 1:
-        raise typer.BadParameter("choose one of --model, --folds and --holdout")
+    if folds is not None and holdout is not None:
+        raise typer.BadParameter("choose one of --folds and --holdout")
     if holdout is not None and not 0 < holdout < 1:
         raise typer.BadParameter(f"must be between 0 and 1, got {holdout}", param_hint="--holdout")
     labelled.check()
-    if model is not None:
-        trained = [*(field.name for field in fields(options.Training)), "categorical", "drop"]
-        options.refuse(context, trained, "with --model nothing is trained; leave it out")
-        outcome = _of_model(model, labelled.table, labelled.target)
-    else:
+    if model in list(options.Model):
+        name = options.Model(model)
+        training.check(name)
         data = labelled.read()
-        new = training.new_model(labelled.categorical_features(data))
+        new = training.new_model(name, labelled.categorical_features(data))
         outcome = _of_training(data, new, folds or 5, holdout)
+    else:
+        of_training = [field.name for field in fields(options.Training)]
+        refused = [*of_training, "categorical", "drop", "folds", "holdout"]
+        options.refuse(context, refused, "with a model file nothing is trained; leave it out")
+        outcome = _of_model(_model_file(model), labelled.table, labelled.target)
     if as_json:
         typer.echo(json.dumps(outcome.as_dict(), indent=2))
     else:
@@ -97,6 +102,11 @@ class Outcome:
     scores: list[dict[str, float]]
     confusion: NDArray[np.int64]
 
+    @property
+    def metrics(self) -> list[str]:
+        """Names of the metrics that every test has."""
+        return [metric for metric in METRICS if all(metric in score for score in self.scores)]
+
     def mean(self, metric: str) -> float:
         """Return a metric's average over the tests."""
         return sum(score[metric] for score in self.scores) / len(self.scores)
@@ -106,7 +116,7 @@ class Outcome:
         return {
             "how": self.how,
             "rows": int(self.confusion.sum()),
-            **{metric: self.mean(metric) for metric in METRICS},
+            **{metric: self.mean(metric) for metric in self.metrics},
             "tests": self.scores,
             "classes": self.classes,
             "confusion_matrix": self.confusion.tolist(),
@@ -126,7 +136,7 @@ def _outcome(how: str, classes: NDArray[Any], tests: list[tuple[Any, Any, Any]])
     return Outcome(how, classes.tolist(), metrics, confusion)
 
 
-def _of_training(data: LabelledTable, model: KFHEClassifier, folds: int, holdout: float | None) -> Outcome:
+def _of_training(data: LabelledTable, model: BaseKFHE, folds: int, holdout: float | None) -> Outcome:
     import numpy as np
     from sklearn.base import clone
 
@@ -165,6 +175,17 @@ def _splits(
         yield from StratifiedKFold(folds, shuffle=True, random_state=seed).split(labels, labels)
 
 
+def _model_file(name: str) -> Path:
+    path = Path(name)
+    if name != "-" and not path.exists():
+        known = ", ".join(options.Model)
+        raise typer.BadParameter(
+            f"there is no model file {name}; kfhe fit writes one. Or train one of {known}",
+            param_hint="--model",
+        )
+    return path
+
+
 def _of_model(path: Path, table: Path, target: str) -> Outcome:
     import numpy as np
 
@@ -201,10 +222,10 @@ def _print(outcome: Outcome, target: str) -> None:
     if several:
         metrics.add_column("from")
         metrics.add_column("to")
-    for metric, words in METRICS.items():
+    for metric in outcome.metrics:
         values = [score[metric] for score in outcome.scores]
         extremes = [f"{min(values):.4f}", f"{max(values):.4f}"] if several else []
-        metrics.add_row(words, f"{outcome.mean(metric):.4f}", *extremes)
+        metrics.add_row(METRICS[metric], f"{outcome.mean(metric):.4f}", *extremes)
     console.print(metrics)
     if len(outcome.classes) > MOST_CLASSES:
         console.print(f"{len(outcome.classes)} classes: --json prints the confusion matrix.")

@@ -12,14 +12,14 @@ import typer
 from kfhe.cli import options
 
 if TYPE_CHECKING:
-    from kfhe import KFHEClassifier
+    from kfhe.base import BaseKFHE
 
 EXAMPLES = """
 Examples:
 
   kfhe fit train.csv --target label -o model.kfhe
 
-  kfhe fit train.parquet -t label --drop id --categorical zip --emphasis linear -o model.kfhe
+  kfhe fit train.parquet -t label --drop id --categorical zip --model kfhe-l -o model.kfhe
 
   zcat train.csv.gz | kfhe fit - -t label -o model.kfhe
 """
@@ -35,6 +35,13 @@ def fit(
         ),
     ],
     training: options.Training,
+    model: Annotated[
+        options.Model,
+        typer.Option(
+            help="robust: finds out by itself how wrong the labels are. kfhe-e and kfhe-l: the paper's "
+            "variants, for clean labels and for wrong ones."
+        ),
+    ] = options.Model.robust,
 ) -> None:
     """Train a model on a table and save it.
 
@@ -47,6 +54,7 @@ def fit(
     from kfhe.cli.overview import notes, summary
 
     labelled.check()
+    training.check(model)
     if output.is_dir():
         raise typer.BadParameter(f"{output} is a folder; give the name of a file", param_hint="--output")
     options.refuse_input(output, labelled.table)
@@ -56,23 +64,31 @@ def fit(
     console.print(summary(data), soft_wrap=False)
     for note in notes(data):
         console.print(note, style="yellow", markup=False)
-    model = training.new_model(labelled.categorical_features(data))
-    model.set_params(verbose=int(console.is_terminal))
+    classifier = training.new_model(model, labelled.categorical_features(data))
+    classifier.set_params(verbose=int(console.is_terminal))
     started = perf_counter()
-    model.fit(data.X, data.y)
-    console.print(_summary(model, perf_counter() - started), markup=False)
-    _save(model, output)
+    classifier.fit(data.X, data.y)
+    console.print(_summary(classifier, perf_counter() - started), markup=False)
+    _save(classifier, output)
     if str(output) != "-":
         console.print(
             f"The model is in {output}. Next: kfhe predict {output} new.csv -o out.csv", markup=False
         )
 
 
-def _summary(model: KFHEClassifier, seconds: float) -> str:
+def _summary(model: BaseKFHE, seconds: float) -> str:
+    from kfhe import RobustKFHEClassifier
+
+    trained = f"Trained {model.n_iter_ + 1} trees in {seconds:.1f} s"
+    if isinstance(model, RobustKFHEClassifier):
+        return (
+            f"{trained}. On rows that they have not seen, they agree with {model.oob_score_:.1%} of the "
+            f"labels. About {model.noise_rate_:.1%} of the labels seem to be wrong; kfhe audit tells which."
+        )
     wrong = float(model.trace_["training_error"][-1])
     ended = "; the last one made no error, so training ended" if model.variances_[-1] == 0 else ""
     return (
-        f"Trained {model.n_iter_ + 1} trees in {seconds:.1f} s{ended}. "
+        f"{trained}{ended}. "
         f"They miss {wrong:.1%} of the training rows; kfhe evaluate tells how they do on others."
     )
 

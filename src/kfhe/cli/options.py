@@ -18,17 +18,19 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import typer
 
 if TYPE_CHECKING:
-    from kfhe import KFHEClassifier
+    from kfhe.base import BaseKFHE
     from kfhe.table_files.labelled import LabelledTable
 
 _PANEL = "Training"
+_PAPER_PANEL = "Trees of kfhe-e and kfhe-l"
 
 
-class Emphasis(StrEnum):
-    """How a miss raises a row's weight."""
+class Model(StrEnum):
+    """Which classifier to train."""
 
-    exponential = "exponential"
-    linear = "linear"
+    robust = "robust"
+    kfhe_e = "kfhe-e"
+    kfhe_l = "kfhe-l"
 
 
 class ClassWeight(StrEnum):
@@ -81,27 +83,11 @@ class LabelledInput:
 
 @dataclass(frozen=True)
 class Training:
-    """How to train: the fields are parameters of KFHEClassifier."""
+    """How to train: the fields are parameters of the classifiers; None stands for the classifier's own."""
 
-    emphasis: Annotated[
-        Emphasis,
-        typer.Option(
-            help="exponential: more accurate on clean labels; linear: more robust to wrong ones.",
-            rich_help_panel=_PANEL,
-        ),
-    ] = Emphasis.exponential
     n_estimators: Annotated[
         int, typer.Option(min=1, help="Components after the first.", rich_help_panel=_PANEL)
     ] = 100
-    max_depth: Annotated[
-        int, typer.Option(min=1, help="Most splits above a leaf.", rich_help_panel=_PANEL)
-    ] = 30
-    min_samples_leaf: Annotated[
-        int, typer.Option(min=1, help="Fewest rows of a leaf.", rich_help_panel=_PANEL)
-    ] = 7
-    min_samples_split: Annotated[
-        int, typer.Option(min=2, help="Fewest rows of a node that is split.", rich_help_panel=_PANEL)
-    ] = 20
     class_weight: Annotated[
         ClassWeight | None,
         typer.Option(help="balanced: rare classes count as much.", rich_help_panel=_PANEL),
@@ -123,15 +109,44 @@ class Training:
         ),
     ] = None
 
-    def new_model(self, categorical_features: Any) -> KFHEClassifier:
-        """Return a model with these settings."""
-        from kfhe import KFHEClassifier
+    max_depth: Annotated[
+        int | None,
+        typer.Option(min=1, help="Most splits above a leaf; default: 30.", rich_help_panel=_PAPER_PANEL),
+    ] = None
+    min_samples_leaf: Annotated[
+        int | None,
+        typer.Option(min=1, help="Fewest rows of a leaf; default: 7.", rich_help_panel=_PAPER_PANEL),
+    ] = None
+    min_samples_split: Annotated[
+        int | None,
+        typer.Option(
+            min=2, help="Fewest rows of a node that is split; default: 20.", rich_help_panel=_PAPER_PANEL
+        ),
+    ] = None
 
-        given: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}
-        for name, value in given.items():
-            if isinstance(value, StrEnum):
-                given[name] = str(value)
-        return KFHEClassifier(categorical_features=categorical_features, **given)
+    def check(self, model: Model) -> None:
+        """Raise if an option is given that the model doesn't take."""
+        for name in ("max_depth", "min_samples_leaf", "min_samples_split"):
+            if model is Model.robust and getattr(self, name) is not None:
+                raise typer.BadParameter(
+                    "it is for --model kfhe-e and kfhe-l; robust finds out by itself how far to trust a leaf",
+                    param_hint=f"--{name.replace('_', '-')}",
+                )
+
+    def new_model(self, model: Model, categorical_features: Any) -> BaseKFHE:
+        """Return an unfitted model with these settings."""
+        from kfhe import KFHEClassifier, RobustKFHEClassifier
+
+        settings = {field.name: getattr(self, field.name) for field in fields(self)}
+        given: dict[str, Any] = {
+            name: str(value) if isinstance(value, StrEnum) else value
+            for name, value in settings.items()
+            if value is not None
+        }
+        if model is Model.robust:
+            return RobustKFHEClassifier(categorical_features=categorical_features, **given)
+        emphasis = {Model.kfhe_e: "exponential", Model.kfhe_l: "linear"}[model]
+        return KFHEClassifier(emphasis=emphasis, categorical_features=categorical_features, **given)
 
 
 GROUPS = (LabelledInput, Training)
@@ -155,9 +170,9 @@ def spread(command: Callable[..., None]) -> Callable[..., None]:
     >>> from kfhe.cli.options import Training, spread
     >>> @spread
     ... def show(training: Training) -> None:
-    ...     print(training.n_estimators, training.max_depth)
+    ...     print(training.n_estimators, training.random_state)
     >>> show(n_estimators=7)
-    7 30
+    7 0
     """
     signature = inspect.signature(command, eval_str=True)
     groups = {name: p.annotation for name, p in signature.parameters.items() if p.annotation in GROUPS}

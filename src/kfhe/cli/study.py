@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from kfhe.study.report.tables import Table
 
 app = typer.Typer(
-    help="Compare classifiers on many datasets, with and without label noise.",
+    help="Compare classifiers on many datasets, with and without noise.",
     no_args_is_help=True,
 )
 _RUN_EXAMPLES = """
@@ -25,6 +25,12 @@ Examples:
 
   kfhe study run --dataset mine.csv --algorithm KFHE-l --algorithm sklearn.svm.SVC --noise 0 --noise 0.2
 
+  kfhe study run --preset quick --noise 0 --noise 0.3 --noise-model border
+
+  kfhe study run --dataset mine.csv --given label --true checked_label
+
+  kfhe study run --preset real --data-dir tables
+
   kfhe study run my-plan.toml
 """
 Results = Annotated[Path, typer.Argument(help="The result file of a study.", show_default=False)]
@@ -33,7 +39,9 @@ Results = Annotated[Path, typer.Argument(help="The result file of a study.", sho
 @app.command(epilog=_RUN_EXAMPLES)
 def run(
     plan: Annotated[Path | None, typer.Argument(help="The plan, a TOML file.", show_default=False)] = None,
-    preset: Annotated[str | None, typer.Option(help="A plan that comes along: quick or paper.")] = None,
+    preset: Annotated[
+        str | None, typer.Option(help="A plan that comes along: quick, paper, noise or real.")
+    ] = None,
     results: Annotated[
         Path | None, typer.Option(help="The result file; default: named like the plan.", show_default=False)
     ] = None,
@@ -45,7 +53,25 @@ def run(
         typer.Option(help="Use this short name or import path of a classifier instead; repeatable."),
     ] = None,
     noise: Annotated[
-        list[float] | None, typer.Option(help="Use this share of changed labels instead; repeatable.")
+        list[float] | None,
+        typer.Option(help="Use this noise level instead, such as 0.2 for a fifth of the labels; repeatable."),
+    ] = None,
+    noise_model: Annotated[
+        str | None,
+        typer.Option(
+            help="What the noise is: uniform, pairwise, border or neighbourhood (labels), inputs, imbalance.",
+        ),
+    ] = None,
+    given: Annotated[
+        str | None,
+        typer.Option(help="Train on the labels in this column, of which some are wrong; with --true."),
+    ] = None,
+    true: Annotated[
+        str | None, typer.Option(help="Test against the true labels, which are in this column; with --given.")
+    ] = None,
+    drop: Annotated[
+        list[str] | None,
+        typer.Option(help="Leave this column out; repeatable. * stands for any letters.", metavar="COLUMN"),
     ] = None,
     repeats: Annotated[int | None, typer.Option(help="Repeat cross-validation this often.")] = None,
     folds: Annotated[int | None, typer.Option(help="Number of folds.")] = None,
@@ -71,7 +97,17 @@ def run(
     from kfhe.study.run import describe
     from kfhe.study.run import run as run_study
 
-    changes = {"repeats": repeats, "folds": folds, "seed": seed, "noise_levels": noise or None}
+    changes = {
+        "repeats": repeats,
+        "folds": folds,
+        "seed": seed,
+        # Labels that are wrong already are not changed unless somebody says so
+        "noise_levels": noise or ([0.0] if given else None),
+        "noise_model": noise_model,
+        "given": given,
+        "true": true,
+        "drop": tuple(drop) if drop else None,
+    }
     chosen = _changed(_plan(plan, preset, results, bool(dataset)), dataset, algorithm, changes)
     target = results or Path(f"{plan.stem if plan else preset or 'study'}.sqlite")
     console = Console(stderr=True)
@@ -108,7 +144,7 @@ def analyse(
 
     analysis = Analysis(results)
     for table in all_tables(analysis):
-        if table.section in ("claims", "ranks", "scores", "tests", "times"):
+        if table.section in ("claims", "ranks", "metrics", "scores", "tests", "times"):
             _print(table)
     if cells is not None:
         from kfhe.study.report import write_cells
@@ -140,7 +176,7 @@ def report(
 
 
 @app.command()
-def plan(preset: Annotated[str, typer.Argument(help="quick or paper")] = "quick") -> None:
+def plan(preset: Annotated[str, typer.Argument(help="quick, paper, noise or real")] = "quick") -> None:
     """Print a preset, to be changed and run: kfhe study plan quick > mine.toml."""
     from kfhe.study.plan import preset_text
 
@@ -161,7 +197,9 @@ def _plan(path: Path | None, preset: str | None, results: Path | None, own_data:
     if results is not None and results.is_file():
         with Store.read(results) as store:
             return store.plan
-    raise typer.BadParameter("give a plan, --preset quick, --preset paper, or --dataset with your own file")
+    raise typer.BadParameter(
+        "give a plan, a --preset such as quick or paper, or --dataset with your own file"
+    )
 
 
 def _changed(
@@ -193,6 +231,7 @@ def _print(table: Table) -> None:
     from rich.markup import escape
     from rich.table import Table as RichTable
 
+    table = table.upright()
     shown = RichTable(title=table.title, caption=table.note or None, caption_justify="left")
     for position, name in enumerate(table.head):
         shown.add_column(name, justify="right" if position else "left")

@@ -7,9 +7,9 @@ that it takes:
 - CatBoost: categories as text, a gap being a category; gaps of numbers as they are;
 - AdaBoost, Bagging: categories as codes that their CART knows to be categories, a gap being a category of its
   own; gaps of numbers filled with the median (scikit-learn's AdaBoost refuses them);
-- random forest, extra trees, ensembles of scikit-learn's trees, and classifiers by import path: categories
-  one-hot, a gap being a category; gaps of numbers as they are if the classifier takes them, else filled with
-  the median.
+- random forest, extra trees, CleanLearning (cleanlab around a random forest), ensembles of scikit-learn's
+  trees, and classifiers by import path: categories one-hot, a gap being a category; gaps of numbers as they
+  are if the classifier takes them, else filled with the median.
 """
 
 from __future__ import annotations
@@ -258,6 +258,13 @@ def _catboost(categorical: Categorical, parameters: Parameters) -> Any:
     return import_module("catboost").CatBoostClassifier(**{**fixed, **parameters})
 
 
+def _clean_learning(categorical: Categorical, parameters: Parameters) -> Any:
+    import_module("cleanlab.classification")
+    from kfhe.study.clean_learning import CleanLearningForest
+
+    return CleanLearningForest(**parameters)
+
+
 def _sklearn(name: str, **defaults: Any) -> Maker:
     def make(categorical: Categorical, parameters: Parameters) -> Any:
         return getattr(import_module("sklearn.ensemble"), name)(**{**defaults, **parameters})
@@ -277,6 +284,9 @@ SHORT_NAMES: dict[str, ShortName] = {
     "scikit-learn AdaBoost": ShortName(_of_trees("AdaBoostClassifier", _their_tree), "one-hot"),
     "scikit-learn Bagging": ShortName(_of_trees("BaggingClassifier", _their_tree), "one-hot"),
     "random forest": ShortName(_sklearn("RandomForestClassifier"), "one-hot"),
+    "random forest, leaves of 5": ShortName(
+        _sklearn("RandomForestClassifier", min_samples_leaf=5), "one-hot"
+    ),
     "extra trees": ShortName(_sklearn("ExtraTreesClassifier"), "one-hot"),
     "HistGradientBoosting": ShortName(
         _sklearn("HistGradientBoostingClassifier", categorical_features="from_dtype"), components="max_iter"
@@ -284,4 +294,5 @@ SHORT_NAMES: dict[str, ShortName] = {
     "LightGBM": ShortName(_lightgbm({}), package="lightgbm"),
     "XGBoost": ShortName(_xgboost, package="xgboost", extra="peers"),
     "CatBoost": ShortName(_catboost, "text", package="catboost", extra="peers", threads="thread_count"),
+    "CleanLearning": ShortName(_clean_learning, "one-hot", package="cleanlab", extra="peers"),
 }

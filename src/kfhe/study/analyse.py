@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from copy import copy
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from kfhe import stats
-from kfhe.metrics import METRICS
+from kfhe.metrics import LOWER_IS_BETTER, METRICS
 from kfhe.study.errors import StudyError
 from kfhe.study.paper import published
 from kfhe.study.plan import Plan
@@ -42,7 +43,36 @@ class Analysis:
         present = set(self.cells["noise"])
         self.noise_levels = [level for level in self.plan.noise_levels if level in present]
         self.metric = self.plan.metric
-        self.metric_name = METRICS[self.metric]
+
+    @property
+    def metric_name(self) -> str:
+        """The metric that ranks and tests are about, in words."""
+        return METRICS[self.metric]
+
+    @property
+    def lower_is_better(self) -> bool:
+        """Whether a low value of the metric is a good one."""
+        return self.metric in LOWER_IS_BETTER
+
+    @cached_property
+    def other_metrics(self) -> list[Analysis]:
+        """The same results by each other metric that there are values of."""
+        return [
+            self.judged_by(metric)
+            for metric in METRICS
+            if metric != self.metric and self.cells[metric].notna().any()
+        ]
+
+    def judged_by(self, metric: str) -> Analysis:
+        """Return the analysis of the same results by another metric, for the algorithms that have it."""
+        other = copy(self)
+        for name, attribute in vars(Analysis).items():
+            if isinstance(attribute, cached_property):
+                other.__dict__.pop(name, None)
+        other.metric = metric
+        measured = set(self.cells.loc[self.cells[metric].notna(), "algorithm"])
+        other.algorithms = [name for name in self.algorithms if name in measured]
+        return other
 
     def means(self, noise: float) -> Any:
         """Return the mean score of each dataset and algorithm at a noise level."""
@@ -127,8 +157,16 @@ class Analysis:
         return dict(problems.items())
 
     @property
+    def has_published(self) -> bool:
+        """Whether the paper prints scores of this kind: macro F1 against labels changed by chance."""
+        plan = self.plan
+        return self.metric == "f1_macro" and plan.noise_model == "uniform" and plan.given is None
+
+    @property
     def compares(self) -> bool:
-        """Whether ranks and tests can be set beside the paper's: they are over mostly the same datasets."""
+        """Whether ranks and tests can be set beside the paper's: its algorithms, and most of its datasets."""
+        if set(self.algorithms) != set(published.ALGORITHMS):
+            return False
         return self.comparison.loc[self.comparison["comparable"], "dataset"].nunique() >= 20
 
     @cached_property
@@ -140,7 +178,7 @@ class Analysis:
         """
         program = published.authors_program()
         rows = []
-        for noise in self.noise_levels if self.metric == "f1_macro" else []:
+        for noise in self.noise_levels if self.has_published else []:
             ours, printed = self.means(noise), published.scores(noise)
             for dataset in ours.index.intersection(printed.index, sort=False):
                 for algorithm in ours.columns.intersection(printed.columns, sort=False):
@@ -154,7 +192,7 @@ class Analysis:
         return frame.dropna(subset=["ours"])
 
     def _higher_is_better(self, frame: Any) -> Any:
-        return -frame if self.metric == "log_loss" else frame
+        return -frame if self.lower_is_better else frame
 
     def _summary(self, noise: float, what: str) -> Any:
         return self._summaries[what].loc[noise].reindex(index=self._dataset_order, columns=self.algorithms)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import warnings
 from dataclasses import dataclass
+from functools import lru_cache
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -12,16 +13,40 @@ import numpy as np
 
 from kfhe.look.trace_lines import TRACE_LINES
 from kfhe.metrics import metrics_of
+from kfhe.noise import NOISE_MODELS
 from kfhe.study.algorithms import build, components_of
 from kfhe.study.datasets import loaded
+from kfhe.study.plan import Cell
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
+    import pandas as pd
     from numpy.typing import NDArray
 
-    from kfhe.study.plan import Cell, Plan
+    from kfhe.study.plan import Plan
     from kfhe.study.tables import Dataset
+
+
+@dataclass(frozen=True)
+class Fold:
+    """What an algorithm gets: rows to train on, with noise in them, and rows to test.
+
+    Attributes
+    ----------
+    X, y : DataFrame, ndarray of int
+        The training rows, and their labels as positions of classes.
+    X_test, true : DataFrame, ndarray of int
+        The rows to test, and their true labels.
+    n_classes : int
+        Number of classes of the dataset.
+    """
+
+    X: pd.DataFrame
+    y: NDArray[np.intp]
+    X_test: pd.DataFrame
+    true: NDArray[np.intp]
+    n_classes: int
 
 
 @dataclass(frozen=True)
@@ -31,7 +56,10 @@ class Result:
     cell: Cell
     f1_macro: float | None = None
     accuracy: float | None = None
+    roc_auc: float | None = None
     log_loss: float | None = None
+    brier: float | None = None
+    calibration_error: float | None = None
     fit_seconds: float | None = None
     predict_seconds: float | None = None
     components: int | None = None
@@ -64,50 +92,62 @@ def run_cells(plan: Plan, cells: Iterable[Cell], data_dir: str | None) -> list[R
     """
     from threadpoolctl import threadpool_limits
 
+    # All algorithms get the same rows: what noise makes of them is made once
+    @lru_cache(maxsize=1)
+    def fold(dataset: str, noise: float, repeat: int, fold: int) -> Fold:
+        cell = Cell(dataset, "", noise, repeat, fold)
+        return make_fold(plan, cell, loaded(plan.dataset_names[dataset], data_dir, plan.roles))
+
     # The study's parallelism is over cells, also for classifiers that would take all processors
     with threadpool_limits(1):
-        return [_run_cell(plan, cell, loaded(plan.dataset_names[cell.dataset], data_dir)) for cell in cells]
+        return [_run_cell(plan, cell, fold) for cell in cells]
 
 
-def _run_cell(plan: Plan, cell: Cell, dataset: Dataset) -> Result:
+def _run_cell(plan: Plan, cell: Cell, fold: Callable[..., Fold]) -> Result:
     try:
         with warnings.catch_warnings():
             # Tiny classes and single features make classifiers warn on every fold
             warnings.simplefilter("ignore")
-            return _scored(plan, cell, dataset)
+            return _scored(plan, cell, fold(cell.dataset, cell.noise, cell.repeat, cell.fold))
     except Exception as error:
         return Result(cell, error=f"{type(error).__name__}: {error}")
 
 
-def _scored(plan: Plan, cell: Cell, dataset: Dataset) -> Result:
-    train, test = fold_rows(plan, cell, dataset.y)
+def _scored(plan: Plan, cell: Cell, fold: Fold) -> Result:
     # A class that noise has wiped out is unknown to the classifier: it sees the others as 0, 1, 2, ...
-    present, labels = np.unique(noisy_labels(plan, cell, dataset.y[train]), return_inverse=True)
-    # Names of columns are the user's, and some classifiers don't take all of them
-    X = dataset.X.set_axis([f"x{position}" for position in range(dataset.X.shape[1])], axis=1)
+    present, labels = np.unique(fold.y, return_inverse=True)
     algorithm = next(item for item in plan.algorithms if item.name == cell.algorithm)
-    model = build(algorithm, X, seed_of(plan.seed, *vars(cell).values()))
+    model = build(algorithm, fold.X, seed_of(plan.seed, *vars(cell).values()))
 
     started = perf_counter()
-    model.fit(X.iloc[train], labels)
+    model.fit(fold.X, labels)
     fitted = perf_counter()
-    predicted = present[np.asarray(model.predict(X.iloc[test]), dtype=np.intp).ravel()]
+    predicted = present[np.asarray(model.predict(fold.X_test), dtype=np.intp).ravel()]
     done = perf_counter()
 
-    n_classes = len(dataset.classes)
-    scores = _scores(model, X.iloc[test], present, n_classes)
-    metrics = metrics_of(dataset.y[test], predicted, scores, n_classes)
+    scores = _scores(model, fold.X_test, present, fold.n_classes)
+    metrics: dict[str, Any] = metrics_of(fold.true, predicted, scores, fold.n_classes)
     classifier = model[-1] if hasattr(model, "steps") else model
     return Result(
         cell,
-        f1_macro=metrics["f1_macro"],
-        accuracy=metrics["accuracy"],
-        log_loss=metrics.get("log_loss"),
+        **metrics,
         fit_seconds=fitted - started,
         predict_seconds=done - fitted,
         components=components_of(classifier),
         trace=_trace(classifier) if cell.repeat == cell.fold == 0 else None,
     )
+
+
+def make_fold(plan: Plan, cell: Cell, dataset: Dataset) -> Fold:
+    """Return the rows of a cell, with its noise in those to train on; the same for all algorithms."""
+    train, test = fold_rows(plan, cell, dataset.y)
+    # Names of columns are the user's, and some classifiers don't take all of them
+    X = dataset.X.set_axis([f"x{position}" for position in range(dataset.X.shape[1])], axis=1)
+    seed = seed_of(plan.seed, cell.dataset, cell.noise, cell.repeat, cell.fold, "noise")
+    disturb = NOISE_MODELS[plan.noise_model].disturb
+    noisy_X, noisy_y = disturb(X.iloc[train], dataset.y[train], cell.noise, seed)
+    true = dataset.y if dataset.true is None else dataset.true
+    return Fold(noisy_X, noisy_y, X.iloc[test], true[test], len(dataset.classes))
 
 
 def fold_rows(plan: Plan, cell: Cell, y: NDArray[np.intp]) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -118,14 +158,6 @@ def fold_rows(plan: Plan, cell: Cell, y: NDArray[np.intp]) -> tuple[NDArray[Any]
     folds = StratifiedKFold(plan.folds, shuffle=True, random_state=seed)
     train, test = list(folds.split(np.zeros(len(y)), y))[cell.fold]
     return train, test
-
-
-def noisy_labels(plan: Plan, cell: Cell, y: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Return the training labels with the cell's share of them changed; the same for all algorithms."""
-    from kfhe.noise import flip_labels
-
-    seed = seed_of(plan.seed, cell.dataset, cell.noise, cell.repeat, cell.fold, "noise")
-    return flip_labels(y, cell.noise, random_state=seed, model=plan.noise_model)
 
 
 def _scores(model: Any, X: Any, present: NDArray[np.intp], n_classes: int) -> NDArray[np.float64] | None:

@@ -12,7 +12,16 @@ from typing import Any
 
 from kfhe.study.errors import StudyError
 from kfhe.study.paper.catalogue import Facts, catalogue
-from kfhe.study.tables import Dataset, import_pandas, is_table, make_dataset, read_table
+from kfhe.study.tables import (
+    AS_USUAL,
+    Dataset,
+    Roles,
+    import_pandas,
+    is_table,
+    make_dataset,
+    read_table,
+    table_name,
+)
 from kfhe.table_files import SUFFIXES
 
 
@@ -27,7 +36,7 @@ class Source:
         return f"{self.kind} ({self.path})" if self.path else self.kind
 
 
-def load(name: str, data_dir: str | Path | None = None) -> Dataset:
+def load(name: str, data_dir: str | Path | None = None, *, roles: Roles = AS_USUAL) -> Dataset:
     """Load a dataset: one of the catalogue, a file of the data folder, or any csv or parquet file.
 
     Parameters
@@ -37,6 +46,8 @@ def load(name: str, data_dir: str | Path | None = None) -> Dataset:
     data_dir : path, optional
         A folder of csv or parquet files that is looked into first; default: the environment variable
         ``KFHE_DATA``, if it is set.
+    roles : Roles
+        Which columns hold other labels, or are left out.
 
     Returns
     -------
@@ -64,9 +75,13 @@ def load(name: str, data_dir: str | Path | None = None) -> Dataset:
             source.path,
             name=None if is_table(name) else name,
             categorical=facts.categorical if facts and source.kind == "folder" else (),
+            roles=roles,
         )
-    maker = {"rule": _RULES, "scikit-learn": _EMBEDDED}[source.kind][name]
-    return make_dataset(maker(), name, source=source.kind, categorical=catalogue()[name].categorical)
+    if roles.given is not None:
+        raise StudyError(f"dataset '{name}' ({source.kind}) has no column '{roles.given}' of given labels")
+    frame = {"rule": _RULES, "scikit-learn": _EMBEDDED}[source.kind][name]()
+    frame = frame.drop(columns=roles.dropped(frame.columns))
+    return make_dataset(frame, name, source=source.kind, categorical=catalogue()[name].categorical)
 
 
 def locate(name: str, data_dir: str | Path | None = None) -> Source | None:
@@ -96,6 +111,15 @@ def data_folder(data_dir: str | Path | None) -> Path | None:
     if not any(path.name.endswith(SUFFIXES) for path in folder.iterdir()):
         raise StudyError(f"data folder {folder}: there are no files in it that end in {', '.join(SUFFIXES)}")
     return folder
+
+
+def tables_of(folder: Path | None) -> list[str]:
+    """Return the names of all csv and parquet files of the data folder."""
+    if folder is None:
+        raise StudyError(
+            "'datasets' asks for all tables of the data folder: name it by --data-dir or KFHE_DATA"
+        )
+    return sorted({table_name(path) for path in folder.iterdir() if path.name.endswith(SUFFIXES)})
 
 
 def cache_folder() -> Path:
@@ -189,16 +213,16 @@ _EMBEDDED: dict[str, Callable[[], Any]] = {
 }
 
 
-def loaded(name: str, data_dir: str | None) -> Dataset:
+def loaded(name: str, data_dir: str | None, roles: Roles = AS_USUAL) -> Dataset:
     """Load a dataset once per process, and again if its file has changed: cells share it."""
     source = locate(name, data_dir)
     path = source.path.resolve() if source and source.path else None
-    return _loaded(name, data_dir, path, path.stat().st_mtime_ns if path else 0)
+    return _loaded(name, data_dir, roles, path, path.stat().st_mtime_ns if path else 0)
 
 
 @cache
-def _loaded(name: str, data_dir: str | None, path: Path | None, changed: int) -> Dataset:
-    return load(name, data_dir)
+def _loaded(name: str, data_dir: str | None, roles: Roles, path: Path | None, changed: int) -> Dataset:
+    return load(name, data_dir, roles=roles)
 
 
 def differences(dataset: Dataset, facts: Facts) -> list[str]:

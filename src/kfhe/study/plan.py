@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from kfhe.metrics import METRICS
+from kfhe.noise import NOISE_MODELS
 from kfhe.study.errors import StudyError
-from kfhe.study.tables import is_table, table_name
+from kfhe.study.tables import Roles, is_table, table_name
 
-NOISE_MODELS = ("uniform",)
-PRESETS = ("quick", "paper")
+PRESETS = ("quick", "paper", "noise", "real")
+ALL_TABLES = "*"  # a dataset that stands for all tables of the data folder
 
 
 @dataclass(frozen=True)
@@ -55,19 +56,25 @@ class Plan:
     Attributes
     ----------
     datasets : tuple of str
-        Names of the catalogue or of the data folder, or paths of csv or parquet files.
+        Names of the catalogue or of the data folder, or paths of csv or parquet files; or ``*``: all tables
+        of the data folder.
     algorithms : tuple of Algorithm
         The classifiers.
     noise_levels : tuple of float
-        Shares of training labels to change, 0 to 1.
+        How much noise goes into the training rows: of most models, the share of labels to change.
     noise_model : str
-        How labels are changed: see :func:`kfhe.noise.flip_labels`.
+        How training rows are made worse: a name of `kfhe.noise.NOISE_MODELS`.
     repeats, folds : int
         How often cross-validation is repeated, and into how many folds.
     metric : str
-        What ranks and tests are about: "f1_macro", "accuracy" or "log_loss".
+        What ranks and tests are about: a name of `kfhe.metrics.METRICS`.
     seed : int
         Another seed gives other folds, noise and models.
+    given, true : str or None
+        The columns of the labels to train on, and of the true ones to test against, in all tables. None:
+        there is one column of labels.
+    drop : tuple of str
+        Columns to leave out where there are such; ``*`` in one stands for any letters.
 
     Examples
     --------
@@ -85,10 +92,13 @@ class Plan:
     folds: int = 4
     metric: str = "f1_macro"
     seed: int = 0
+    given: str | None = None
+    true: str | None = None
+    drop: tuple[str, ...] = ()
 
     @classmethod
     def preset(cls, name: str) -> Plan:
-        """Return a plan that comes with the package: "quick" or "paper"."""
+        """Return a plan that comes with the package: "quick", "paper", "noise" or "real"."""
         if name not in PRESETS:
             raise StudyError(f"there is no preset '{name}'; there are {', '.join(PRESETS)}")
         return cls.from_toml(preset_text(name), f"preset {name}")
@@ -132,35 +142,55 @@ class Plan:
             raise StudyError(f"'algorithms' must be a table of name = {{parameters}}, got {algorithms!r}")
         made = tuple(_algorithm(name, given) for name, given in algorithms.items())
         levels = keys.get("noise_levels", [0.0])
-        plan = cls(
-            **{**keys, "datasets": _texts(keys["datasets"]), "algorithms": made, "noise_levels": levels}
-        )
-        return plan.checked()
+        texts: dict[str, Any] = {key: _texts(key, keys[key]) for key in ("datasets", "drop") if key in keys}
+        return cls(**{**keys, **texts, "algorithms": made, "noise_levels": levels}).checked()
 
     def checked(self) -> Plan:
         """Return the plan, or say which key is wrong."""
-        levels = self.noise_levels
-        if not isinstance(levels, list | tuple) or not levels or not all(map(_is_share, levels)):
-            raise StudyError(f"'noise_levels' must be a list of shares from 0 to 1, got {_shown(levels)}")
-        plan = replace(self, noise_levels=tuple(sorted({float(level) for level in levels})))
+        for key, allowed in (("metric", METRICS), ("noise_model", NOISE_MODELS)):
+            if getattr(self, key) not in allowed:
+                raise StudyError(f"'{key}' must be one of {', '.join(allowed)}, got {getattr(self, key)!r}")
+        plan = replace(self, noise_levels=_checked_levels(self.noise_levels, self.noise_model))
         for key, least in (("repeats", 1), ("folds", 2), ("seed", 0)):
             value = getattr(plan, key)
             if not isinstance(value, int) or isinstance(value, bool) or value < least:
                 raise StudyError(f"'{key}' must be a whole number of at least {least}, got {value!r}")
-        for key, allowed in (("metric", tuple(METRICS)), ("noise_model", NOISE_MODELS)):
-            if getattr(plan, key) not in allowed:
-                raise StudyError(f"'{key}' must be one of {', '.join(allowed)}, got {getattr(plan, key)!r}")
         for key in ("datasets", "algorithms"):
             if not getattr(plan, key):
                 raise StudyError(f"'{key}' is empty")
         if len(plan.dataset_names) < len(plan.datasets):
             raise StudyError(f"'datasets' names one twice: {', '.join(plan.datasets)}")
+        if ALL_TABLES in plan.datasets and len(plan.datasets) > 1:
+            raise StudyError(
+                f"'datasets' is '{ALL_TABLES}' for all tables of the data folder, or a list of some"
+            )
+        if (plan.given is None) != (plan.true is None) or (
+            plan.given == plan.true and plan.given is not None
+        ):
+            raise StudyError(
+                f"'given' and 'true' must be two columns of labels, got {plan.given!r} and {plan.true!r}"
+            )
         return plan
 
     @property
     def dataset_names(self) -> dict[str, str]:
         """What each dataset is called in the results, and what it is loaded by."""
         return {(table_name(entry) if is_table(entry) else entry): entry for entry in self.datasets}
+
+    @property
+    def roles(self) -> Roles:
+        """What the columns of the tables are for."""
+        return Roles(self.given, self.true, self.drop)
+
+    @property
+    def level(self) -> str:
+        """What a noise level of this study is, as the name of an axis."""
+        return NOISE_MODELS[self.noise_model].level
+
+    def noise_done(self, *levels: float) -> str:
+        """Say what was done to the training rows at some levels."""
+        amounts = ", ".join(f"{level:.0%}" for level in levels)
+        return f"{amounts} {NOISE_MODELS[self.noise_model].done}"
 
     def cells(self) -> list[Cell]:
         """Return every cell, in an order in which each repeat is a whole study of its own."""
@@ -175,7 +205,8 @@ class Plan:
 
     def to_json(self) -> str:
         """Return the plan as JSON, in one way only: equal plans give equal texts."""
-        return json.dumps(asdict(self), sort_keys=True)
+        keys = {key: value for key, value in asdict(self).items() if key not in _LATER or value}
+        return json.dumps(keys, sort_keys=True)
 
     @classmethod
     def from_json(cls, text: str) -> Plan:
@@ -184,6 +215,7 @@ class Plan:
         keys["algorithms"] = tuple(Algorithm(**item) for item in keys["algorithms"])
         keys["datasets"] = tuple(keys["datasets"])
         keys["noise_levels"] = tuple(keys["noise_levels"])
+        keys["drop"] = tuple(keys.get("drop", ()))
         return cls(**keys)
 
     def digest(self) -> str:
@@ -197,6 +229,9 @@ class Plan:
 
     def _without_folders(self) -> Plan:
         return replace(self, datasets=tuple(self.dataset_names))
+
+
+_LATER = ("given", "true", "drop")  # keys that were added later: plans without them keep their digest
 
 
 def preset_text(name: str) -> str:
@@ -214,18 +249,26 @@ def _algorithm(name: str, given: Any) -> Algorithm:
     return Algorithm(name, algorithm, parameters)
 
 
-def _texts(value: Any) -> tuple[str, ...]:
+def _texts(key: str, value: Any) -> tuple[str, ...]:
     if not isinstance(value, list | tuple) or not all(isinstance(item, str) for item in value):
-        raise StudyError(f"'datasets' must be a list of names and paths, got {value!r}")
+        raise StudyError(f"'{key}' must be a list of names, got {value!r}")
     return tuple(value)
 
 
-def _is_share(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
+def _checked_levels(levels: Any, noise_model: str) -> tuple[float, ...]:
+    most = NOISE_MODELS[noise_model].most
+    if not isinstance(levels, list | tuple):
+        wrong = repr(levels)
+    elif not levels:
+        wrong = "none"
+    else:
+        outside = [level for level in levels if not _is_number(level) or not 0 <= level <= most]
+        if not outside:
+            return tuple(sorted({float(level) for level in levels}))
+        wrong = repr(outside[0])
+    of_model = "" if noise_model == "uniform" else f" for the noise model '{noise_model}'"
+    raise StudyError(f"'noise_levels' must be a list of shares from 0 to {most:g}{of_model}, got {wrong}")
 
 
-def _shown(levels: Any) -> str:
-    if isinstance(levels, list | tuple):
-        wrong = [level for level in levels if not _is_share(level)]
-        return repr(wrong[0]) if wrong else "none"
-    return repr(levels)
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -97,7 +97,7 @@ class StudyProgress:
 
         from kfhe.metrics import METRICS
 
-        table = Table(title=f"Mean {METRICS[self._plan.metric]} so far, by share of changed labels")
+        table = Table(title=f"Mean {METRICS[self._plan.metric]} so far, by {self._plan.level}")
         table.add_column("algorithm")
         for noise in self._plan.noise_levels:
             table.add_column(f"{noise:.0%}", justify="right")

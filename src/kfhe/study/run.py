@@ -7,15 +7,16 @@ import platform
 import signal
 from collections.abc import Iterable, Iterator
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kfhe.study import algorithms
 from kfhe.study.cells import Result, run_cells
-from kfhe.study.datasets import data_folder, load
+from kfhe.study.datasets import data_folder, load, tables_of
 from kfhe.study.errors import StudyError
+from kfhe.study.plan import ALL_TABLES
 from kfhe.study.store import Store
 from kfhe.study.tables import import_pandas
 from kfhe.study.versions import versions_of
@@ -92,6 +93,8 @@ def run(
     import_pandas()
     algorithms.check(plan)
     folder = data_folder(data_dir)
+    if ALL_TABLES in plan.datasets:
+        plan = replace(plan, datasets=tuple(tables_of(folder)))
     datasets, problems = _datasets(plan, folder)
     if not datasets:
         raise StudyError("none of the datasets can be used: " + "; ".join(problems.values()))
@@ -126,7 +129,7 @@ def _datasets(plan: Plan, folder: Path | None) -> tuple[list[Dataset], dict[str,
     datasets, problems = [], {}
     for name, entry in plan.dataset_names.items():
         try:
-            datasets.append(load(entry, folder))
+            datasets.append(load(entry, folder, roles=plan.roles))
         except StudyError as error:
             problems[name] = str(error)
     return datasets, problems

@@ -25,16 +25,21 @@ CREATE TABLE study (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT R
 CREATE TABLE versions (id INTEGER PRIMARY KEY, packages TEXT NOT NULL UNIQUE) STRICT;
 CREATE TABLE datasets (
     name TEXT PRIMARY KEY, source TEXT, fingerprint TEXT, rows INTEGER, features INTEGER,
-    classes INTEGER, categorical INTEGER, problem TEXT) STRICT, WITHOUT ROWID;
+    classes INTEGER, categorical INTEGER, problem TEXT, wrong REAL) STRICT, WITHOUT ROWID;
 CREATE TABLE cells (
     dataset TEXT NOT NULL, algorithm TEXT NOT NULL, noise REAL NOT NULL, repeat INTEGER NOT NULL,
     fold INTEGER NOT NULL, f1_macro REAL, accuracy REAL, log_loss REAL, fit_seconds REAL,
     predict_seconds REAL, components INTEGER, error TEXT, versions INTEGER NOT NULL,
+    roc_auc REAL, brier REAL, calibration_error REAL,
     PRIMARY KEY (dataset, algorithm, noise, repeat, fold)) STRICT, WITHOUT ROWID;
 CREATE TABLE traces (
     dataset TEXT NOT NULL, algorithm TEXT NOT NULL, noise REAL NOT NULL, columns TEXT NOT NULL,
     PRIMARY KEY (dataset, algorithm, noise)) STRICT, WITHOUT ROWID;
 """
+
+
+# Columns that were added later: a file that has been begun without them gets them when it goes on
+_ADDED = {"cells": ("roc_auc", "brier", "calibration_error"), "datasets": ("wrong",)}
 
 
 class Store:
@@ -73,6 +78,8 @@ class Store:
                 connection.execute("BEGIN IMMEDIATE")
                 if _is_empty(connection):
                     _create(connection, plan)
+                else:
+                    _add_columns(connection)
                 store = cls(path, connection, _stored_plan(connection, path))
                 store._check_plan(plan)
                 store._versions = store._versions_id(versions, mix_versions)
@@ -120,8 +127,12 @@ class Store:
                         "results were stored; use another result file, or the former data"
                     )
                 row = (dataset.name, dataset.source, fingerprint, *dataset.X.shape)
-                row += (len(dataset.classes), len(dataset.categorical), None)
-                self._connection.execute("REPLACE INTO datasets VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
+                row += (len(dataset.classes), len(dataset.categorical), dataset.wrong)
+                self._connection.execute(
+                    "REPLACE INTO datasets (name, source, fingerprint, rows, features, classes, categorical, "
+                    "wrong) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                    row,
+                )
             for name, problem in problems.items():
                 if name not in known or known[name] is None:
                     self._connection.execute(
@@ -132,18 +143,12 @@ class Store:
         """Store results in one transaction."""
         with self._transaction():
             for result in results:
-                cell = tuple(vars(result.cell).values())
-                values = (
-                    result.f1_macro,
-                    result.accuracy,
-                    result.log_loss,
-                    result.fit_seconds,
-                    result.predict_seconds,
-                    result.components,
-                    result.error,
-                    self._versions,
+                values = {**vars(result), **vars(result.cell), "versions": self._versions}
+                del values["cell"], values["trace"]
+                names, places = ", ".join(values), ", ".join("?" * len(values))
+                self._connection.execute(
+                    f"INSERT INTO cells ({names}) VALUES ({places})", tuple(values.values())
                 )
-                self._connection.execute(f"INSERT INTO cells VALUES ({', '.join('?' * 13)})", cell + values)
                 if result.trace is not None:
                     key = (result.cell.dataset, result.cell.algorithm, result.cell.noise)
                     self._connection.execute(
@@ -162,12 +167,13 @@ class Store:
             return {Cell(*row) for row in self._connection.execute(query)}
 
     def cells(self) -> Any:
-        """Return all cells as a DataFrame, sorted by name."""
+        """Return all cells as a DataFrame, sorted by name; what an older file has not is missing there."""
         query = "SELECT * FROM cells ORDER BY dataset, algorithm, noise, repeat, fold"
         with _explained(self.path):
             cursor = self._connection.execute(query)
             columns = [column[0] for column in cursor.description]
-            return import_pandas().DataFrame(cursor.fetchall(), columns=columns)
+            frame = import_pandas().DataFrame(cursor.fetchall(), columns=columns)
+        return _with_added(frame, "cells")
 
     def datasets(self) -> Any:
         """Return what is known of the datasets as a DataFrame, in the order of the plan."""
@@ -175,7 +181,8 @@ class Store:
             cursor = self._connection.execute("SELECT * FROM datasets")
             columns = [column[0] for column in cursor.description]
             frame = import_pandas().DataFrame(cursor.fetchall(), columns=columns).set_index("name")
-        return frame.reindex([name for name in self.plan.dataset_names if name in frame.index])
+        names = [name for name in self.plan.dataset_names if name in frame.index]
+        return _with_added(frame, "datasets").reindex(names)
 
     def traces(self) -> dict[tuple[str, str, float], dict[str, list[float]]]:
         """Return the training traces by dataset, algorithm and noise level."""
@@ -265,6 +272,19 @@ def _create(connection: sqlite3.Connection, plan: Plan) -> None:
         connection.execute(statement)
     entries = [("format", str(FORMAT)), ("plan", plan.to_json())]
     connection.executemany("INSERT INTO study VALUES (?, ?)", entries)
+
+
+def _with_added(frame: Any, table: str) -> Any:
+    """Return a table of a file with all columns; those that it has not yet are empty."""
+    return frame.assign(**{name: float("nan") for name in _ADDED[table] if name not in frame})
+
+
+def _add_columns(connection: sqlite3.Connection) -> None:
+    for table, names in _ADDED.items():
+        there = {row[1] for row in connection.execute(f"PRAGMA table_info({table})")}
+        for name in names:
+            if there and name not in there:
+                connection.execute(f"ALTER TABLE {table} ADD COLUMN {name} REAL")
 
 
 def _stored_plan(connection: sqlite3.Connection, path: Path) -> Plan:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from contextlib import contextmanager
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,10 +16,36 @@ from kfhe.table_files import SUFFIXES, TableFileError, import_pyarrow, open_tabl
 from kfhe.table_files.labelled import LabelledTable
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Collection, Iterable, Iterator
 
     import pandas as pd
     from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Roles:
+    """What the columns of a study's tables are for, where it is not as usual.
+
+    Attributes
+    ----------
+    given, true : str or None
+        The columns of the labels to train on, and of the true ones to test against. None: there is one
+        column of labels, named ``class`` or the last one.
+    drop : tuple of str
+        Columns to leave out where there are such; ``*`` stands for any letters.
+    """
+
+    given: str | None = None
+    true: str | None = None
+    drop: tuple[str, ...] = ()
+
+    def dropped(self, columns: Iterable[str]) -> list[str]:
+        """Return which of a table's columns are left out."""
+        features = [name for name in columns if name not in (self.given, self.true)]
+        return [name for name in features if any(fnmatchcase(name, pattern) for pattern in self.drop)]
+
+
+AS_USUAL = Roles()
 
 
 @dataclass(frozen=True)
@@ -37,6 +64,8 @@ class Dataset:
         The classes, sorted.
     source : str
         Where it was found.
+    true : ndarray of int or None
+        The true class of each row, if `y` may be wrong: to test against, never to train on.
     """
 
     name: str
@@ -44,11 +73,17 @@ class Dataset:
     y: NDArray[np.intp]
     classes: list[str]
     source: str
+    true: NDArray[np.intp] | None = None
 
     @property
     def categorical(self) -> list[str]:
         """Names of the columns that hold categories."""
         return [name for name, dtype in self.X.dtypes.items() if dtype == "category"]
+
+    @property
+    def wrong(self) -> float | None:
+        """Share of the labels that are not the true ones; None if these are not known."""
+        return None if self.true is None else float(np.mean(self.y != self.true))
 
     def fingerprint(self) -> str:
         """Return a checksum of the contents, by which changed data are noticed."""
@@ -61,7 +96,9 @@ class Dataset:
             else:
                 digest.update(column.to_numpy(np.float64).tobytes())
         digest.update("\x1f".join(self.classes).encode())
-        digest.update(self.y.astype(np.int64).tobytes())
+        for labels in (self.y, self.true):
+            if labels is not None:
+                digest.update(labels.astype(np.int64).tobytes())
         return digest.hexdigest()
 
 
@@ -78,7 +115,13 @@ def table_name(path: str | Path) -> str:
     return name
 
 
-def read_table(path: Path, *, name: str | None = None, categorical: Collection[str] = ()) -> Dataset:
+def read_table(
+    path: Path,
+    *,
+    name: str | None = None,
+    categorical: Collection[str] = (),
+    roles: Roles = AS_USUAL,
+) -> Dataset:
     """Read a csv or parquet file; its class column is the one named ``class``, else the last one.
 
     Parameters
@@ -89,6 +132,8 @@ def read_table(path: Path, *, name: str | None = None, categorical: Collection[s
         What to call the dataset; default: the file's name.
     categorical : collection of str
         Columns of codes that are categories, as far as there are such, besides all columns of text.
+    roles : Roles
+        Which columns hold other labels, or are left out.
 
     Returns
     -------
@@ -103,7 +148,9 @@ def read_table(path: Path, *, name: str | None = None, categorical: Collection[s
     import_pandas()
     with _told_as_study_error(), open_table(path) as file:
         codes = [column for column in categorical if column in file.columns]
-        return _dataset(LabelledTable.from_file(file, categorical=codes), name or table_name(path))
+        drop = roles.dropped(file.columns)
+        table = LabelledTable.from_file(file, roles.given, categorical=codes, drop=drop, true=roles.true)
+        return _dataset(table, name or table_name(path))
 
 
 def make_dataset(frame: Any, name: str, *, source: str, categorical: Collection[str] = ()) -> Dataset:
@@ -128,9 +175,12 @@ def _dataset(table: LabelledTable, name: str) -> Dataset:
         else table.X.column(field.name).cast(pa.float64(), safe=False).to_numpy()
         for field, is_category in zip(table.X.schema, table.categorical, strict=True)
     }
-    classes, y = np.unique([str(label) for label in table.y.tolist()], return_inverse=True)
+    given = [str(label) for label in table.y.tolist()]
+    true = [] if table.true is None else [str(label) for label in table.true.tolist()]
+    classes, codes = np.unique(given + true, return_inverse=True)
+    y, truth = np.split(codes.astype(np.intp), [len(given)])
     X = import_pandas().DataFrame(columns)
-    return Dataset(name, X, y.astype(np.intp), classes.tolist(), table.name)
+    return Dataset(name, X, y, classes.tolist(), table.name, truth if true else None)
 
 
 def _as_categories(column: Any) -> Any:

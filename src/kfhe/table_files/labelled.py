@@ -43,6 +43,8 @@ class LabelledTable:
         The table as it was read, with the target and the columns that are left out.
     made_categories : collection of str
         Columns that are categories because somebody said so.
+    true : ndarray or None
+        The true labels, if a column of them was named: not to be learnt from.
     """
 
     name: str
@@ -53,6 +55,7 @@ class LabelledTable:
     first_row: int
     all_columns: Any
     made_categories: Collection[str] = ()
+    true: NDArray[Any] | None = None
 
     @classmethod
     def read(
@@ -62,6 +65,7 @@ class LabelledTable:
         *,
         categorical: Collection[str] = (),
         drop: Collection[str] = (),
+        true: str | None = None,
     ) -> LabelledTable:
         r"""Read a csv or parquet file.
 
@@ -75,6 +79,8 @@ class LabelledTable:
             Columns of numbers that are categories; columns of text always are.
         drop : collection of str
             Columns to leave out.
+        true : str, optional
+            The column of the true labels, if the target may be wrong. It is no feature.
 
         Returns
         -------
@@ -101,7 +107,7 @@ class LabelledTable:
         ([True, False], ['cat', 'bird', 'cat', 'bird'])
         """
         with open_table(path) as file:
-            return cls.from_file(file, target, categorical=categorical, drop=drop)
+            return cls.from_file(file, target, categorical=categorical, drop=drop, true=true)
 
     @classmethod
     def from_file(
@@ -111,19 +117,27 @@ class LabelledTable:
         *,
         categorical: Collection[str] = (),
         drop: Collection[str] = (),
+        true: str | None = None,
     ) -> LabelledTable:
         """Read an open file; see `read`."""
-        for column in (*([] if target is None else [target]), *categorical, *drop):
+        for column in (*(name for name in (target, true) if name is not None), *categorical, *drop):
             if column not in file.columns:
                 raise no_column(file.name, column, file.columns)
         # What looks like a number in a csv may be a name; in parquet types are certain
-        names = {target or usual_target(file.columns), *categorical} if file.is_text else set()
+        labels = {target or usual_target(file.columns), *([] if true is None else [true])}
+        names = {*labels, *categorical} if file.is_text else set()
         table = file.read(names)
         for column in names:
             position = table.column_names.index(column)
             table = table.set_column(position, column, as_written(table.column(column)))
         return cls.from_table(
-            table, file.name, target, categorical=categorical, drop=drop, first_row=file.first_row
+            table,
+            file.name,
+            target,
+            categorical=categorical,
+            drop=drop,
+            true=true,
+            first_row=file.first_row,
         )
 
     @classmethod
@@ -135,21 +149,26 @@ class LabelledTable:
         *,
         categorical: Collection[str] = (),
         drop: Collection[str] = (),
+        true: str | None = None,
         first_row: int = 1,
     ) -> LabelledTable:
         """Check a pyarrow table that `name` calls; see `read`."""
         guessed = target is None
         target = usual_target(table.column_names) if target is None else target
-        X = table.drop_columns([target, *(column for column in {*drop} if column != target)])
+        left_out = {target, *drop} | ({true} if true is not None else set())
+        X = table.drop_columns(sorted(left_out))
         if not X.num_columns:
             raise TableFileError(f"{name}: there is no column left to learn from")
         called = f"target {target!r}"
         if guessed and target != USUAL_TARGET:
             called += f" (the last column, as none is named {USUAL_TARGET!r})"
         y = checked_labels(table.column(target), f"{name}: {called}", first_row)
+        truth = None
+        if true is not None:
+            truth = checked_labels(table.column(true), f"{name}: column {true!r} of true labels", first_row)
         _check_features(X, name, first_row)
         of_categories = [holds_categories(field.type) or field.name in categorical for field in X.schema]
-        return cls(name, target, X, y, of_categories, first_row, table, categorical)
+        return cls(name, target, X, y, of_categories, first_row, table, categorical, truth)
 
     def class_counts(self) -> dict[str, int]:
         """Return the number of rows of each class."""

@@ -19,11 +19,11 @@ class Verdict:
 
 
 def verdicts(analysis: Analysis) -> list[Verdict]:
-    """Check the paper's claims; none unless the study has the paper's algorithms and noise levels."""
+    """Check the paper's claims; none unless the study has the paper's algorithms and its noise levels."""
     levels = (0.0, 0.05, 0.1, 0.15, 0.2)
     ready = (
-        analysis.metric == "f1_macro"
-        and set(published.ALGORITHMS) <= set(analysis.algorithms)
+        analysis.has_published
+        and set(published.ALGORITHMS) == set(analysis.algorithms)
         and set(levels) <= set(analysis.noise_levels)
         and all(analysis.can_test(noise) for noise in levels)
     )

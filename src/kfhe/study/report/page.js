@@ -123,11 +123,11 @@
   }
 
   // Algorithms along an axis of average ranks, bars over groups that don't differ
-  function rankPlot(parent, { noise, ranks, groups }) {
+  function rankPlot(parent, { title, ranks, groups }) {
     const names = algorithms.filter((one) => one.name in ranks).sort((a, b) => ranks[a.name] - ranks[b.name]);
-    const title = `${percent(noise)} of the labels changed`;
     const { svg, width } = frame(parent, title, `Rank plot, ${title}`);
-    const margin = 104;
+    const longest = Math.max(...names.map((one) => one.name.length)) + 6;  // with its rank
+    const margin = Math.min(0.35 * width, Math.max(104, 6.2 * longest + 12));
     const half = Math.ceil(names.length / 2);
     const bars = 34 + groups.length * 9;
     const height = bars + half * 17 + 10;
@@ -213,10 +213,11 @@
   const charts = {
     ranks(place) {
       lineChart(place, { title: "", label: "Average rank by noise level", places: data.noise, placeText: percent, digits: 2,
-        height: 360, invert: true, marks: true, xTitle: "training labels changed",
+        height: 360, invert: true, marks: true, xTitle: data.level,
         series: visible().map((one) => ({ ...one, values: data.ranks[one.name] })) });
     },
     "rank-plots"(place) {
+      place.classList.toggle("many", data.algorithms.length > 9);
       for (const plot of data["rank-plots"]) rankPlot(place, plot);
     },
     scores(place) {
@@ -227,7 +228,7 @@
     },
     comparison(place) {
       const levels = [...new Set(data.comparison.map((row) => row[2]))];
-      choices(place, "labels changed", levels, percent, state.comparison, (level) => { state.comparison = level; redraw(place); });
+      choices(place, data.level, levels, percent, state.comparison, (level) => { state.comparison = level; redraw(place); });
       const points = data.comparison.filter((row) => row[2] === state.comparison && !hidden.has(row[1]))
         .map(([dataset, name, , ours, published, comparable]) => (
           { dataset, ours, published, comparable, look: algorithms.find((one) => one.name === name) }));
@@ -237,7 +238,7 @@
       const names = [...new Set(data.traces.map((trace) => trace.algorithm))];
       const levels = [...new Set(data.traces.map((trace) => trace.noise))].sort((a, b) => a - b);
       choices(place, "algorithm", names, (name) => name, state.trace, (name) => { state.trace = name; redraw(place); });
-      choices(place, "labels changed", levels, percent, state.traceNoise,
+      choices(place, data.level, levels, percent, state.traceNoise,
         (level) => { state.traceNoise = level; redraw(place); });
       const lines = data["trace-lines"];
       const key = add(place, "div", { className: "choices" });
@@ -281,7 +282,7 @@
     const show = (level) => {
       for (const table of tables) table.classList.toggle("current", Number(table.dataset.noise) === level);
     };
-    series.prepend(choices(series, "labels changed", levels, percent, levels[0], show));
+    series.prepend(choices(series, data.level, levels, percent, levels[0], show));
     show(levels[0]);
   }
 

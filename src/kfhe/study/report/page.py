@@ -20,7 +20,7 @@ _SECTIONS = (
     (
         "ranks",
         "Average ranks",
-        "How the average rank over the datasets changes with the share of changed training labels. "
+        "How the average rank over the datasets changes with the noise in the training rows ({level}). "
         "Higher up is better.",
         "ranks",
     ),
@@ -34,9 +34,17 @@ _SECTIONS = (
     (
         "noise",
         "Each dataset against noise",
-        "Mean score on the true labels of the test rows by the share of changed training labels. "
+        "Mean score on the true labels of the test rows by the noise in the training rows ({level}). "
         "The scales differ.",
         "scores",
+    ),
+    (
+        "metrics",
+        "By other metrics",
+        "Average ranks by what else classifiers are judged by, and beside them the means. AUROC: each class "
+        "against all others, on average. Log loss, Brier score and calibration error (of the likeliest "
+        "class, in 15 bins) say whether the probabilities can be believed.",
+        None,
     ),
     ("scores", "Scores", "", None),
     (
@@ -63,7 +71,13 @@ def page(analysis: Analysis, tables: list[Table]) -> str:
     """Return the HTML of a report."""
     charts = chart_data(analysis)
     sections = [
-        _section(key, title, text, chart, [table for table in tables if table.section == key])
+        _section(
+            key,
+            title,
+            text.format(level=analysis.plan.level),
+            chart,
+            [table for table in tables if table.section == key],
+        )
         for key, title, text, chart in _SECTIONS
         if any(table.section == key for table in tables) or charts.get(chart or "")
     ]
@@ -114,13 +128,14 @@ def chart_data(analysis: Analysis) -> dict[str, Any]:
     return {
         "colours": PALETTE,
         "metric": analysis.metric_name,
-        "lowIsBetter": analysis.metric == "log_loss",
+        "level": analysis.plan.level,
+        "lowIsBetter": analysis.lower_is_better,
         "algorithms": names,
         "noise": levels,
         "ranks": {name: _numbers(ranks[name], 3) for name in names} if ranks.notna().to_numpy().any() else {},
         "rank-plots": [
             {
-                "noise": noise,
+                "title": analysis.plan.noise_done(noise),
                 "ranks": {name: round(float(ranks.at[noise, name]), 3) for name in names},
                 "groups": analysis.groups(noise),
             }
@@ -155,9 +170,14 @@ def _summary(analysis: Analysis) -> str:
     took = f"{seconds / 3600:.1f} hours" if seconds > 7200 else f"{seconds / 60:.1f} minutes"
     text = (
         f"{len(plan.algorithms)} algorithms on {len(analysis.means(analysis.noise_levels[0]))} datasets, "
-        f"{', '.join(f'{level:.0%}' for level in plan.noise_levels)} of the training labels changed, "
+        f"{plan.noise_done(*plan.noise_levels)}, "
         f"{plan.repeats} × {plan.folds}-fold cross-validation: {len(cells):,} cells, {took} of computing."
     )
+    if plan.given is not None:
+        text += (
+            f" Trained on the labels in the column '{plan.given}', some of which are wrong, and tested "
+            f"against those in '{plan.true}'."
+        )
     if len(cells) < total:
         text += f" The study is not finished: {total - len(cells):,} cells are missing."
     if len(analysis.failures):
@@ -187,6 +207,7 @@ def _section(key: str, title: str, text: str, chart: str | None, tables: list[Ta
 
 
 def _table(table: Table) -> str:
+    table = table.upright()
     level = f' data-noise="{table.noise}"' if table.noise is not None else ""
     head = "".join(f'<th scope="col"><button>{escape(name)}</button></th>' for name in table.head)
     rows = "".join(f"<tr>{''.join(_field(value) for value in row)}</tr>\n" for row in table.rows)
@@ -218,7 +239,7 @@ def _about(analysis: Analysis) -> str:
     return (
         '<section id="about">\n<h2>Plan and versions</h2>\n'
         f"<p>Seed {analysis.plan.seed}; noise model {escape(analysis.plan.noise_model)}; folds are "
-        "stratified; all algorithms see the same folds and the same changed labels. Plan "
+        "stratified; all algorithms see the same folds and the same noise. Plan "
         f"<code>{analysis.plan.digest()[:12]}</code>.</p>\n"
         f"<pre>{escape(plan)}</pre>\n<pre>{escape(versions)}</pre>\n</section>\n"
     )

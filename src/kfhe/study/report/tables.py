@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from kfhe.study.analyse import ALPHA, Analysis
 from kfhe.study.paper import claims, published
 from kfhe.study.paper.catalogue import catalogue
+
+MOST_COLUMNS = 9  # of a table that has few rows
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,16 @@ class Table:
     note: str = ""
     noise: float | None = None
 
+    def upright(self) -> Table:
+        """Return the table with rows as columns if it is too wide to be read, and not half as high."""
+        if len(self.head) <= MOST_COLUMNS or 2 * len(self.rows) >= len(self.head):
+            return self
+        head = [self.head[0], *(row[0].text for row in self.rows)]
+        names = [Value(name, name) for name in self.head[1:]]
+        fields = zip(*(row[1:] for row in self.rows), strict=True)
+        rows = [[name, *column] for name, column in zip(names, fields, strict=True)]
+        return replace(self, head=head, rows=rows)
+
 
 def all_tables(analysis: Analysis) -> list[Table]:
     """Return every table, in the order of the page."""
@@ -58,7 +70,8 @@ def all_tables(analysis: Analysis) -> list[Table]:
         for noise in analysis.noise_levels
         if maker is scores or analysis.can_test(noise)
     ]
-    tables = [verdicts(analysis), average_ranks(analysis), mean_scores(analysis), friedman(analysis), *series]
+    tables = [verdicts(analysis), average_ranks(analysis), mean_scores(analysis), friedman(analysis)]
+    tables += [*map(ranks_and_means, analysis.other_metrics), *series]
     tables += [comparison(analysis), times(analysis), datasets(analysis), failures(analysis)]
     return [table for table in tables if table.rows]
 
@@ -86,7 +99,7 @@ def average_ranks(analysis: Analysis) -> Table:
             "those whose data differ), then those that it prints, over 30 datasets."
         )
     head = ["noise", *analysis.algorithms]
-    return Table("average_ranks", "ranks", "Average ranks by share of changed labels", head, rows, note)
+    return Table("average_ranks", "ranks", f"Average ranks by {analysis.plan.level}", head, rows, note)
 
 
 def mean_scores(analysis: Analysis) -> Table:
@@ -94,13 +107,29 @@ def mean_scores(analysis: Analysis) -> Table:
     rows = []
     for noise in analysis.noise_levels:
         means = analysis.means(noise).loc[analysis.complete(noise).index].mean()
-        best = means.min() if analysis.metric == "log_loss" else means.max()
+        best = means.min() if analysis.lower_is_better else means.max()
         fields = [
             Value(means[name], fixed(means[name], 3), strong=means[name] == best) for name in means.index
         ]
         rows.append([number(noise, f"{noise:.0%}"), *fields])
-    title = f"Mean {analysis.metric_name} over the datasets, by share of changed labels"
+    title = f"Mean {analysis.metric_name} over the datasets, by {analysis.plan.level}"
     return Table("mean_scores", "ranks", title, ["noise", *analysis.algorithms], rows)
+
+
+def ranks_and_means(analysis: Analysis) -> Table:
+    """Return average ranks by noise level for one more metric, and beside them the means."""
+    rows = []
+    for noise in analysis.noise_levels:
+        complete = analysis.complete(noise).index
+        ranks, means = analysis.average_ranks.loc[noise], analysis.means(noise).loc[complete].mean()
+        fields = [
+            Value(ranks[name], fixed(ranks[name], 2), fixed(means[name], 3), ranks[name] == ranks.min())
+            for name in analysis.algorithms
+        ]
+        rows.append([number(noise, f"{noise:.0%}"), *fields])
+    title = f"Average ranks by {analysis.metric_name}"
+    head = ["noise", *analysis.algorithms]
+    return Table(f"average_ranks_{analysis.metric}", "metrics", title, head, rows)
 
 
 def friedman(analysis: Analysis) -> Table:
@@ -126,7 +155,7 @@ def friedman(analysis: Analysis) -> Table:
 def scores(analysis: Analysis, noise: float) -> Table:
     """Return mean, deviation and rank of each dataset and algorithm at a noise level."""
     means, deviations, ranks = analysis.means(noise), analysis.deviations(noise), analysis.ranks(noise)
-    printed = published.scores(noise) if analysis.metric == "f1_macro" else means.iloc[:0]
+    printed = published.scores(noise) if analysis.has_published else means.iloc[:0]
     rows = []
     for dataset in means.index:
         row = [Value(dataset, dataset)]
@@ -146,7 +175,7 @@ def scores(analysis: Analysis, noise: float) -> Table:
     return Table(
         f"scores_{percent(noise)}",
         "scores",
-        f"{analysis.metric_name} with {noise:.0%} of the training labels changed",
+        f"{analysis.metric_name} with {analysis.plan.noise_done(noise)}",
         ["dataset", *analysis.algorithms],
         rows,
         f"Mean ± standard deviation over {analysis.plan.repeats} × {analysis.plan.folds} folds, and rank. "
@@ -284,9 +313,12 @@ def datasets(analysis: Analysis) -> Table:
         printed = f"{paper['rows']} × {paper['columns']} × {paper['classes']}" if paper else ""
         sizes = (row["rows"], row["features"], row["classes"], row["categorical"])
         note = analysis.left_out.get(str(name)) or (facts.note if facts else "") or ""
-        size_fields = [number(size, fixed(size, 0)) for size in sizes]
-        rows.append([Value(name, str(name)), *size_fields, Value(printed, printed), Value(note, note)])
-    head = ["dataset", "rows", "features", "classes", "categorical", "in the paper", "note"]
+        fields = [number(size, fixed(size, 0)) for size in sizes]
+        if analysis.plan.given is not None:
+            fields.append(number(row["wrong"], f"{row['wrong']:.1%}"))
+        rows.append([Value(name, str(name)), *fields, Value(printed, printed), Value(note, note)])
+    wrong = ["wrong labels"] if analysis.plan.given is not None else []
+    head = ["dataset", "rows", "features", "classes", "categorical", *wrong, "in the paper", "note"]
     note = "'in the paper': its rows × dimensions × classes; its dimensions mostly count the class."
     return Table("datasets", "datasets", "Datasets", head, rows, note)
 

@@ -1,0 +1,17 @@
+"""Noise: change labels, inputs or the balance of classes on purpose, to see how well a classifier copes."""
+
+from kfhe.noise.imbalance import thin_classes
+from kfhe.noise.inputs import disturb_inputs
+from kfhe.noise.labels import flip_by_transition, flip_labels
+from kfhe.noise.models import NOISE_MODELS, NoiseModel
+from kfhe.noise.rate import estimated_rate
+
+__all__ = [
+    "NOISE_MODELS",
+    "NoiseModel",
+    "disturb_inputs",
+    "estimated_rate",
+    "flip_by_transition",
+    "flip_labels",
+    "thin_classes",
+]

@@ -1,0 +1,183 @@
+"""Label noise: which rows get another label, and which one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kfhe.noise.draws import checked_rate, generator_of
+from kfhe.noise.places import by_margin, by_neighbours, draw_low
+from kfhe.validation import check_same_length, encode_labels, readable_table
+
+Codes = NDArray[np.int32]
+Flip = Callable[[Codes, int, int, np.random.Generator, Any], Codes]
+
+
+def flip_labels(
+    y: ArrayLike, rate: float, *, random_state: Any, model: str = "uniform", X: Any = None
+) -> NDArray[Any]:
+    """Give a share of the labels another class.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        The labels.
+    rate : float
+        Share of labels to change, 0 to 1; at most 0.5 for all models but "uniform". Exactly
+        ``round(n * rate)`` rows change.
+    random_state : int, Generator, RandomState or None
+        Where the randomness comes from.
+    model : {"uniform", "pairwise", "border", "neighbourhood"}, default="uniform"
+        Which rows change, and to what:
+
+        - "uniform": every row is as likely to change as any other, to each of the other classes alike;
+        - "pairwise": every row is as likely, but only to the next class in the order of the classes, and
+          from the last one to the first;
+        - "border": the smaller a row's margin by a random forest that has not seen it, the likelier; it
+          gets the class that the forest takes for the likeliest other one;
+        - "neighbourhood": the nearer a row is to one of another class, compared with its own, the
+          likelier; it gets the label of that neighbour.
+
+        By the last two, a label is as likely to be wrong as right at the border, and ever less likely away
+        from it.
+    X : array or data frame of shape (n, n_features), default=None
+        The rows, for "border" and "neighbourhood".
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        A copy of `y` with the changed labels.
+
+    Examples
+    --------
+    >>> from kfhe.noise import flip_labels
+    >>> flip_labels(["a", "b", "b", "a"], 0.5, random_state=0)
+    array(['b', 'a', 'b', 'a'], dtype='<U1')
+
+    Mistakes mostly where classes meet:
+
+    >>> import numpy as np
+    >>> X, y = np.arange(100).reshape(-1, 1), np.repeat([0, 1], 50)
+    >>> np.flatnonzero(flip_labels(y, 0.05, random_state=0, model="neighbourhood", X=X) != y)
+    array([40, 49, 51, 52, 60])
+    """
+    if model not in FLIPS:
+        raise ValueError(f"model must be one of {', '.join(map(repr, FLIPS))}, got {model!r}")
+    rate = checked_rate(rate, MOST[model], "" if model == "uniform" else f" for model={model!r}")
+    classes, codes = encode_labels(y, "flip_labels")
+    n_flips = round(len(codes) * rate)
+    if n_flips and len(classes) < 2:
+        raise ValueError(f"y has one class only ({classes.tolist()[0]!r}): there is no other to change to")
+    if model in NEEDS_X:
+        if X is None:
+            raise ValueError(f"model={model!r} needs the rows as well: X")
+        X = readable_table(X, "flip_labels")
+        check_same_length(X, codes)
+    generator = generator_of(random_state)
+    if n_flips:
+        codes = FLIPS[model](codes, len(classes), n_flips, generator, X)
+    noisy: NDArray[Any] = classes[codes]
+    return noisy
+
+
+def flip_by_transition(y: ArrayLike, transition: ArrayLike, *, random_state: Any) -> NDArray[Any]:
+    """Change labels as a matrix says how often each class is taken for each other.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        The labels.
+    transition : array-like of shape (n_classes, n_classes)
+        Row by row, the shares of a class that get each label: each row sums to 1. Classes are in sorted
+        order. Of the n_k rows of class k, exactly ``n_k - round(n_k * transition[k, k])`` change.
+    random_state : int, Generator, RandomState or None
+        Where the randomness comes from.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        A copy of `y` with the changed labels.
+
+    Examples
+    --------
+    A third of the cats is taken for dogs, and no dog for a cat:
+
+    >>> from kfhe.noise import flip_by_transition
+    >>> y = ["cat", "cat", "cat", "dog", "dog"]
+    >>> flip_by_transition(y, [[2 / 3, 1 / 3], [0, 1]], random_state=0)
+    array(['cat', 'dog', 'cat', 'dog', 'dog'], dtype='<U3')
+    """
+    classes, codes = encode_labels(y, "flip_by_transition")
+    shares = _checked_transition(transition, classes)
+    generator = generator_of(random_state)
+    noisy = codes.copy()
+    for code, row in enumerate(shares):
+        members = generator.permutation(np.flatnonzero(codes == code))
+        others = np.where(np.arange(len(classes)) == code, 0.0, row)
+        n_flips = len(members) - round(len(members) * row[code])
+        if n_flips and others.any():
+            noisy[members[:n_flips]] = generator.choice(len(classes), n_flips, p=others / others.sum())
+    changed: NDArray[Any] = classes[noisy]
+    return changed
+
+
+def _checked_transition(transition: ArrayLike, classes: NDArray[Any]) -> NDArray[np.float64]:
+    shares = np.asarray(transition, dtype=np.float64)
+    n_classes = len(classes)
+    if shares.shape != (n_classes, n_classes):
+        raise ValueError(
+            f"transition must be of shape ({n_classes}, {n_classes}), for the classes "
+            f"{', '.join(map(str, classes))}; got {shares.shape}"
+        )
+    if not (shares >= 0).all():  # not so of NaN either
+        raise ValueError("transition must hold shares from 0 to 1, got a negative or missing one")
+    wrong = np.flatnonzero(~np.isclose(shares.sum(axis=1), 1))
+    if len(wrong):
+        raise ValueError(
+            f"each row of transition must sum to 1, that of class {classes[wrong[0]]!s} sums to "
+            f"{shares[wrong[0]].sum():g}"
+        )
+    return shares
+
+
+def _uniform(codes: Codes, n_classes: int, n_flips: int, generator: np.random.Generator, X: Any) -> Codes:
+    rows = generator.choice(len(codes), size=n_flips, replace=False)
+    # A shift by 1 .. c - 1 classes reaches each of the others with equal chance.
+    shifts = generator.integers(1, max(2, n_classes), size=n_flips)
+    codes[rows] = (codes[rows] + shifts) % n_classes
+    return codes
+
+
+def _pairwise(codes: Codes, n_classes: int, n_flips: int, generator: np.random.Generator, X: Any) -> Codes:
+    rows = generator.choice(len(codes), size=n_flips, replace=False)
+    codes[rows] = (codes[rows] + 1) % n_classes
+    return codes
+
+
+def _border(codes: Codes, n_classes: int, n_flips: int, generator: np.random.Generator, X: Any) -> Codes:
+    margins, others = by_margin(X, codes, generator)
+    rows = draw_low(margins, n_flips, generator)
+    codes[rows] = others[rows]
+    return codes
+
+
+def _neighbourhood(
+    codes: Codes, n_classes: int, n_flips: int, generator: np.random.Generator, X: Any
+) -> Codes:
+    nearness, others = by_neighbours(X, codes)
+    rows = draw_low(nearness, n_flips, generator)
+    codes[rows] = others[rows]
+    return codes
+
+
+FLIPS: dict[str, Flip] = {
+    "uniform": _uniform,
+    "pairwise": _pairwise,
+    "border": _border,
+    "neighbourhood": _neighbourhood,
+}
+MOST = {name: 1.0 if name == "uniform" else 0.5 for name in FLIPS}  # beyond, most labels would be wrong
+NEEDS_X = ("border", "neighbourhood")
