@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import get_tags
-from sklearn.utils._param_validation import HasMethods, StrOptions
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import validate_data
 
 from kfhe import emphasis as emphases
 from kfhe.base import BaseKFHE
 from kfhe.early_stopping import EarlyStopping
-from kfhe.measurement import Measurement, OnTrainingRows
+from kfhe.kalman import Schedule, check_schedule
+from kfhe.measurement import FUSION, Measurement, OnTrainingRows
 from kfhe.rows import TrainingRows
 from kfhe.sensors import EstimatorSensor, Sensor, TreeSensor
 from kfhe.training import TrainingRun
@@ -41,6 +43,15 @@ class KFHEClassifier(BaseKFHE):
         How a miss raises a row's weight. "exponential" (KFHE-e) is the more accurate on clean labels,
         "linear" (KFHE-l) the more robust to wrong ones. A callable gets the sampling weights and a
         boolean array of the misclassified rows, and returns the measured weights.
+    fusion : float, default=0.5
+        How far a measurement lies from the state (0) to the votes of the component (1).
+    process_noise : float, sequence of float or callable, default=0.0
+        What each iteration adds to the variance of the model filter. The more, the more the later components
+        count; the paper has none, as the state that it estimates does not change. A sequence has a value for
+        each iteration, the last of which stays; a function gets the number of the iteration, from 1.
+    transition : float, default=1.0
+        What each iteration leaves of the state: below 1 it goes back towards the shares of the classes, from
+        which it then starts as well: h_0 is a tree of one leaf. Needs `process_noise`.
     n_estimators : int, default=100
         Number of components to train after the initial one. Training stops earlier once the
         filter is certain (a measurement without any error).
@@ -105,6 +116,9 @@ categorical_features
         **BaseKFHE._parameter_constraints,
         "estimator": [HasMethods(["fit", "predict"]), None],
         "emphasis": [StrOptions({"exponential", "linear"}), callable],
+        "fusion": [Interval(Real, 0, 1, closed="right")],
+        "process_noise": [Interval(Real, 0, None, closed="left"), "array-like", callable],
+        "transition": [Interval(Real, 0, 1, closed="right")],
         "voting": [StrOptions({"hard", "soft"})],
         **TreeSettings.constraints(),
     }
@@ -114,6 +128,9 @@ categorical_features
         estimator: Any = None,
         *,
         emphasis: str | emphases.Emphasis = "exponential",
+        fusion: float = FUSION,
+        process_noise: Schedule = 0.0,
+        transition: float = 1.0,
         n_estimators: int = 100,
         voting: str = "hard",
         max_depth: int | None = 30,
@@ -133,6 +150,9 @@ categorical_features
     ) -> None:
         self.estimator = estimator
         self.emphasis = emphasis
+        self.fusion = fusion
+        self.process_noise = process_noise
+        self.transition = transition
         self.n_estimators = n_estimators
         self.voting = voting
         self.max_depth = max_depth
@@ -170,9 +190,9 @@ categorical_features
             A new sensor for these rows.
         """
         if not self._grows_trees():
-            return EstimatorSensor(rows, self.estimator, self.voting)
+            return EstimatorSensor(rows, self.estimator, self.voting, from_shares=self._from_shares())
         settings = TreeSettings.of(self if self.estimator is None else self.estimator)
-        return TreeSensor(rows, settings, self.voting)
+        return TreeSensor(rows, settings, self.voting, from_shares=self._from_shares())
 
     def make_measurement(self, rows: TrainingRows) -> Measurement:
         """Return what measures the components' votes: the paper's way.
@@ -189,7 +209,7 @@ categorical_features
         Measurement
             A new measurement for these rows.
         """
-        return OnTrainingRows(rows)
+        return OnTrainingRows(rows, self.fusion, process_noise=self.process_noise, transition=self.transition)
 
     def make_emphasis(self, run: TrainingRun) -> emphases.Emphasis:
         """Return the emphasis that the parameter stands for."""
@@ -199,7 +219,21 @@ categorical_features
         check_component(self.estimator)
         if type(self.estimator) is CARTClassifier:
             check_tree_component(self.estimator)
+        self._check_combination()
         return super()._validate(X, y, sample_weight)
+
+    def _check_combination(self) -> None:
+        """Raise if parameters make no sense together."""
+        check_schedule(self.process_noise)
+        if self.transition < 1 and not callable(self.process_noise) and not np.any(self.process_noise):
+            raise ValueError(
+                f"transition={self.transition} needs a process_noise above 0: without it the filter soon "
+                "believes no component any more, and the scores end at the shares of the classes"
+            )
+
+    def _from_shares(self) -> bool:
+        """Whether the state has to begin at the shares of the classes: they are what it goes back to."""
+        return self.transition < 1
 
     def _grows_trees(self) -> bool:
         """Whether the components are native trees."""

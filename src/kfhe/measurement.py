@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from kfhe.bank import FilterBank, TreeVotes, Unseen
 from kfhe.engine.arrays import Measurer, exact_sum
-from kfhe.kalman import Filter, KalmanFilter
+from kfhe.kalman import Filter, KalmanFilter, Schedule
 from kfhe.rows import TrainingRows
 
 Floats = NDArray[np.float64]
@@ -57,9 +57,12 @@ class Measurement(Protocol):
     ----------
     fusion : float
         Share of the votes in z. A gain of K moves the state towards them by a step of K times `fusion`.
+    transition : float
+        What the model filter's time update leaves of the state; the rest of it is h_0's then.
     """
 
     fusion: float
+    transition: float
 
     def take(self, state: Floats, votes: Any, counts: Counts) -> Reading:
         """Measure the state.
@@ -93,6 +96,10 @@ class OnTrainingRows:
         The rows.
     fusion : float, default=0.5
         How far from the state (0) to the votes (1) it lies.
+    process_noise : float, sequence of float or callable, default=0.0
+        Of the model filter, as in `KalmanFilter`.
+    transition : float, default=1.0
+        Of the model filter, towards the scores of h_0.
 
     Examples
     --------
@@ -110,8 +117,15 @@ class OnTrainingRows:
     0.0
     """
 
-    def __init__(self, rows: TrainingRows, fusion: float = FUSION) -> None:
-        self.fusion = fusion
+    def __init__(
+        self,
+        rows: TrainingRows,
+        fusion: float = FUSION,
+        *,
+        process_noise: Schedule = 0.0,
+        transition: float = 1.0,
+    ) -> None:
+        self.fusion, self.process_noise, self.transition = float(fusion), process_noise, float(transition)
         self.rows = rows
         self._guessing = 1 - 1 / rows.n_present
         self._measurer = Measurer(rows.labels, rows.base, len(rows.classes), rows.n_threads)
@@ -129,7 +143,14 @@ class OnTrainingRows:
 
     def model_filter(self, initial: Floats) -> Filter:
         """Return a filter of the scores for all training rows."""
-        return KalmanFilter(initial, 1.0, n_threads=self.rows.n_threads)
+        return KalmanFilter(
+            initial,
+            1.0,
+            process_noise=self.process_noise,
+            transition=self.transition,
+            prior=0.0 if self.transition == 1.0 else initial,
+            n_threads=self.rows.n_threads,
+        )
 
     def weight_filter(self) -> KalmanFilter:
         """Return a filter of the sampling weights; they begin as the base weights."""
@@ -147,7 +168,7 @@ class OutOfBag:
         The filters that take it in, and know which votes to believe.
     """
 
-    fusion = 1.0
+    fusion = transition = 1.0
 
     def __init__(self, rows: TrainingRows, bank: FilterBank) -> None:
         self._rows, self._bank = rows, bank

@@ -20,10 +20,11 @@ from kfhe.engine.trees.storage import TreeStore
 from kfhe.engine.trees.traversal import apply
 from kfhe.engine.trees.votes import leaf_classes, leaf_shares
 from kfhe.ensemble import Ensemble
-from kfhe.estimators import EstimatorEnsemble, OnlyClass
+from kfhe.estimators import ClassShares, EstimatorEnsemble
 from kfhe.forest import NODE_DTYPE, Forest
 from kfhe.measurement import Counts, Votes
 from kfhe.rows import TrainingRows
+from kfhe.trace import Trace
 from kfhe.tree_settings import TreeSettings
 from kfhe.validation import integer_weights
 
@@ -62,14 +63,35 @@ class Sensor(Protocol):
     def keep(self, n_components: int) -> None:
         """Drop all components but the first ones."""
 
-    def harvest(self, steps: Floats, *, resumes: bool) -> Ensemble:
-        """Return the ensemble of the components, h_0 first; `resumes`: more are to be added later."""
+    def harvest(self, trace: Trace, *, resumes: bool) -> Ensemble:
+        """Return the ensemble of the components, h_0 first; `resumes`: more are to be added later.
+
+        What the components moved the state by is in the trace.
+        """
 
     def encode(self, X: Any) -> Any:
         """Return other rows in the form that `votes` takes."""
 
     def votes(self, t: int, encoded: Any) -> Votes:
         """Return what component t votes for other rows; h_0 always gives scores."""
+
+
+def whole_weights(rows: TrainingRows) -> tuple[NDArray[np.int32], bool]:
+    """Return the rows' base weights as a tree takes them: whole numbers, and whether they count rows."""
+    return integer_weights(np.ones(len(rows.labels)) if rows.uniform else rows.base)
+
+
+def one_leaf(rows: TrainingRows) -> GrownTree:
+    """Return a tree without a split: it votes by the shares of the classes."""
+    units, _ = whole_weights(rows)
+    weights = np.bincount(rows.labels, weights=units, minlength=len(rows.classes)).astype(np.int32)
+    return GrownTree.from_arrays(
+        np.zeros(1, dtype=NODE_DTYPE).view(np.uint8),
+        np.zeros(1),
+        weights.reshape(1, -1),
+        np.empty((0, 4), dtype=np.uint64),
+        np.zeros(len(rows.labels), dtype=np.int32),
+    )
 
 
 class TreeSensor:
@@ -83,12 +105,17 @@ class TreeSensor:
         How to grow the trees.
     voting : {"hard", "soft"}
         Whether a tree votes for the largest class of a leaf, or by the shares of the classes in it.
+    from_shares : bool, default=False
+        Whether h_0 is to know the shares of the classes only.
     """
 
     kind = "tree"
 
-    def __init__(self, rows: TrainingRows, settings: TreeSettings, voting: str) -> None:
+    def __init__(
+        self, rows: TrainingRows, settings: TreeSettings, voting: str, *, from_shares: bool = False
+    ) -> None:
         self.rows = rows
+        self._from_shares = from_shares
         self._table = settings.binned(rows.X, rows.n_threads)
         self._hard = voting == "hard"
         self._grower = settings.grower(self._table, rows.labels, len(rows.classes), rows.seed, rows.n_threads)
@@ -105,8 +132,7 @@ class TreeSensor:
 
     def initial(self) -> Floats:
         """Grow h_0 on all rows, by weight."""
-        weights = np.ones(len(self.rows.labels)) if self.rows.uniform else self.rows.base
-        tree = self._grower.grow(*integer_weights(weights), 0)
+        tree = one_leaf(self.rows) if self._from_shares else self._grower.grow(*whole_weights(self.rows), 0)
         self._trees.append(tree)
         return tree.share_votes()
 
@@ -121,10 +147,16 @@ class TreeSensor:
         """Drop all trees but the first ones."""
         self._trees.keep(n_components)
 
-    def harvest(self, steps: Floats, *, resumes: bool) -> Forest:
+    def harvest(self, trace: Trace, *, resumes: bool) -> Forest:
         """Return the forest; it takes over the trees' memory unless that is still needed."""
         return Forest.stored_in(
-            self._trees, self._table.schema, self.rows.classes, steps, soft=not self._hard, copy=resumes
+            self._trees,
+            self._table.schema,
+            self.rows.classes,
+            trace["step"],
+            transitions=trace["transition"],
+            soft=not self._hard,
+            copy=resumes,
         )
 
     def encode(self, X: Any) -> Floats:
@@ -179,16 +211,7 @@ class PilotSensor:
 
     def initial(self) -> Floats:
         """Make h_0: a tree of one leaf, whose votes are the shares of the classes."""
-        rows = self.rows
-        units, _ = integer_weights(np.ones(len(rows.labels)) if rows.uniform else rows.base)
-        weights = np.bincount(rows.labels, weights=units, minlength=len(rows.classes)).astype(np.int32)
-        leaf = GrownTree.from_arrays(
-            np.zeros(1, dtype=NODE_DTYPE).view(np.uint8),
-            np.zeros(1),
-            weights.reshape(1, -1),
-            np.empty((0, 4), dtype=np.uint64),
-            np.zeros(len(rows.labels), dtype=np.int32),
-        )
+        leaf = one_leaf(self.rows)
         for trees in self._trees.values():
             trees.append(leaf)
         return leaf.share_votes()
@@ -209,13 +232,13 @@ class PilotSensor:
         for trees in self._trees.values():
             trees.keep(n_components)
 
-    def harvest(self, steps: Floats, *, resumes: bool) -> Forest:
+    def harvest(self, trace: Trace, *, resumes: bool) -> Forest:
         """Return the forest of the kind that was chosen, with the shrinkage that the bank ends at."""
         return Forest.stored_in(
             self._trees[self.bank.kind],
             self._table.schema,
             self.rows.classes,
-            steps,
+            trace["step"],
             soft=True,
             copy=resumes,
             shrinkage=float(SHRINKAGES[self.bank.verdict()]),
@@ -261,6 +284,8 @@ class EstimatorSensor:
         What to clone for each component.
     voting : {"hard", "soft"}
         Whether components vote by `predict` or by `predict_proba`.
+    from_shares : bool, default=False
+        Whether h_0 is to know the shares of the classes only.
 
     Attributes
     ----------
@@ -272,7 +297,7 @@ class EstimatorSensor:
 
     kind = "estimator"
 
-    def __init__(self, rows: TrainingRows, estimator: Any, voting: str) -> None:
+    def __init__(self, rows: TrainingRows, estimator: Any, voting: str, *, from_shares: bool = False) -> None:
         if voting == "soft" and not hasattr(estimator, "predict_proba"):
             raise ValueError(
                 f"voting='soft' needs an estimator with predict_proba, {type(estimator).__name__} has none; "
@@ -280,13 +305,16 @@ class EstimatorSensor:
             )
         self.rows = rows
         self.estimator = estimator
+        self._from_shares = from_shares
         self.components = EstimatorEnsemble([], rows.classes, voting)
 
     def initial(self) -> Floats:
         """Train h_0 on all rows, by weight where it can be weighted."""
         rows = self.rows
         y = rows.classes[rows.labels]
-        if rows.uniform or rows.n_present == 1:
+        if self._from_shares:
+            component = ClassShares().fit(rows.X, y, sample_weight=rows.base)
+        elif rows.uniform or rows.n_present == 1:
             component = self._unfitted(y, 0, 0).fit(rows.X, y)
         elif has_fit_parameter(self.estimator, "sample_weight"):
             component = self.clone(0, 0).fit(rows.X, y, sample_weight=rows.base * len(y))
@@ -310,9 +338,9 @@ class EstimatorSensor:
         """Drop all components but the first ones."""
         self.components.keep(n_components)
 
-    def harvest(self, steps: Floats, *, resumes: bool) -> EstimatorEnsemble:
+    def harvest(self, trace: Trace, *, resumes: bool) -> EstimatorEnsemble:
         """Return the ensemble of the components so far."""
-        return self.components.with_steps(steps)
+        return self.components.with_steps(trace["step"], trace["transition"])
 
     def encode(self, X: Any) -> Any:
         """Return other rows as they are."""
@@ -341,4 +369,4 @@ class EstimatorSensor:
 
     def _unfitted(self, y: NDArray[Any], iteration: int, attempt: int) -> Any:
         """Return a component to fit to y; many classifiers refuse labels of one class."""
-        return self.clone(iteration, attempt) if (y != y[0]).any() else OnlyClass()
+        return self.clone(iteration, attempt) if (y != y[0]).any() else ClassShares()

@@ -25,8 +25,10 @@ class Iteration(NamedTuple):
     gain : float
         K, how far the state moved towards the measurement.
     step : float
-        How far the state moved towards the component's votes: half the gain, as the paper's measurement
-        lies half way between the two.
+        How far the state moved towards the component's votes: the gain times the `fusion`, which in the paper
+        is a half.
+    transition : float
+        The share of itself that the state kept before that, the rest being h_0's; 1 in the paper's variants.
     shrinkage : float
         How much the component's votes were shrunken; 0 in the paper's variants.
     component_error : float
@@ -49,6 +51,7 @@ class Iteration(NamedTuple):
     posterior_variance: float
     gain: float
     step: float
+    transition: float
     shrinkage: float
     component_error: float
     training_error: float

@@ -79,6 +79,7 @@ class TrainingRun:
                 posterior_variance=model.variance,
                 gain=gain,
                 step=gain * measurement.fusion,
+                transition=measurement.transition,
                 shrinkage=reading.shrinkage,
                 component_error=reading.component_error,
                 training_error=measurement.error(model.state),

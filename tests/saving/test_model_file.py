@@ -382,9 +382,9 @@ def test_each_flipped_bit_is_noticed(contents):
 def test_a_file_of_a_later_format_asks_for_a_newer_version(contents):
     description, arrays = taken_apart(contents[0])
     with pytest.raises(
-        ModelFileError, match=r"has format 3 and comes from kfhe 9\.0, .* pip install --upgrade"
+        ModelFileError, match=r"has format 4 and comes from kfhe 9\.0, .* pip install --upgrade"
     ):
-        loaded(put_together({**description, "format": 3, "kfhe": "9.0"}, arrays))
+        loaded(put_together({**description, "format": 4, "kfhe": "9.0"}, arrays))
     description["parameters"]["colour"] = "blue"
     with pytest.raises(ModelFileError, match=r"has the parameter 'colour' and .* pip install --upgrade"):
         loaded(put_together({**description, "kfhe": "9.0"}, arrays))
