@@ -21,6 +21,9 @@ OPTIONS = {
     "schedule": {"process_noise": [0.1, 0.05, 0.0]},
     "transition": {"transition": 0.9, "process_noise": 0.01},
     "transition, soft": {"transition": 0.7, "process_noise": 0.1, "voting": "soft", "fusion": 1.0},
+    "out of bag": {"measurement": "out-of-bag"},
+    "out of bag, linear": {"measurement": "out-of-bag", "emphasis": "linear", "voting": "soft"},
+    "out of bag, transition": {"measurement": "out-of-bag", "transition": 0.9, "process_noise": 0.05},
 }
 NATIVE_ONLY = set()
 

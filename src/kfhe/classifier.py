@@ -15,7 +15,7 @@ from kfhe import emphasis as emphases
 from kfhe.base import BaseKFHE
 from kfhe.early_stopping import EarlyStopping
 from kfhe.kalman import Schedule, check_schedule
-from kfhe.measurement import FUSION, Measurement, OnTrainingRows
+from kfhe.measurement import FUSION, Measurement, OnTrainingRows, OnUnseenRows
 from kfhe.rows import TrainingRows
 from kfhe.sensors import EstimatorSensor, Sensor, TreeSensor
 from kfhe.training import TrainingRun
@@ -24,6 +24,8 @@ from kfhe.tree_settings import TreeSettings
 from kfhe.validation import check_component, check_tree_component, refuse_sparse
 
 Floats = NDArray[np.float64]
+
+MEASUREMENTS = {"training": OnTrainingRows, "out-of-bag": OnUnseenRows}
 
 
 class KFHEClassifier(BaseKFHE):
@@ -43,6 +45,10 @@ class KFHEClassifier(BaseKFHE):
         How a miss raises a row's weight. "exponential" (KFHE-e) is the more accurate on clean labels,
         "linear" (KFHE-l) the more robust to wrong ones. A callable gets the sampling weights and a
         boolean array of the misclassified rows, and returns the measured weights.
+    measurement : {"training", "out-of-bag"}, default="training"
+        Which rows a component is judged by, and moves: all, as in the paper, or those that are not in its
+        sample. Out of bag, errors and misses are those of unseen rows, also `training_error` in the trace.
+        h_0 has no more than the shares of the classes then, as any other would have seen all rows.
     fusion : float, default=0.5
         How far a measurement lies from the state (0) to the votes of the component (1).
     process_noise : float, sequence of float or callable, default=0.0
@@ -116,6 +122,7 @@ categorical_features
         **BaseKFHE._parameter_constraints,
         "estimator": [HasMethods(["fit", "predict"]), None],
         "emphasis": [StrOptions({"exponential", "linear"}), callable],
+        "measurement": [StrOptions(set(MEASUREMENTS))],
         "fusion": [Interval(Real, 0, 1, closed="right")],
         "process_noise": [Interval(Real, 0, None, closed="left"), "array-like", callable],
         "transition": [Interval(Real, 0, 1, closed="right")],
@@ -128,6 +135,7 @@ categorical_features
         estimator: Any = None,
         *,
         emphasis: str | emphases.Emphasis = "exponential",
+        measurement: str = "training",
         fusion: float = FUSION,
         process_noise: Schedule = 0.0,
         transition: float = 1.0,
@@ -150,6 +158,7 @@ categorical_features
     ) -> None:
         self.estimator = estimator
         self.emphasis = emphasis
+        self.measurement = measurement
         self.fusion = fusion
         self.process_noise = process_noise
         self.transition = transition
@@ -195,7 +204,7 @@ categorical_features
         return TreeSensor(rows, settings, self.voting, from_shares=self._from_shares())
 
     def make_measurement(self, rows: TrainingRows) -> Measurement:
-        """Return what measures the components' votes: the paper's way.
+        """Return what measures the components' votes.
 
         A subclass with another measurement overrides it.
 
@@ -209,7 +218,9 @@ categorical_features
         Measurement
             A new measurement for these rows.
         """
-        return OnTrainingRows(rows, self.fusion, process_noise=self.process_noise, transition=self.transition)
+        return MEASUREMENTS[self.measurement](
+            rows, self.fusion, process_noise=self.process_noise, transition=self.transition
+        )
 
     def make_emphasis(self, run: TrainingRun) -> emphases.Emphasis:
         """Return the emphasis that the parameter stands for."""
@@ -232,8 +243,8 @@ categorical_features
             )
 
     def _from_shares(self) -> bool:
-        """Whether the state has to begin at the shares of the classes: they are what it goes back to."""
-        return self.transition < 1
+        """Whether h_0 is not trained: the state goes back to it, or is to be honest from the start."""
+        return self.transition < 1 or self.measurement == "out-of-bag"
 
     def _grows_trees(self) -> bool:
         """Whether the components are native trees."""

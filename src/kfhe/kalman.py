@@ -141,6 +141,57 @@ class KalmanFilter:
         return gain
 
 
+class SomeRows(NamedTuple):
+    """A measurement of some rows of a state."""
+
+    state: Floats  # of all rows; those that were not measured are as they were
+    measured: NDArray[np.bool_]  # which rows were
+
+
+class RowFilter(KalmanFilter):
+    """A Kalman filter of rows that are not all measured each time: each has a variance of its own.
+
+    The parameters are those of `KalmanFilter`, for a state with one row per row. The `variance` is that of a
+    row which every measurement was of, such as all rows to come.
+
+    Attributes
+    ----------
+    variances : ndarray of shape (n_rows,)
+        The variance of each row.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kfhe.kalman import RowFilter, SomeRows
+    >>> voltages = RowFilter([[0.0], [0.0]], 1.0)
+    >>> voltages.update(SomeRows(np.array([[1.5], [0.0]]), np.array([True, False])), 0.5)
+    0.6666666666666666
+    >>> voltages.state.ravel()
+    array([1., 0.])
+    >>> voltages.variances
+    array([0.33333333, 1.        ])
+    """
+
+    def __init__(self, state: ArrayLike, variance: float, **settings: Any) -> None:
+        super().__init__(state, variance, **settings)
+        self.variances: Floats = np.full(len(self.state), self.variance)
+
+    def predict(self) -> None:
+        """Time update: let all rows move on by one step."""
+        super().predict()
+        self.variances = self._later(self.variances)
+
+    def update(self, measurement: Any, noise: float) -> float:
+        """Measurement update: move the rows that `SomeRows` are of; return the gain for rows to come."""
+        noise = _non_negative(noise, "noise") + TINY
+        gains = np.where(measurement.measured, self.variances / (self.variances + noise), 0.0)
+        self.state += gains[:, np.newaxis] * (measurement.state - self.state)
+        self.variances -= gains * self.variances
+        gain = self.variance / (self.variance + noise)
+        self.variance -= gain * self.variance
+        return gain
+
+
 def _non_negative(value: float, name: str) -> float:
     if not 0 <= value < math.inf:
         raise ValueError(f"{name} must be a finite number of at least 0, got {value!r}")

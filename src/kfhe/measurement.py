@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from kfhe.bank import FilterBank, TreeVotes, Unseen
 from kfhe.engine.arrays import Measurer, exact_sum
-from kfhe.kalman import Filter, KalmanFilter, Schedule
+from kfhe.kalman import Filter, KalmanFilter, RowFilter, Schedule, SomeRows
 from kfhe.rows import TrainingRows
 
 Floats = NDArray[np.float64]
@@ -143,18 +143,53 @@ class OnTrainingRows:
 
     def model_filter(self, initial: Floats) -> Filter:
         """Return a filter of the scores for all training rows."""
-        return KalmanFilter(
-            initial,
-            1.0,
-            process_noise=self.process_noise,
-            transition=self.transition,
-            prior=0.0 if self.transition == 1.0 else initial,
-            n_threads=self.rows.n_threads,
-        )
+        return KalmanFilter(initial, 1.0, **self._dynamics(initial))
+
+    def _dynamics(self, initial: Floats) -> dict[str, Any]:
+        """Return how the state of the model filter moves on, beginning as h_0's scores."""
+        return {
+            "process_noise": self.process_noise,
+            "transition": self.transition,
+            "prior": 0.0 if self.transition == 1.0 else initial,
+            "n_threads": self.rows.n_threads,
+        }
 
     def weight_filter(self) -> KalmanFilter:
         """Return a filter of the sampling weights; they begin as the base weights."""
         return KalmanFilter(self.rows.base, 1.0, n_threads=self.rows.n_threads)
+
+
+class OnUnseenRows(OnTrainingRows):
+    """The paper's measurement of the rows that the component has not seen; the others stay as they are.
+
+    So no label speaks for itself: state, misses and errors are those of a model that has not seen the row.
+    They are honest if h_0 has not seen it either, that is, knows the shares of the classes only. A row is
+    measured less often than rows to come, so it has a variance of its own.
+
+    The error is that of the unseen rows, with a miss and a hit more than there were: a few rows don't show
+    that a component never errs.
+    """
+
+    def take(self, state: Floats, votes: Votes, counts: Counts) -> Reading:
+        """Measure the state of the rows that are not in the sample."""
+        rows, unseen = self.rows, counts == 0
+        scores = votes if votes.ndim == 2 else np.eye(len(rows.classes))[votes]
+        measured = state + self.fusion * unseen[:, np.newaxis] * (scores - state)
+        missed = measured.argmax(axis=1) != rows.labels
+        error = self._unseen_error(unseen, missed)
+        component_error = self._unseen_error(unseen, scores.argmax(axis=1) != rows.labels)
+        guessed = component_error >= self._guessing
+        return Reading(SomeRows(measured, unseen), error, missed, component_error, guessed)
+
+    def model_filter(self, initial: Floats) -> Filter:
+        """Return a filter of the scores for all training rows, each with a variance of its own."""
+        return RowFilter(initial, 1.0, **self._dynamics(initial))
+
+    def _unseen_error(self, unseen: NDArray[np.bool_], missed: NDArray[np.bool_]) -> float:
+        """Return the weighted share of the unseen rows that were missed, a miss and a hit added."""
+        base, n_unseen = self.rows.base, int(unseen.sum())
+        share = exact_sum(base * (unseen & missed)) / exact_sum(base * unseen) if n_unseen else 0.0
+        return (share * n_unseen + 1) / (n_unseen + 2)
 
 
 class OutOfBag:
