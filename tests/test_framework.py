@@ -24,6 +24,8 @@ OPTIONS = {
     "out of bag": {"measurement": "out-of-bag"},
     "out of bag, linear": {"measurement": "out-of-bag", "emphasis": "linear", "voting": "soft"},
     "out of bag, transition": {"measurement": "out-of-bag", "transition": 0.9, "process_noise": 0.05},
+    "margin": {"emphasis": "margin"},
+    "margin out of bag": {"emphasis": "margin", "measurement": "out-of-bag", "voting": "soft"},
 }
 NATIVE_ONLY = set()
 

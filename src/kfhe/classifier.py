@@ -41,10 +41,11 @@ class KFHEClassifier(BaseKFHE):
         What to train in each iteration. None: a native CART decision tree with the settings below; a
         `CARTClassifier`: one with the settings of that. Else any scikit-learn classifier; it is cloned for
         each component and given resampled rows of X.
-    emphasis : {"exponential", "linear"} or callable, default="exponential"
+    emphasis : {"exponential", "linear", "margin"} or callable, default="exponential"
         How a miss raises a row's weight. "exponential" (KFHE-e) is the more accurate on clean labels,
-        "linear" (KFHE-l) the more robust to wrong ones. A callable gets the sampling weights and a
-        boolean array of the misclassified rows, and returns the measured weights.
+        "linear" (KFHE-l) the more robust to wrong ones. "margin" goes by how narrowly the state has a row
+        right or wrong, instead of counting misses. A callable gets the sampling weights and a boolean array
+        of the misclassified rows, and returns the measured weights.
     measurement : {"training", "out-of-bag"}, default="training"
         Which rows a component is judged by, and moves: all, as in the paper, or those that are not in its
         sample. Out of bag, errors and misses are those of unseen rows, also `training_error` in the trace.
@@ -121,7 +122,7 @@ categorical_features
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseKFHE._parameter_constraints,
         "estimator": [HasMethods(["fit", "predict"]), None],
-        "emphasis": [StrOptions({"exponential", "linear"}), callable],
+        "emphasis": [StrOptions({"exponential", "linear", "margin"}), callable],
         "measurement": [StrOptions(set(MEASUREMENTS))],
         "fusion": [Interval(Real, 0, 1, closed="right")],
         "process_noise": [Interval(Real, 0, None, closed="left"), "array-like", callable],
@@ -224,7 +225,7 @@ categorical_features
 
     def make_emphasis(self, run: TrainingRun) -> emphases.Emphasis:
         """Return the emphasis that the parameter stands for."""
-        return emphases.resolve(self.emphasis, run.rows.base)
+        return emphases.resolve(self.emphasis, run.rows, run.model)
 
     def _validate(self, X: Any, y: Any, sample_weight: Any) -> TrainingRows:
         check_component(self.estimator)

@@ -15,11 +15,14 @@ from numpy.typing import NDArray
 
 from kfhe.bank import PILOT, READ_EVERY, FilterBank
 from kfhe.engine.arrays import exact_sum, multiply
+from kfhe.kalman import Filter
 from kfhe.rows import TrainingRows
 
 Floats = NDArray[np.float64]
 Missed = NDArray[np.bool_]
 Emphasis = Callable[[Floats, Missed], Floats]
+
+POWER, FLOOR = 0.7, 0.001  # how weights go with margins
 
 
 def exponential(weights: Floats, missed: Missed) -> Floats:
@@ -35,12 +38,29 @@ def linear(weights: Floats, missed: Missed, *, base: Floats) -> Floats:
     return measured
 
 
+def margin(weights: Floats, missed: Missed, *, rows: TrainingRows, model: Filter) -> Floats:
+    """Weights by the margins of the state, whatever they were before. The result sums to 1."""
+    measured = margin_weights(rows, model.state)
+    measured /= exact_sum(measured)
+    return measured
+
+
+def margin_weights(rows: TrainingRows, scores: Floats) -> Floats:
+    """Return base weights that are larger for rows which are missed, or nearly so.
+
+    A row's margin is by how much its label leads before the next class.
+    """
+    rest, each = scores.copy(), np.arange(len(rows.labels))
+    rest[each, rows.labels] = -1
+    margins = scores[each, rows.labels] - rest.max(axis=1)
+    return rows.base * (((1 - margins) / 2).clip(0) ** POWER + FLOOR)
+
+
 class ByMargin:
     """The robust classifier's: while labels look clean, rows that are nearly missed get more weight.
 
-    A row's margin is by how much its label leads before the next class, in the scores of trees that have not
-    seen it. Once the bank has found noise, rows that are missed are wrong as often as they are hard, and all
-    weigh the same again.
+    Margins are those of the scores of trees that have not seen the row. Once the bank has found noise, rows
+    that are missed are wrong as often as they are hard, and all weigh the same again.
 
     Parameters
     ----------
@@ -49,8 +69,6 @@ class ByMargin:
     bank : FilterBank
         What is known so far.
     """
-
-    POWER, FLOOR = 0.7, 0.001
 
     def __init__(self, rows: TrainingRows, bank: FilterBank) -> None:
         self._rows, self._bank = rows, bank
@@ -62,18 +80,18 @@ class ByMargin:
             return weights
         if bank.coarse or bank.shrinkage > 0:
             return rows.base
-        scores, each = bank.state.copy(), np.arange(len(rows.labels))
-        own = scores[each, rows.labels]
-        scores[each, rows.labels] = -1
-        margins = own - scores.max(axis=1)
-        return rows.base * (((1 - margins) / 2).clip(0) ** self.POWER + self.FLOOR)
+        return margin_weights(rows, bank.state)
 
 
-def resolve(emphasis: str | Emphasis, base: Floats) -> Emphasis:
-    """Turn the classifier's ``emphasis`` parameter into a function."""
+def resolve(emphasis: str | Emphasis, rows: TrainingRows, model: Filter) -> Emphasis:
+    """Turn the classifier's ``emphasis`` parameter into a function, for a run's rows and model filter."""
     if callable(emphasis):
         return partial(_checked, emphasis)
-    named: dict[str, Emphasis] = {"exponential": exponential, "linear": partial(linear, base=base)}
+    named: dict[str, Emphasis] = {
+        "exponential": exponential,
+        "linear": partial(linear, base=rows.base),
+        "margin": partial(margin, rows=rows, model=model),
+    }
     return named[emphasis]
 
 
