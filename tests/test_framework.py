@@ -10,7 +10,8 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.tree import DecisionTreeClassifier
 
 import kfhe
-from kfhe import KFHEClassifier
+from kfhe import CARTClassifier, KFHEClassifier
+from kfhe.engine.trees.shrinkage import shrunken_shares
 from kfhe.export import to_json, to_onnx, to_shap
 from kfhe.kalman import component_weights
 
@@ -26,8 +27,11 @@ OPTIONS = {
     "out of bag, transition": {"measurement": "out-of-bag", "transition": 0.9, "process_noise": 0.05},
     "margin": {"emphasis": "margin"},
     "margin out of bag": {"emphasis": "margin", "measurement": "out-of-bag", "voting": "soft"},
+    "shrinkage": {"shrinkage": 5, "voting": "soft"},
+    "shrinkage found": {"shrinkage": "auto", "voting": "soft", "min_samples_leaf": 1, "min_samples_split": 2},
+    "shrinkage out of bag": {"shrinkage": 3.0, "voting": "soft", "measurement": "out-of-bag"},
 }
-NATIVE_ONLY = set()
+NATIVE_ONLY = {"shrinkage", "shrinkage found", "shrinkage out of bag"}
 
 each = pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
 for_any_component = pytest.mark.parametrize(
@@ -41,6 +45,10 @@ def fitted(X, y, options, **settings):
 
 def votes(model, t, X):
     """Return what component t votes for, each class's score."""
+    if model.trace_["shrinkage"][0]:
+        nodes, leaf_weights = model.estimators_[t].nodes, model.estimators_[t].leaf_weights
+        shares = shrunken_shares(nodes, leaf_weights, model.trace_["shrinkage"][:1])[0]
+        return shares[model.estimators_[t].apply(X)]
     if t == 0 or model.voting == "soft":
         return model.estimators_[t].predict_proba(X)
     return np.eye(len(model.classes_))[np.searchsorted(model.classes_, model.estimators_[t].predict(X))]
@@ -236,6 +244,13 @@ def test_a_transition_goes_back_to_the_shares_of_the_classes(iris):
         ({"transition": 0.9, "process_noise": [0, 0]}, "transition=0.9 needs a process_noise above 0"),
         ({"process_noise": [0.1, -1]}, "process_noise must be a finite number of at least 0, got -1"),
         ({"process_noise": lambda iteration: np.nan}, r"process_noise\(1\) must be a finite number"),
+        ({"shrinkage": 3}, "shrinkage needs voting='soft'"),
+        ({"estimator": CARTClassifier(shrinkage="auto")}, "shrinkage needs voting='soft'"),
+        (
+            {"estimator": GaussianNB(), "shrinkage": 3, "voting": "soft"},
+            "shrinkage=3 is for the native",
+        ),
+        ({"shrinkage": "much"}, "'shrinkage' parameter of KFHEClassifier must be"),
         ({"fusion": 0.0}, "'fusion' parameter of KFHEClassifier must be a float in the range"),
         ({"transition": 0.0}, "'transition' parameter of KFHEClassifier must be a float in the range"),
         ({"process_noise": "much"}, "'process_noise' parameter of KFHEClassifier must be"),

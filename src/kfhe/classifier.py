@@ -64,10 +64,10 @@ class KFHEClassifier(BaseKFHE):
         filter is certain (a measurement without any error).
     voting : {"hard", "soft"}, default="hard"
         Whether a component votes for one class, or by its class probabilities.
-    max_depth, min_samples_split, min_samples_leaf, max_leaf_nodes, max_features, cp, max_bins, \
+    max_depth, min_samples_split, min_samples_leaf, max_leaf_nodes, max_features, cp, shrinkage, max_bins, \
 categorical_features
         Settings of the native trees, as in `CARTClassifier`; the defaults are the paper's. Not used with
-        an `estimator` of your own.
+        an `estimator` of your own. `shrinkage` needs `voting="soft"`; "auto" goes by the pilot trees' mean.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes, on top of `sample_weight`.
     early_stopping : int, EarlyStopping or None, default=None
@@ -148,6 +148,7 @@ categorical_features
         max_leaf_nodes: int | None = None,
         max_features: int | float | str | None = None,
         cp: float = 0.0,
+        shrinkage: float | str = 0.0,
         max_bins: int = 255,
         categorical_features: Any = "from_dtype",
         class_weight: dict[Any, float] | str | None = None,
@@ -171,6 +172,7 @@ categorical_features
         self.max_leaf_nodes = max_leaf_nodes
         self.max_features = max_features
         self.cp = cp
+        self.shrinkage = shrinkage
         self.max_bins = max_bins
         self.categorical_features = categorical_features
         self.class_weight = class_weight
@@ -237,6 +239,16 @@ categorical_features
     def _check_combination(self) -> None:
         """Raise if parameters make no sense together."""
         check_schedule(self.process_noise)
+        if self.shrinkage != 0 and self.estimator is not None:
+            raise ValueError(
+                f"shrinkage={self.shrinkage!r} is for the native trees of estimator=None; leave one of them "
+                "out, or give the shrinkage to the estimator if that is a CARTClassifier"
+            )
+        tree = self if self.estimator is None else self.estimator
+        if self._grows_trees() and tree.shrinkage != 0 and self.voting == "hard":
+            raise ValueError(
+                "shrinkage needs voting='soft': a tree that votes for one class has no shares to shrink"
+            )
         if self.transition < 1 and not callable(self.process_noise) and not np.any(self.process_noise):
             raise ValueError(
                 f"transition={self.transition} needs a process_noise above 0: without it the filter soon "

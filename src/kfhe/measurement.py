@@ -38,8 +38,6 @@ class Reading(NamedTuple):
         The weighted share of rows that the votes alone misclassify.
     guessed : bool
         Whether the component is no better than guessing, so that the sampling weights are to be reset.
-    shrinkage : float
-        How much the component's votes are shrunken (see `kfhe.bank`).
     """
 
     state: Any
@@ -47,7 +45,6 @@ class Reading(NamedTuple):
     missed: NDArray[np.bool_]
     component_error: float
     guessed: bool = False
-    shrinkage: float = 0.0
 
 
 class Measurement(Protocol):
@@ -216,7 +213,7 @@ class OutOfBag:
         missed = unseen & (tree.classes(self._bank.chosen) != rows.labels)
         weight = exact_sum(rows.base[unseen]) if unseen.any() else 1.0
         error = (exact_sum(rows.base[missed]) if missed.any() else 0.0) / weight
-        return Reading(Unseen(votes, counts), error, missed, error, shrinkage=self._bank.shrinkage)
+        return Reading(Unseen(votes, counts), error, missed, error)
 
     def error(self, state: Floats) -> float:
         """Return the weighted share of training rows that a state misclassifies."""

@@ -18,12 +18,13 @@ from kfhe.engine.trees.grown_tree import GrownTree
 from kfhe.engine.trees.shrinkage import shrunken_shares
 from kfhe.engine.trees.storage import TreeStore
 from kfhe.engine.trees.traversal import apply
-from kfhe.engine.trees.votes import leaf_classes, leaf_shares
+from kfhe.engine.trees.votes import leaf_classes
 from kfhe.ensemble import Ensemble
 from kfhe.estimators import ClassShares, EstimatorEnsemble
 from kfhe.forest import NODE_DTYPE, Forest
 from kfhe.measurement import Counts, Votes
 from kfhe.rows import TrainingRows
+from kfhe.shrinkage import resolve, soft_votes
 from kfhe.trace import Trace
 from kfhe.tree_settings import TreeSettings
 from kfhe.validation import integer_weights
@@ -40,11 +41,17 @@ class Sensor(Protocol):
     ----------
     kind : str
         Which kind of components it believes in, if it trains several.
+    shrinkage : float
+        How much their votes are shrunken now.
     """
 
     @property
     def kind(self) -> str:
         """Which kind of components it believes in."""
+
+    @property
+    def shrinkage(self) -> float:
+        """How much their votes are shrunken now."""
 
     def initial(self) -> Floats:
         """Train h_0 on all rows and return its class probabilities for them."""
@@ -107,6 +114,13 @@ class TreeSensor:
         Whether a tree votes for the largest class of a leaf, or by the shares of the classes in it.
     from_shares : bool, default=False
         Whether h_0 is to know the shares of the classes only.
+
+    Attributes
+    ----------
+    rows : TrainingRows
+        As given.
+    shrinkage : float
+        How much soft votes are shrunken, as given or found.
     """
 
     kind = "tree"
@@ -120,6 +134,7 @@ class TreeSensor:
         self._hard = voting == "hard"
         self._grower = settings.grower(self._table, rows.labels, len(rows.classes), rows.seed, rows.n_threads)
         self._trees = TreeStore(len(rows.classes))
+        self.shrinkage = resolve(settings.shrinkage, self._grower, rows, alone=False)
 
     def __getstate__(self) -> dict[str, Any]:
         """Give grower and trees as plain arrays, which skops can save as well as pickle."""
@@ -134,14 +149,14 @@ class TreeSensor:
         """Grow h_0 on all rows, by weight."""
         tree = one_leaf(self.rows) if self._from_shares else self._grower.grow(*whole_weights(self.rows), 0)
         self._trees.append(tree)
-        return tree.share_votes()
+        return soft_votes(tree, self.shrinkage)
 
     def read(self, counts: Counts, iteration: int, attempt: int) -> Votes:
         """Grow a tree on a sample and return its votes for all rows."""
         self._trees.keep(iteration)  # drops a tree that was given up
         tree = self._grower.grow(counts, True, 2 * iteration + attempt)
         self._trees.append(tree)
-        return tree.class_votes() if self._hard else tree.share_votes()
+        return tree.class_votes() if self._hard else soft_votes(tree, self.shrinkage)
 
     def keep(self, n_components: int) -> None:
         """Drop all trees but the first ones."""
@@ -157,6 +172,7 @@ class TreeSensor:
             transitions=trace["transition"],
             soft=not self._hard,
             copy=resumes,
+            shrinkage=self.shrinkage,
         )
 
     def encode(self, X: Any) -> Floats:
@@ -166,10 +182,12 @@ class TreeSensor:
     def votes(self, t: int, encoded: Floats) -> Votes:
         """Return what tree t votes for other rows."""
         nodes, leaf_weights, category_sets = self._trees.tree(t)
-        leaves = apply(nodes.view(NODE_DTYPE), category_sets, encoded, self.rows.n_threads)
+        nodes = nodes.view(NODE_DTYPE)
+        leaves = apply(nodes, category_sets, encoded, self.rows.n_threads)
         if t and self._hard:
             return leaf_classes(leaf_weights)[leaves]
-        return leaf_shares(leaf_weights)[leaves]
+        votes: Floats = shrunken_shares(nodes, leaf_weights, np.array([self.shrinkage]))[0][leaves]
+        return votes
 
 
 class PilotSensor:
@@ -208,6 +226,11 @@ class PilotSensor:
     def kind(self) -> str:
         """The kind of trees that the bank believes in."""
         return self.bank.kind
+
+    @property
+    def shrinkage(self) -> float:
+        """The shrinkage that the bank believes in."""
+        return self.bank.shrinkage
 
     def initial(self) -> Floats:
         """Make h_0: a tree of one leaf, whose votes are the shares of the classes."""
@@ -296,6 +319,7 @@ class EstimatorSensor:
     """
 
     kind = "estimator"
+    shrinkage = 0.0
 
     def __init__(self, rows: TrainingRows, estimator: Any, voting: str, *, from_shares: bool = False) -> None:
         if voting == "soft" and not hasattr(estimator, "predict_proba"):

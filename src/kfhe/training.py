@@ -66,7 +66,7 @@ class TrainingRun:
                     break
                 self.weights = measurement.weight_filter()
             sample_size = effective_sample_size(self.weights.state)
-            prior_variance = model.variance
+            prior_variance, shrinkage = model.variance, self.sensor.shrinkage
             gain = model.update(reading.state, reading.error)
             if model.variance > 0:  # else this was the last iteration
                 self.weights.update(emphasis(self.weights.state, reading.missed), reading.error)
@@ -80,7 +80,7 @@ class TrainingRun:
                 gain=gain,
                 step=gain * measurement.fusion,
                 transition=measurement.transition,
-                shrinkage=reading.shrinkage,
+                shrinkage=shrinkage,
                 component_error=reading.component_error,
                 training_error=measurement.error(model.state),
                 effective_sample_size=sample_size,
