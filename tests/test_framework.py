@@ -6,7 +6,10 @@ import pickle
 import numpy as np
 import pytest
 from components import assert_equal_models
+from sklearn.base import clone
+from sklearn.linear_model import LinearRegression
 from sklearn.naive_bayes import GaussianNB
+from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
 import kfhe
@@ -30,8 +33,12 @@ OPTIONS = {
     "shrinkage": {"shrinkage": 5, "voting": "soft"},
     "shrinkage found": {"shrinkage": "auto", "voting": "soft", "min_samples_leaf": 1, "min_samples_split": 2},
     "shrinkage out of bag": {"shrinkage": 3.0, "voting": "soft", "measurement": "out-of-bag"},
+    "several measurements": {"n_measurements": 3},
+    "several, moving": {"n_measurements": 2, "transition": 0.9, "process_noise": [0.1, 0.05, 0.01]},
+    "several, out of bag": {"n_measurements": 2, "measurement": "out-of-bag", "emphasis": "margin"},
+    "several kinds": {"estimator": [CARTClassifier(), CARTClassifier(max_depth=2, max_features="sqrt")]},
 }
-NATIVE_ONLY = {"shrinkage", "shrinkage found", "shrinkage out of bag"}
+NATIVE_ONLY = {"several kinds", "shrinkage", "shrinkage found", "shrinkage out of bag"}
 
 each = pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
 for_any_component = pytest.mark.parametrize(
@@ -77,10 +84,15 @@ def test_the_trace_follows_the_equations(iris, options):
     np.testing.assert_allclose(trace["posterior_variance"], prior * (1 - gain), rtol=1e-12)
     np.testing.assert_allclose(trace["step"], gain * options.get("fusion", 0.5), rtol=1e-14)
     schedule = options.get("process_noise", 0.0)
-    noises = np.resize(np.append(schedule, [np.ravel(schedule)[-1]] * 8), 8)
+    n_measurements = options.get("n_measurements", 1) * len(options.get("estimator", [None]))
+    begins = np.arange(8) % n_measurements == 0
+    noises = np.zeros(8)
+    noises[begins] = np.append(schedule, [np.ravel(schedule)[-1]] * 8)[: begins.sum()]
     before = np.append(1.0, trace["posterior_variance"][:-1])
     np.testing.assert_allclose(prior, trace["transition"] ** 2 * before + noises, rtol=1e-12)
-    assert (trace["transition"] == options.get("transition", 1.0)).all()
+    np.testing.assert_array_equal(trace["transition"], np.where(begins, options.get("transition", 1.0), 1.0))
+    sizes = trace["effective_sample_size"]
+    assert (sizes[1:][~begins[1:]] == sizes[:-1][~begins[1:]]).all()  # drawn by the same weights
 
 
 @each
@@ -234,6 +246,48 @@ def test_a_transition_goes_back_to_the_shares_of_the_classes(iris):
         assert weights[0] > 0.2 * (1 - model.trace_["step"][-1])
 
 
+# Several measurements
+
+
+def test_the_estimators_of_a_list_take_turns(iris):
+    X, y = iris
+    kinds = [GaussianNB(), DecisionTreeClassifier(max_depth=2), CARTClassifier()]
+    model = fitted(X, y, {"estimator": kinds}, n_estimators=7)
+    names = [type(component).__name__ for component in model.estimators_]
+    assert names[0] == "GaussianNB"
+    assert names[1:] == ["GaussianNB", "DecisionTreeClassifier", "CARTClassifier"] * 2 + ["GaussianNB"]
+    assert model.score(X, y) > 0.8
+    with pytest.raises(ValueError, match="of type GaussianNB, DecisionTreeClassifier, CARTClassifier; use"):
+        model.save(io.BytesIO())
+    assert_equal_models(clone(model).fit(X, y), model, X)
+
+
+def test_trees_of_several_kinds_are_one_forest(iris):
+    X, y = iris
+    model = fitted(X, y, OPTIONS["several kinds"])
+    depths = [tree.get_depth() for tree in model.estimators_]
+    assert max(depths[2::2]) <= 2 < max(depths[1::2])
+
+
+def test_a_list_of_one_is_that_one(iris):
+    X, y = iris
+    assert_equal_models(
+        fitted(X, y, {"estimator": [GaussianNB()]}), fitted(X, y, {"estimator": GaussianNB()}), X
+    )
+
+
+def test_weights_follow_what_the_last_measurement_still_misses(iris):
+    X, y = iris
+    heard = []
+
+    def spy(weights, missed):
+        heard.append(missed.mean())
+        return weights * np.exp(missed)
+
+    model = fitted(X, y, {"emphasis": spy, "n_measurements": 3}, n_estimators=7)
+    np.testing.assert_allclose(heard, model.measurement_errors_[[2, 5]])
+
+
 # What makes no sense together
 
 
@@ -251,6 +305,15 @@ def test_a_transition_goes_back_to_the_shares_of_the_classes(iris):
             "shrinkage=3 is for the native",
         ),
         ({"shrinkage": "much"}, "'shrinkage' parameter of KFHEClassifier must be"),
+        ({"estimator": []}, "estimator is an empty list; give at least one classifier"),
+        (
+            {"estimator": [CARTClassifier(), CARTClassifier(max_bins=9)]},
+            "trees of one forest have to agree in max_bins",
+        ),
+        ({"estimator": [CARTClassifier(shrinkage=3)]}, "shrinkage needs voting='soft'"),
+        ({"estimator": [LinearRegression()]}, "must be a classifier, got a regressor: LinearRegression"),
+        ({"estimator": [GaussianNB(), LinearSVC()], "voting": "soft"}, "LinearSVC has none"),
+        ({"n_measurements": 0}, "'n_measurements' parameter of KFHEClassifier must be an int"),
         ({"fusion": 0.0}, "'fusion' parameter of KFHEClassifier must be a float in the range"),
         ({"transition": 0.0}, "'transition' parameter of KFHEClassifier must be a float in the range"),
         ({"process_noise": "much"}, "'process_noise' parameter of KFHEClassifier must be"),
@@ -259,3 +322,9 @@ def test_a_transition_goes_back_to_the_shares_of_the_classes(iris):
 def test_what_makes_no_sense_is_refused(iris, options, message):
     with pytest.raises(ValueError, match=message):
         fitted(*iris, options)
+
+
+@pytest.mark.parametrize("members", [[GaussianNB], [None], [GaussianNB(), "tree"]])
+def test_a_list_must_be_of_estimators(iris, members):
+    with pytest.raises(TypeError, match="estimator must be"):
+        fitted(*iris, {"estimator": members})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -21,7 +21,7 @@ from kfhe.sensors import EstimatorSensor, Sensor, TreeSensor
 from kfhe.training import TrainingRun
 from kfhe.tree import CARTClassifier
 from kfhe.tree_settings import TreeSettings
-from kfhe.validation import check_component, check_tree_component, refuse_sparse
+from kfhe.validation import check_component, check_list, check_tree_component, refuse_sparse
 
 Floats = NDArray[np.float64]
 
@@ -37,10 +37,10 @@ class KFHEClassifier(BaseKFHE):
 
     Parameters
     ----------
-    estimator : classifier or None, default=None
+    estimator : classifier, list of classifiers or None, default=None
         What to train in each iteration. None: a native CART decision tree with the settings below; a
         `CARTClassifier`: one with the settings of that. Else any scikit-learn classifier; it is cloned for
-        each component and given resampled rows of X.
+        each component and given resampled rows of X. Those of a list take turns within an iteration.
     emphasis : {"exponential", "linear", "margin"} or callable, default="exponential"
         How a miss raises a row's weight. "exponential" (KFHE-e) is the more accurate on clean labels,
         "linear" (KFHE-l) the more robust to wrong ones. "margin" goes by how narrowly the state has a row
@@ -59,6 +59,9 @@ class KFHEClassifier(BaseKFHE):
     transition : float, default=1.0
         What each iteration leaves of the state: below 1 it goes back towards the shares of the classes, from
         which it then starts as well: h_0 is a tree of one leaf. Needs `process_noise`.
+    n_measurements : int, default=1
+        How many components of each estimator an iteration measures and fuses, one after the other. They are
+        drawn by the same weights; weights, process noise and transition follow once for all of them.
     n_estimators : int, default=100
         Number of components to train after the initial one. Training stops earlier once the
         filter is certain (a measurement without any error).
@@ -121,12 +124,13 @@ categorical_features
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseKFHE._parameter_constraints,
-        "estimator": [HasMethods(["fit", "predict"]), None],
+        "estimator": [HasMethods(["fit", "predict"]), list, None],
         "emphasis": [StrOptions({"exponential", "linear", "margin"}), callable],
         "measurement": [StrOptions(set(MEASUREMENTS))],
         "fusion": [Interval(Real, 0, 1, closed="right")],
         "process_noise": [Interval(Real, 0, None, closed="left"), "array-like", callable],
         "transition": [Interval(Real, 0, 1, closed="right")],
+        "n_measurements": [Interval(Integral, 1, None, closed="left")],
         "voting": [StrOptions({"hard", "soft"})],
         **TreeSettings.constraints(),
     }
@@ -140,6 +144,7 @@ categorical_features
         fusion: float = FUSION,
         process_noise: Schedule = 0.0,
         transition: float = 1.0,
+        n_measurements: int = 1,
         n_estimators: int = 100,
         voting: str = "hard",
         max_depth: int | None = 30,
@@ -164,6 +169,7 @@ categorical_features
         self.fusion = fusion
         self.process_noise = process_noise
         self.transition = transition
+        self.n_measurements = n_measurements
         self.n_estimators = n_estimators
         self.voting = voting
         self.max_depth = max_depth
@@ -184,10 +190,11 @@ categorical_features
 
     def make_run(self, rows: TrainingRows) -> TrainingRun:
         """Put a run together."""
-        return TrainingRun(rows, self.make_sensor(rows), self.make_measurement(rows))
+        n_measurements = self.n_measurements * len(self._components())
+        return TrainingRun(rows, self.make_sensor(rows), self.make_measurement(rows), n_measurements)
 
     def make_sensor(self, rows: TrainingRows) -> Sensor:
-        """Return what trains the components: native trees, or clones of the estimator.
+        """Return what trains the components: native trees, or clones of the estimators.
 
         A subclass with a sensor of its own overrides it.
 
@@ -201,10 +208,8 @@ categorical_features
         Sensor
             A new sensor for these rows.
         """
-        if not self._grows_trees():
-            return EstimatorSensor(rows, self.estimator, self.voting, from_shares=self._from_shares())
-        settings = TreeSettings.of(self if self.estimator is None else self.estimator)
-        return TreeSensor(rows, settings, self.voting, from_shares=self._from_shares())
+        sensor = TreeSensor if self._grows_trees() else EstimatorSensor
+        return sensor(rows, self._components(), self.voting, from_shares=self._from_shares())
 
     def make_measurement(self, rows: TrainingRows) -> Measurement:
         """Return what measures the components' votes.
@@ -230,22 +235,43 @@ categorical_features
         return emphases.resolve(self.emphasis, run.rows, run.model)
 
     def _validate(self, X: Any, y: Any, sample_weight: Any) -> TrainingRows:
-        check_component(self.estimator)
-        if type(self.estimator) is CARTClassifier:
-            check_tree_component(self.estimator)
+        check_schedule(self.process_noise)
+        self._check_components()
         self._check_combination()
         return super()._validate(X, y, sample_weight)
 
+    def _given(self) -> list[Any]:
+        """Return the estimators that were given; of native trees the classifier itself has the settings."""
+        if isinstance(self.estimator, list):
+            return self.estimator
+        return [self if self.estimator is None else self.estimator]
+
+    def _components(self) -> list[Any]:
+        """Return what the sensor takes: settings of trees, or estimators."""
+        return [TreeSettings.of(each) for each in self._given()] if self._grows_trees() else self._given()
+
+    def _check_components(self) -> None:
+        """Raise unless the estimators can be components, of one ensemble."""
+        if isinstance(self.estimator, list):
+            check_list(self.estimator)
+        for each in self._given() if self.estimator is not None else ():
+            check_component(each)
+            if type(each) is CARTClassifier:
+                check_tree_component(each)
+        if self._grows_trees():
+            first, *others = self._components()
+            for name in ("max_bins", "categorical_features", "shrinkage"):
+                if any(not np.array_equal(getattr(first, name), getattr(each, name)) for each in others):
+                    raise ValueError(f"trees of one forest have to agree in {name}, estimator has several")
+
     def _check_combination(self) -> None:
         """Raise if parameters make no sense together."""
-        check_schedule(self.process_noise)
         if self.shrinkage != 0 and self.estimator is not None:
             raise ValueError(
                 f"shrinkage={self.shrinkage!r} is for the native trees of estimator=None; leave one of them "
                 "out, or give the shrinkage to the estimator if that is a CARTClassifier"
             )
-        tree = self if self.estimator is None else self.estimator
-        if self._grows_trees() and tree.shrinkage != 0 and self.voting == "hard":
+        if self._grows_trees() and self._given()[0].shrinkage != 0 and self.voting == "hard":
             raise ValueError(
                 "shrinkage needs voting='soft': a tree that votes for one class has no shares to shrink"
             )
@@ -261,7 +287,7 @@ categorical_features
 
     def _grows_trees(self) -> bool:
         """Whether the components are native trees."""
-        return self.estimator is None or type(self.estimator) is CARTClassifier
+        return self.estimator is None or all(type(each) is CARTClassifier for each in self._given())
 
     def _check_table(self, X: Any, *, reset: bool) -> Any:
         """Check X; a given estimator gets it as it came, and checks its values itself."""
@@ -272,5 +298,7 @@ categorical_features
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = self._grows_trees() or get_tags(self.estimator).input_tags.allow_nan
+        tags.input_tags.allow_nan = self._grows_trees() or all(
+            get_tags(each).input_tags.allow_nan for each in self._given()
+        )
         return tags

@@ -102,14 +102,15 @@ def one_leaf(rows: TrainingRows) -> GrownTree:
 
 
 class TreeSensor:
-    """Grows native CART trees on bootstrap counts.
+    """Grows native CART trees on bootstrap counts: of one kind, or of several in turn.
 
     Parameters
     ----------
     rows : TrainingRows
         The training rows.
-    settings : TreeSettings
-        How to grow the trees.
+    settings : list of TreeSettings
+        How to grow the trees of each kind; h_0 is of the first. They agree in how they read a table, and in
+        the shrinkage.
     voting : {"hard", "soft"}
         Whether a tree votes for the largest class of a leaf, or by the shares of the classes in it.
     from_shares : bool, default=False
@@ -126,35 +127,39 @@ class TreeSensor:
     kind = "tree"
 
     def __init__(
-        self, rows: TrainingRows, settings: TreeSettings, voting: str, *, from_shares: bool = False
+        self, rows: TrainingRows, settings: list[TreeSettings], voting: str, *, from_shares: bool = False
     ) -> None:
         self.rows = rows
         self._from_shares = from_shares
-        self._table = settings.binned(rows.X, rows.n_threads)
+        self._table = table = settings[0].binned(rows.X, rows.n_threads)
         self._hard = voting == "hard"
-        self._grower = settings.grower(self._table, rows.labels, len(rows.classes), rows.seed, rows.n_threads)
+        self._growers = [
+            kind.grower(table, rows.labels, len(rows.classes), rows.seed, rows.n_threads) for kind in settings
+        ]
         self._trees = TreeStore(len(rows.classes))
-        self.shrinkage = resolve(settings.shrinkage, self._grower, rows, alone=False)
+        self.shrinkage = resolve(settings[0].shrinkage, self._growers, rows, alone=False)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Give grower and trees as plain arrays, which skops can save as well as pickle."""
-        arguments = self._grower.__reduce__()[1]
-        return {**self.__dict__, "_grower": arguments, "_trees": self._trees.arrays()}
+        """Give growers and trees as plain arrays, which skops can save as well as pickle."""
+        arguments = [grower.__reduce__()[1] for grower in self._growers]
+        return {**self.__dict__, "_growers": arguments, "_trees": self._trees.arrays()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        grower, trees = made_again(*state["_grower"]), TreeStore.from_arrays(state["_trees"])
-        self.__dict__.update(state, _grower=grower, _trees=trees)
+        growers = [made_again(*arguments) for arguments in state["_growers"]]
+        self.__dict__.update(state, _growers=growers, _trees=TreeStore.from_arrays(state["_trees"]))
 
     def initial(self) -> Floats:
         """Grow h_0 on all rows, by weight."""
-        tree = one_leaf(self.rows) if self._from_shares else self._grower.grow(*whole_weights(self.rows), 0)
+        grow = self._growers[0].grow
+        tree = one_leaf(self.rows) if self._from_shares else grow(*whole_weights(self.rows), 0)
         self._trees.append(tree)
         return soft_votes(tree, self.shrinkage)
 
     def read(self, counts: Counts, iteration: int, attempt: int) -> Votes:
         """Grow a tree on a sample and return its votes for all rows."""
         self._trees.keep(iteration)  # drops a tree that was given up
-        tree = self._grower.grow(counts, True, 2 * iteration + attempt)
+        grower = self._growers[(iteration - 1) % len(self._growers)]
+        tree = grower.grow(counts, True, 2 * iteration + attempt)
         self._trees.append(tree)
         return tree.class_votes() if self._hard else soft_votes(tree, self.shrinkage)
 
@@ -297,14 +302,14 @@ class PilotSensor:
 
 
 class EstimatorSensor:
-    """Trains clones of a scikit-learn classifier on resampled rows.
+    """Trains clones of a scikit-learn classifier on resampled rows, or of several in turn.
 
     Parameters
     ----------
     rows : TrainingRows
         The training rows; `rows.X` is the user's own container.
-    estimator : classifier
-        What to clone for each component.
+    estimators : list of classifiers
+        What to clone for the components; h_0 is a clone of the first.
     voting : {"hard", "soft"}
         Whether components vote by `predict` or by `predict_proba`.
     from_shares : bool, default=False
@@ -312,7 +317,7 @@ class EstimatorSensor:
 
     Attributes
     ----------
-    rows, estimator
+    rows, estimators
         As given.
     components : EstimatorEnsemble
         The components so far.
@@ -321,14 +326,17 @@ class EstimatorSensor:
     kind = "estimator"
     shrinkage = 0.0
 
-    def __init__(self, rows: TrainingRows, estimator: Any, voting: str, *, from_shares: bool = False) -> None:
-        if voting == "soft" and not hasattr(estimator, "predict_proba"):
-            raise ValueError(
-                f"voting='soft' needs an estimator with predict_proba, {type(estimator).__name__} has none; "
-                "use voting='hard'"
-            )
+    def __init__(
+        self, rows: TrainingRows, estimators: list[Any], voting: str, *, from_shares: bool = False
+    ) -> None:
+        for estimator in estimators:
+            if voting == "soft" and not hasattr(estimator, "predict_proba"):
+                name = type(estimator).__name__
+                raise ValueError(
+                    f"voting='soft' needs an estimator with predict_proba, {name} has none; use voting='hard'"
+                )
         self.rows = rows
-        self.estimator = estimator
+        self.estimators = estimators
         self._from_shares = from_shares
         self.components = EstimatorEnsemble([], rows.classes, voting)
 
@@ -340,7 +348,7 @@ class EstimatorSensor:
             component = ClassShares().fit(rows.X, y, sample_weight=rows.base)
         elif rows.uniform or rows.n_present == 1:
             component = self._unfitted(y, 0, 0).fit(rows.X, y)
-        elif has_fit_parameter(self.estimator, "sample_weight"):
+        elif has_fit_parameter(self.estimators[0], "sample_weight"):
             component = self.clone(0, 0).fit(rows.X, y, sample_weight=rows.base * len(y))
         else:
             component = self.trained(rows.draws().draw(rows.base, 0, 0), 0, 0)
@@ -354,7 +362,7 @@ class EstimatorSensor:
             self.components.append(self.trained(counts, iteration, attempt))
             return self.components.votes_of(iteration, self.rows.X)
         except Exception as error:
-            name = type(self.estimator).__name__
+            name = type(self.estimator_of(iteration)).__name__
             reason = f"component {iteration} ({name}) failed: {type(error).__name__}: {error}"
             raise RuntimeError(reason) from error
 
@@ -382,14 +390,18 @@ class EstimatorSensor:
         return self._unfitted(y, iteration, attempt).fit(_safe_indexing(rows.X, sample), y)
 
     def clone(self, iteration: int, attempt: int) -> Any:
-        """Clone the estimator and seed each `random_state` in it by the iteration."""
-        component = clone(self.estimator)
+        """Clone the iteration's estimator and seed each `random_state` in it by the iteration."""
+        component = clone(self.estimator_of(iteration))
         names = sorted(name for name in component.get_params() if name.split("__")[-1] == "random_state")
         seeds = {
             name: random_numbers(self.rows.seed, Stream.ESTIMATORS, position, 0, attempt, iteration)[0] >> 33
             for position, name in enumerate(names)
         }
         return component.set_params(**seeds)
+
+    def estimator_of(self, iteration: int) -> Any:
+        """Return the estimator whose turn it is."""
+        return self.estimators[max(iteration - 1, 0) % len(self.estimators)]
 
     def _unfitted(self, y: NDArray[Any], iteration: int, attempt: int) -> Any:
         """Return a component to fit to y; many classifiers refuse labels of one class."""

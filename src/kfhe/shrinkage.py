@@ -31,15 +31,15 @@ def soft_votes(tree: GrownTree, shrinkage: float) -> Floats:
     return tree.share_votes() if shrinkage == 0 else _leaf_votes(tree, np.array([shrinkage]))[0][tree.leaves]
 
 
-def resolve(shrinkage: float | str, grower: Grower, rows: TrainingRows, *, alone: bool) -> float:
+def resolve(shrinkage: float | str, growers: list[Grower], rows: TrainingRows, *, alone: bool) -> float:
     """Turn the parameter ``shrinkage`` into a number.
 
     Parameters
     ----------
     shrinkage : float or "auto"
         The parameter.
-    grower : Grower
-        What grows the trees that it is for.
+    growers : list of Grower
+        What grows the trees that it is for, in turn.
     rows : TrainingRows
         The training rows.
     alone : bool
@@ -51,13 +51,13 @@ def resolve(shrinkage: float | str, grower: Grower, rows: TrainingRows, *, alone
         The number; of "auto", the one with the lowest Brier score on rows that pilot trees have not seen.
     """
     if isinstance(shrinkage, str):
-        return float(SHRINKAGES[_pilot_scores(grower, rows, alone).argmin()])
+        return float(SHRINKAGES[_pilot_scores(growers, rows, alone).argmin()])
     return float(shrinkage)
 
 
-def _pilot_scores(grower: Grower, rows: TrainingRows, alone: bool) -> Floats:
+def _pilot_scores(growers: list[Grower], rows: TrainingRows, alone: bool) -> Floats:
     """Return the Brier score of each shrinkage: the sum of single trees', or that of their mean votes."""
-    pilots = _pilots(grower, rows)
+    pilots = _pilots(growers, rows)
     if alone:
         return np.sum([_brier_scores(votes, unseen, rows) for votes, unseen in pilots], axis=0)
     n_rows, n_classes = len(rows.labels), len(rows.classes)
@@ -68,12 +68,12 @@ def _pilot_scores(grower: Grower, rows: TrainingRows, alone: bool) -> Floats:
     return _brier_scores(totals / n_read.clip(1)[:, np.newaxis], n_read > 0, rows)
 
 
-def _pilots(grower: Grower, rows: TrainingRows) -> Iterator[tuple[Floats, NDArray[np.bool_]]]:
+def _pilots(growers: list[Grower], rows: TrainingRows) -> Iterator[tuple[Floats, NDArray[np.bool_]]]:
     """Yield the votes of each pilot tree under each shrinkage, and which rows it has not seen."""
     draws = rows.draws()
     for t in range(1, PILOT_TREES + 1):
         counts = draws.draw(rows.base, t, PILOT)
-        tree = grower.grow(counts, True, 2 * t)
+        tree = growers[t % len(growers)].grow(counts, True, 2 * t)
         yield _leaf_votes(tree, SHRINKAGES)[:, tree.leaves], counts == 0
 
 

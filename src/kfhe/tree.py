@@ -163,7 +163,7 @@ class CARTClassifier(ClassifierMixin, BaseEstimator):
                 classes,
                 steps=np.empty(0),
                 soft=True,
-                shrinkage=resolve(self.shrinkage, grower, rows, alone=True),
+                shrinkage=resolve(self.shrinkage, [grower], rows, alone=True),
             )
         return self
 

@@ -70,7 +70,8 @@ def save(model: Any, file: File) -> None:
     if not isinstance(forest, Forest):
         raise ValueError(
             "only models of native trees (estimator=None, or a CARTClassifier) can be saved, this one has "
-            f"components of type {type(model.estimator).__name__}; use skops.io.dump"
+            f"components of type {', '.join(dict.fromkeys(type(each).__name__ for each in forest))}; use "
+            "skops.io.dump"
         )
     arrays = pack(forest)
     arrays["trace"] = np.array([model.trace_[name] for name in model.trace_.columns], dtype=np.float64)
