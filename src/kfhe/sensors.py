@@ -362,6 +362,8 @@ class EstimatorSensor:
             self.components.append(self.trained(counts, iteration, attempt))
             return self.components.votes_of(iteration, self.rows.X)
         except Exception as error:
+            if iteration == 1 and self._from_shares:  # as that of a trained h_0: it tells of the data
+                raise
             name = type(self.estimator_of(iteration)).__name__
             reason = f"component {iteration} ({name}) failed: {type(error).__name__}: {error}"
             raise RuntimeError(reason) from error
