@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kfhe import KalmanFilter
-from kfhe.kalman import component_weights, stages, take_step
+from kfhe.kalman import RowFilter, SomeRows, component_weights, stages, take_step
 
 
 def test_an_uninformed_filter_ends_at_the_inverse_variance_weighted_mean():
@@ -92,6 +92,24 @@ def test_a_transition_leads_back_to_the_prior():
         state.predict()
     np.testing.assert_allclose(state.state, [[0.2, 0.8]] * 2)
     assert state.variance == pytest.approx(0)
+
+
+def test_rows_that_are_not_measured_each_time_are_filtered_each_by_itself():
+    rng = np.random.default_rng(0)
+    dynamics = {"process_noise": [0.3, 0.1], "transition": 0.8, "prior": 0.25}
+    rows, to_come = RowFilter(np.full((5, 2), 0.25), 1.0, **dynamics), KalmanFilter(0.25, 1.0, **dynamics)
+    alone = [KalmanFilter(np.full(2, 0.25), 1.0, **dynamics) for _ in range(5)]
+    for _ in range(6):
+        values, measured, noise = rng.random((5, 2)), rng.random(5) < 0.5, rng.random()
+        for each in (rows, to_come, *alone):
+            each.predict()
+        gain = rows.update(SomeRows(values, measured), noise)
+        assert gain == pytest.approx(to_come.update(0.0, noise))
+        for i in np.flatnonzero(measured):
+            alone[i].update(values[i], noise)
+        np.testing.assert_allclose(rows.state, [each.state for each in alone])
+        np.testing.assert_allclose(rows.variances, [each.variance for each in alone])
+        assert rows.variance == pytest.approx(to_come.variance)
 
 
 shares = st.floats(0, 1)

@@ -9,6 +9,9 @@ from kfhe import CARTClassifier, KFHEClassifier
 from kfhe.bank import SHRINKAGES
 from kfhe.forest import LEAF
 from kfhe.noise import flip_labels
+from kfhe.rows import TrainingRows
+from kfhe.shrinkage import resolve, soft_votes
+from kfhe.tree_settings import TreeSettings
 
 PURE = {"min_samples_leaf": 1, "min_samples_split": 2}
 
@@ -78,6 +81,53 @@ def test_what_is_found_is_the_best_of_those_tried_on_rows_to_come(tables):
         return ((tree.predict_proba(X[test]) - np.eye(2)[clean[test]]) ** 2).sum(axis=1).mean()
 
     assert brier("auto") < 0.7 * brier(0)
+
+
+class Watched:
+    """A grower that notes what it grew."""
+
+    def __init__(self, grower, log):
+        self.grower, self.log = grower, log
+
+    def grow(self, counts, is_counts, number):
+        tree = self.grower.grow(counts, is_counts, number)
+        self.log.append((self, tree, counts == 0))
+        return tree
+
+
+@pytest.mark.parametrize("alone", [False, True])
+def test_it_is_the_one_with_the_lowest_brier_score_on_rows_that_pilot_trees_have_not_seen(iris, alone):
+    """Of each tree by itself, or of the trees' mean, by a plain loop over rows."""
+    X, y = iris
+    labels, base = y.astype(np.int32), np.full(len(y), 1 / len(y))
+    rows = TrainingRows(X, labels, np.arange(3), base, seed=3, n_threads=1)
+    settings, log = TreeSettings(**PURE), []
+    table = settings.binned(X, 1)
+    grower = settings.grower(table, labels, 3, 3, 1)
+    first, second = Watched(grower, log), Watched(grower, log)
+    found = resolve("auto", [first, second], rows, alone=alone)
+    assert {id(who) for who, *_ in log[::2]} != {id(who) for who, *_ in log[1::2]}
+    assert len(log) == 20
+    scores = []
+    for shrinkage in SHRINKAGES:
+        votes = [soft_votes(tree, shrinkage) for _, tree, _ in log]
+        losses = 0.0
+        for i in range(len(y)):
+            unseen = [vote[i] for vote, (_, _, out) in zip(votes, log, strict=True) if out[i]]
+            judged = unseen if alone else [np.mean(unseen, axis=0)]
+            losses += sum(((vote - np.eye(3)[y[i]]) ** 2).sum() for vote in judged)
+        scores.append(losses)
+    assert found == SHRINKAGES[np.argmin(scores)]
+    assert min(scores) < scores[0]
+
+
+def test_a_tree_alone_is_shrunken_more_than_one_of_many(tables):
+    X, clean, _ = tables
+    alone = CARTClassifier(shrinkage="auto", **PURE).fit(X, clean)
+    many = KFHEClassifier(shrinkage="auto", voting="soft", **PURE, n_estimators=1, random_state=0).fit(
+        X, clean
+    )
+    assert found_by(alone) > found_by(many.fit(X, clean))
 
 
 def test_it_is_found_again_whatever_the_random_state(iris):
