@@ -17,9 +17,10 @@ class Iteration(NamedTuple):
     Attributes
     ----------
     iteration : int
-        Number of the iteration, from 1.
+        Number of the iteration, from 1; of the measurement, if an iteration takes several.
     measurement_error : float
-        R, the share of training rows that the measurement misclassifies.
+        R, the share of training rows that the measurement misclassifies; out of bag, of those that the
+        component has not seen.
     prior_variance, posterior_variance : float
         P of the model filter before and after the measurement update.
     gain : float
@@ -32,7 +33,7 @@ class Iteration(NamedTuple):
     shrinkage : float
         How much the component's votes were shrunken; 0 in the paper's variants.
     component_error : float
-        The share of training rows that the component alone misclassifies.
+        The share of the same rows that the component alone misclassifies.
     training_error : float
         The share of training rows that the ensemble so far misclassifies.
     effective_sample_size : float

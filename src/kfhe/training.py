@@ -75,7 +75,7 @@ class TrainingRun:
             sample_size = effective_sample_size(self.weights.state)
             prior_variance, shrinkage = model.variance, self.sensor.shrinkage
             gain = model.update(reading.state, reading.error)
-            if ends and model.variance > 0:  # else this was the last iteration
+            if ends and model.variance > 0:  # a filter that is certain draws no more rows
                 self.weights.update(emphasis(self.weights.state, reading.missed), reading.error)
                 if not normalise(self.weights.state, rows.n_threads) > 0:
                     raise ValueError("emphasis left no row with a positive weight to sample from")
