@@ -61,7 +61,7 @@ def unfrozen(settings):
 
 def compare(title, variants, column, label):
     """Draw a column of the trace and the scores of some variants, and print the scores."""
-    _, (left, right) = plt.subplots(1, 2, figsize=(10, 3.3), width_ratios=(3, 2), layout="constrained")
+    _, (left, right) = plt.subplots(1, 2, figsize=(8, 3), width_ratios=(3, 2), layout="constrained")
     for (name, settings), style in zip(variants.items(), ("-", "--", "-.", ":"), strict=False):
         model = KFHEClassifier(**unfrozen(settings), n_estimators=n_estimators, random_state=0).fit(X, noisy)
         left.plot(range(1, model.n_iter_ + 1), model.trace_[column], style)
