@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from components import Log, Scripted, assert_equal_models, numbered
 
-from kfhe import KFHEClassifier
+from kfhe import KalmanFilter, KFHEClassifier
 from kfhe.bank import PILOT, READ_EVERY
-from kfhe.emphasis import ByMargin, exponential, linear, resolve
+from kfhe.emphasis import ByMargin, exponential, linear, margin, resolve
 from kfhe.rows import TrainingRows
 
 
@@ -181,10 +181,37 @@ def test_a_function_that_fails_raises_its_own_error(iris):
 
 def test_resolve_knows_the_names(weights, missed):
     base = np.full(20, 1 / 20)
-    np.testing.assert_array_equal(resolve("exponential", base)(weights, missed), exponential(weights, missed))
-    np.testing.assert_array_equal(
-        resolve("linear", base)(weights, missed), linear(weights, missed, base=base)
-    )
+    rows = TrainingRows(None, np.zeros(20, dtype=np.int32), np.arange(2), base, seed=0, n_threads=1)
+    model = KalmanFilter(np.full((20, 2), 0.5), 1.0)
+    for name, expected in (
+        ("exponential", exponential(weights, missed)),
+        ("linear", linear(weights, missed, base=base)),
+        ("margin", margin(weights, missed, rows=rows, model=model)),
+    ):
+        np.testing.assert_array_equal(resolve(name, rows, model)(weights, missed), expected)
+
+
+def test_margin_weighs_rows_by_how_narrowly_they_are_right():
+    labels = np.array([0, 0, 0, 2], dtype=np.int32)
+    base = np.array([0.1, 0.2, 0.3, 0.4])
+    rows = TrainingRows(None, labels, np.arange(3), base, seed=0, n_threads=1)
+    model = KalmanFilter([[1.0, 0.0, 0.0], [0.4, 0.4, 0.2], [0.0, 0.7, 0.3], [0.6, 0.4, 0.0]], 1.0)
+    expected = base * ((1 - np.array([1.0, 0.0, -0.7, -0.6])) / 2 + 0.001)
+    measured = margin(None, None, rows=rows, model=model)
+    np.testing.assert_allclose(measured, expected / expected.sum())
+
+
+def test_margin_follows_the_state_of_the_run(iris):
+    X, y = iris
+    model = KFHEClassifier(emphasis="margin", n_estimators=1, warm_start=True, random_state=0).fit(X, y)
+    state, weights = model._run.model.state, model._run.weights
+    rows = model._run.rows
+    gain = 1 / (1 + model.measurement_errors_[0])
+    expected = rows.base + gain * (margin(None, None, rows=rows, model=model._run.model) - rows.base)
+    np.testing.assert_allclose(weights.state, expected / expected.sum())
+    hard = state[np.arange(len(y)), y] < 0.5
+    assert hard.any()
+    assert weights.state[hard].min() > weights.state[~hard].min()
 
 
 # The robust classifier's

@@ -1,4 +1,4 @@
-"""The example pages and the README's code run; each page ends in a figure that can be read."""
+"""The example pages and the README's code run; the figures of a page can be read."""
 
 import re
 import runpy
@@ -16,7 +16,7 @@ QUICKER = {"n_estimators = 100": "n_estimators = 2", "n_repeats = 2": "n_repeats
 
 @pytest.fixture
 def run(tmp_path, monkeypatch):
-    """Run an example with smaller settings; return its variables and the figure that it shows."""
+    """Run an example with smaller settings; return its variables and the figures that it shows."""
     matplotlib.use("Agg")
     shown = []
     monkeypatch.setattr(plt, "show", lambda: shown.append(plt.gcf()))
@@ -28,8 +28,7 @@ def run(tmp_path, monkeypatch):
         quick = tmp_path / path.name
         quick.write_text(text, encoding="utf-8")
         variables = runpy.run_path(str(quick), run_name="__main__")
-        (figure,) = shown
-        return variables, figure
+        return variables, shown
 
     yield run
     plt.close("all")
@@ -41,14 +40,16 @@ def example(name):
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
-def test_an_example_ends_in_a_labelled_figure(run, path, capsys):
-    _, figure = run(path)
-    figure.draw_without_rendering()
-    charts = [axes for axes in figure.axes if axes.axison]  # others show a picture
-    assert charts[0].get_title()
-    assert charts[-1].get_xlabel()
-    assert all(axes.get_ylabel() for axes in charts)
-    assert any(axes.get_legend() for axes in charts)
+def test_the_figures_of_an_example_are_labelled(run, path, capsys):
+    _, figures = run(path)
+    assert figures
+    for figure in figures:
+        figure.draw_without_rendering()
+        charts = [axes for axes in figure.axes if axes.axison]  # others show a picture
+        assert charts[0].get_title()
+        assert charts[-1].get_xlabel()
+        assert all(axes.get_ylabel() for axes in charts)
+        assert any(axes.get_legend() for axes in charts)
     assert capsys.readouterr().out
 
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kfhe import KalmanFilter
-from kfhe.kalman import component_weights, remaining, take_step
+from kfhe.kalman import RowFilter, SomeRows, component_weights, stages, take_step
 
 
 def test_an_uninformed_filter_ends_at_the_inverse_variance_weighted_mean():
@@ -75,18 +75,69 @@ def test_update_follows_the_equations_for_a_state_of_any_shape(shape, variance, 
     assert state.variance == p
 
 
-@given(st.lists(st.floats(0, 1), max_size=30), st.integers(0, 1000))
-def test_steps_weights_and_what_remains_tell_the_same_story(steps, seed):
+def test_process_noise_may_follow_a_schedule():
+    for schedule in ([0.5, 0.25], np.array([0.5, 0.25]), lambda time: {1: 0.5}.get(time, 0.25)):
+        state, variances = KalmanFilter(0.0, 1.0, process_noise=schedule), []
+        for _ in range(3):
+            state.predict()
+            variances.append(state.variance)
+        assert variances == [1.5, 1.75, 2.0]
+
+
+def test_a_transition_leads_back_to_the_prior():
+    state = KalmanFilter([[1.0, 0.0], [0.5, 0.5]], 1.0, transition=0.75, prior=[0.2, 0.8])
+    state.predict()
+    np.testing.assert_allclose(state.state, [[0.8, 0.2], [0.425, 0.575]])
+    for _ in range(200):
+        state.predict()
+    np.testing.assert_allclose(state.state, [[0.2, 0.8]] * 2)
+    assert state.variance == pytest.approx(0)
+
+
+def test_rows_that_are_not_measured_each_time_are_filtered_each_by_itself():
+    rng = np.random.default_rng(0)
+    dynamics = {"process_noise": [0.3, 0.1], "transition": 0.8, "prior": 0.25}
+    rows, to_come = RowFilter(np.full((5, 2), 0.25), 1.0, **dynamics), KalmanFilter(0.25, 1.0, **dynamics)
+    alone = [KalmanFilter(np.full(2, 0.25), 1.0, **dynamics) for _ in range(5)]
+    for _ in range(6):
+        values, measured, noise = rng.random((5, 2)), rng.random(5) < 0.5, rng.random()
+        for each in (rows, to_come, *alone):
+            each.predict()
+        gain = rows.update(SomeRows(values, measured), noise)
+        assert gain == pytest.approx(to_come.update(0.0, noise))
+        for i in np.flatnonzero(measured):
+            alone[i].update(values[i], noise)
+        np.testing.assert_allclose(rows.state, [each.state for each in alone])
+        np.testing.assert_allclose(rows.variances, [each.variance for each in alone])
+        assert rows.variance == pytest.approx(to_come.variance)
+
+
+shares = st.floats(0, 1)
+
+
+@given(st.lists(st.tuples(shares, shares | st.just(1.0)), max_size=30), st.integers(0, 1000))
+def test_steps_weights_and_stages_tell_the_same_story(moves, seed):
+    steps, transitions = np.array(moves).reshape(-1, 2).T
     votes = np.random.default_rng(seed).dirichlet(np.ones(3), size=(len(steps) + 1, 4))
-    state, stages = votes[0].copy(), [votes[0].copy()]
-    for step, vote in zip(steps, votes[1:], strict=True):
-        take_step(state, vote, step)
-        stages.append(state.copy())
-    weights = component_weights(np.array(steps))
+    state, total = votes[0].copy(), np.zeros((4, 3))
+    added_up = stages(steps, transitions)
+    for t, (scale, weight, back, share) in enumerate(zip(*added_up, strict=True)):
+        if t:
+            take_step(state, votes[t], steps[t - 1], transition=transitions[t - 1], prior=votes[0])
+        total = scale * total + weight * votes[t] + back * votes[0]
+        np.testing.assert_allclose(total / share, state, atol=1e-12)
+    weights = component_weights(steps, transitions)
+    assert weights.sum() == pytest.approx(1)
     np.testing.assert_allclose(np.tensordot(weights, votes, 1), state, atol=1e-12)
-    for t, left in enumerate(remaining(np.array(steps))):
-        part = np.tensordot(weights[: t + 1], votes[: t + 1], 1)
-        np.testing.assert_allclose(part, left * stages[t], atol=1e-12)
+
+
+def test_stages_are_kept_apart_where_hardly_anything_of_the_first_is_left():
+    votes = np.random.default_rng(0).dirichlet(np.ones(2), size=3001)
+    state, total = votes[0], np.zeros(2)
+    for t, (scale, weight, _, share) in enumerate(zip(*stages(np.full(3000, 0.6)), strict=True)):
+        state = state + 0.6 * (votes[t] - state) if t else state
+        total = scale * total + weight * votes[t]
+        np.testing.assert_allclose(total / share, state, rtol=1e-12)
 
 
 def test_a_vote_for_a_class_is_a_score_of_one():
@@ -113,6 +164,12 @@ def test_the_callers_array_is_not_changed():
         (lambda: KalmanFilter(0.0, 1.0, process_noise=np.inf), "process_noise must be a finite number"),
         (lambda: KalmanFilter(0.0, 1.0).update(1.0, np.inf), "noise must be a finite number"),
         (lambda: KalmanFilter(0.0, 1.0, process_noise=-0.1), "process_noise must be"),
+        (lambda: KalmanFilter(0.0, 1.0, process_noise=[0.1, -1]), "process_noise must be a finite number"),
+        (lambda: KalmanFilter(0.0, 1.0, process_noise=[]), "process_noise must be a number, a sequence"),
+        (
+            lambda: KalmanFilter(0.0, 1.0, process_noise=lambda time: -time).predict(),
+            r"process_noise\(1\) must be a finite number of at least 0, got -1",
+        ),
         (lambda: KalmanFilter(0.0, 1.0).update(1.0, -1.0), "noise must be a finite number"),
         (
             lambda: KalmanFilter([0.0, 0.0], 1.0).update([1.0], 1.0),

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from kfhe import KFHEClassifier
-from kfhe.measurement import FUSION, OnTrainingRows
+from kfhe.measurement import FUSION, OnTrainingRows, OnUnseenRows
+from kfhe.rows import TrainingRows
 
 
 class OutOfBag(OnTrainingRows):
@@ -19,8 +20,8 @@ class OutOfBag(OnTrainingRows):
 
 class OutOfBagKFHE(KFHEClassifier):
     def make_measurement(self, rows):
-        self.measurement = OutOfBag(rows)
-        return self.measurement
+        self.judge = OutOfBag(rows)
+        return self.judge
 
 
 class QuarterKFHE(KFHEClassifier):
@@ -31,7 +32,7 @@ class QuarterKFHE(KFHEClassifier):
 def test_a_measurement_sees_which_rows_were_drawn(iris):
     X, y = iris
     model = OutOfBagKFHE(n_estimators=6, random_state=0).fit(X, y)
-    samples = np.array(model.measurement.samples)
+    samples = np.array(model.judge.samples)
     assert samples.shape == (6, len(y))
     assert (samples.sum(axis=1) == len(y)).all()
     assert 0.2 < (samples == 0).mean() < 0.6
@@ -62,6 +63,70 @@ def test_a_step_is_the_gain_times_the_fusion(iris):
         np.testing.assert_allclose(model.predict_proba(X), scores, atol=1e-12)
         errors = (scores.argmax(axis=1) != y).mean()
         assert model.trace_["training_error"][-1] == pytest.approx(errors)
+
+
+class Watched(OnUnseenRows):
+    """Notes what it is asked, and what it answers."""
+
+    def take(self, state, votes, counts):
+        reading = super().take(state, votes, counts)
+        self.seen = [*getattr(self, "seen", []), (votes.copy(), counts.copy(), reading)]
+        return reading
+
+
+class WatchedKFHE(KFHEClassifier):
+    def make_measurement(self, rows):
+        self.judge = Watched(rows, self.fusion)
+        return self.judge
+
+
+def test_out_of_bag_each_row_is_filtered_by_the_components_that_have_not_seen_it(iris):
+    X, y = iris
+    model = WatchedKFHE(measurement="out-of-bag", n_estimators=12, random_state=0).fit(X, y)
+    states, variances = np.tile(np.bincount(y) / len(y), (len(y), 1)), np.ones(len(y))
+    for (voted, counts, reading), error in zip(model.judge.seen, model.trace_["training_error"], strict=True):
+        for i in np.flatnonzero(counts == 0):
+            measured = (states[i] + np.eye(3)[voted[i]]) / 2
+            gain = variances[i] / (variances[i] + reading.error)
+            states[i] += gain * (measured - states[i])
+            variances[i] -= gain * variances[i]
+        assert error == pytest.approx((states.argmax(axis=1) != y).mean())
+
+
+def test_out_of_bag_errors_are_those_of_unseen_rows_and_never_zero(iris):
+    X, y = iris
+    model = WatchedKFHE(measurement="out-of-bag", n_estimators=12, random_state=0).fit(X, y)
+    for voted, counts, reading in model.judge.seen:
+        unseen = counts == 0
+        missed = reading.state.state.argmax(axis=1) != y
+        np.testing.assert_array_equal(reading.missed, missed)
+        assert reading.error == pytest.approx((missed[unseen].sum() + 1) / (unseen.sum() + 2))
+        alone = (voted != y)[unseen].sum()
+        assert reading.component_error == pytest.approx((alone + 1) / (unseen.sum() + 2))
+    separable = KFHEClassifier(measurement="out-of-bag", n_estimators=5).fit([[0.0], [1.0]] * 20, [0, 1] * 20)
+    assert separable.n_iter_ == 5
+
+
+def test_rows_that_are_all_in_the_sample_measure_nothing():
+    labels, base = np.array([0, 1], dtype=np.int32), np.array([0.5, 0.5])
+    rows = TrainingRows(None, labels, np.array(["a", "b"]), base, seed=0, n_threads=1)
+    state = np.array([[0.9, 0.1], [0.8, 0.2]])
+    reading = OnUnseenRows(rows).take(state, labels, counts=np.array([1, 1], dtype=np.int32))
+    assert reading.error == 0.5
+    np.testing.assert_array_equal(reading.state.state, state)
+    assert not reading.state.measured.any()
+
+
+def test_labels_without_sense_look_learnt_in_training_and_not_out_of_the_bag():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(300, 5)), rng.integers(2, size=300)
+    settings = {"n_estimators": 40, "min_samples_leaf": 1, "min_samples_split": 2, "random_state": 0}
+    by_rows, honest = (
+        KFHEClassifier(measurement=measurement, **settings).fit(X, y).trace_["training_error"][-1]
+        for measurement in ("training", "out-of-bag")
+    )
+    assert by_rows < 0.01
+    assert 0.4 < honest < 0.6
 
 
 def test_the_papers_measurement_lies_half_way():

@@ -19,7 +19,7 @@ from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.validation import check_is_fitted
 
 from kfhe import KFHEClassifier
-from kfhe.estimators import OnlyClass
+from kfhe.estimators import ClassShares
 
 
 class Watched(ClassifierMixin, BaseEstimator):
@@ -102,7 +102,7 @@ def test_a_component_that_saw_one_class_only_takes_no_feature_into_account():
     weights = np.where(y == 1, 1e-12, 1.0)  # the other class is hardly ever drawn
     tree = DecisionTreeClassifier(random_state=0)
     model = KFHEClassifier(tree, n_estimators=3, random_state=0).fit(X, y, sample_weight=weights)
-    assert [type(component) for component in model.estimators_[1:]] == [OnlyClass] * model.n_iter_
+    assert [type(component) for component in model.estimators_[1:]] == [ClassShares] * model.n_iter_
     assert model.estimators_[1].feature_importances_.tolist() == [0, 0]
     expected = model.component_weights_[0] * model.estimators_[0].feature_importances_
     np.testing.assert_allclose(model.feature_importances_, expected)

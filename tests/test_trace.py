@@ -18,6 +18,7 @@ COLUMNS = [
     "posterior_variance",
     "gain",
     "step",
+    "transition",
     "shrinkage",
     "component_error",
     "training_error",

@@ -206,7 +206,7 @@ def test_class_weights_that_make_no_sense_are_refused(iris, class_weight, messag
         ({"emphasis": "quadratic"}, "a str among .*'exponential'.* or a callable. Got 'quadratic'"),
         ({"emphasis": 3}, "a str among .*'linear'.* or a callable"),
         ({"voting": "loud"}, "a str among {'hard', 'soft'}|a str among {'soft', 'hard'}"),
-        ({"estimator": "tree"}, "an object implementing 'fit' and 'predict' or None. Got 'tree'"),
+        ({"estimator": "tree"}, "an object implementing 'fit' and 'predict', .*'list' or None. Got 'tree'"),
         ({"warm_start": "yes"}, "an instance of 'bool'"),
         ({"random_state": "x"}, "Generator.* Got 'x'"),
         ({"random_state": -1}, "an int in the range"),

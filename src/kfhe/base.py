@@ -236,7 +236,7 @@ class BaseKFHE(NotebookMixin, CallbackSupportMixin, ClassifierMixin, BaseEstimat
         watchers: list[Callback] = []
         with ExitStack() as stack:
             if validation is not None:
-                validation.catch_up(run.sensor, run.trace["step"])
+                validation.catch_up(run.sensor, run.trace)
                 if stopping is not None:
                     best = BestLength(run, stopping.rounds, validation.history[-1])
                     watchers.append(stack.enter_context(best))
@@ -283,7 +283,7 @@ class BaseKFHE(NotebookMixin, CallbackSupportMixin, ClassifierMixin, BaseEstimat
 
     def _attributes(self, run: TrainingRun, *, resumes: bool) -> dict[str, Any]:
         """Return the fitted attributes; `resumes`: the run is to go on."""
-        components = run.sensor.harvest(run.trace["step"], resumes=resumes)
+        components = run.sensor.harvest(run.trace, resumes=resumes)
         return fitted_attributes(run.rows.classes, run.trace, components)
 
     def _store(self, run: TrainingRun, validation: ValidationSet | None) -> None:

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
+from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import get_tags
-from sklearn.utils._param_validation import HasMethods, StrOptions
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import validate_data
 
 from kfhe import emphasis as emphases
 from kfhe.base import BaseKFHE
 from kfhe.early_stopping import EarlyStopping
-from kfhe.measurement import Measurement, OnTrainingRows
+from kfhe.kalman import Schedule, check_schedule
+from kfhe.measurement import FUSION, Measurement, OnTrainingRows, OnUnseenRows
 from kfhe.rows import TrainingRows
 from kfhe.sensors import EstimatorSensor, Sensor, TreeSensor
 from kfhe.training import TrainingRun
 from kfhe.tree import CARTClassifier
 from kfhe.tree_settings import TreeSettings
-from kfhe.validation import check_component, check_tree_component, refuse_sparse
+from kfhe.validation import check_component, check_list, check_tree_component, refuse_sparse
 
 Floats = NDArray[np.float64]
+
+MEASUREMENTS = {"training": OnTrainingRows, "out-of-bag": OnUnseenRows}
 
 
 class KFHEClassifier(BaseKFHE):
@@ -33,23 +37,40 @@ class KFHEClassifier(BaseKFHE):
 
     Parameters
     ----------
-    estimator : classifier or None, default=None
+    estimator : classifier, list of classifiers or None, default=None
         What to train in each iteration. None: a native CART decision tree with the settings below; a
         `CARTClassifier`: one with the settings of that. Else any scikit-learn classifier; it is cloned for
-        each component and given resampled rows of X.
-    emphasis : {"exponential", "linear"} or callable, default="exponential"
+        each component and given resampled rows of X. Those of a list take turns within an iteration.
+    emphasis : {"exponential", "linear", "margin"} or callable, default="exponential"
         How a miss raises a row's weight. "exponential" (KFHE-e) is the more accurate on clean labels,
-        "linear" (KFHE-l) the more robust to wrong ones. A callable gets the sampling weights and a
-        boolean array of the misclassified rows, and returns the measured weights.
+        "linear" (KFHE-l) the more robust to wrong ones. "margin" goes by how narrowly the state has a row
+        right or wrong, instead of counting misses. A callable gets the sampling weights and a boolean array
+        of the misclassified rows, and returns the measured weights.
+    measurement : {"training", "out-of-bag"}, default="training"
+        Which rows a component is judged by, and moves: all, as in the paper, or those that are not in its
+        sample. Out of bag, errors and misses are those of unseen rows, also `training_error` in the trace.
+        h_0 has no more than the shares of the classes then, as any other would have seen all rows.
+    fusion : float, default=0.5
+        How far a measurement lies from the state (0) to the votes of the component (1).
+    process_noise : float, sequence of float or callable, default=0.0
+        What each iteration adds to the variance of the model filter. The more, the more the later components
+        count; the paper has none, as the state that it estimates does not change. A sequence has a value for
+        each iteration, the last of which stays; a function gets the number of the iteration, from 1.
+    transition : float, default=1.0
+        What each iteration leaves of the state: below 1 it goes back towards the shares of the classes, from
+        which it then starts as well: h_0 is a tree of one leaf. Needs `process_noise`.
+    n_measurements : int, default=1
+        How many components of each estimator an iteration measures and fuses, one after the other. They are
+        drawn by the same weights; weights, process noise and transition follow once for all of them.
     n_estimators : int, default=100
         Number of components to train after the initial one. Training stops earlier once the
         filter is certain (a measurement without any error).
     voting : {"hard", "soft"}, default="hard"
         Whether a component votes for one class, or by its class probabilities.
-    max_depth, min_samples_split, min_samples_leaf, max_leaf_nodes, max_features, cp, max_bins, \
+    max_depth, min_samples_split, min_samples_leaf, max_leaf_nodes, max_features, cp, shrinkage, max_bins, \
 categorical_features
         Settings of the native trees, as in `CARTClassifier`; the defaults are the paper's. Not used with
-        an `estimator` of your own.
+        an `estimator` of your own. `shrinkage` needs `voting="soft"`; "auto" goes by the pilot trees' mean.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes, on top of `sample_weight`.
     early_stopping : int, EarlyStopping or None, default=None
@@ -103,8 +124,13 @@ categorical_features
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseKFHE._parameter_constraints,
-        "estimator": [HasMethods(["fit", "predict"]), None],
-        "emphasis": [StrOptions({"exponential", "linear"}), callable],
+        "estimator": [HasMethods(["fit", "predict"]), list, None],
+        "emphasis": [StrOptions({"exponential", "linear", "margin"}), callable],
+        "measurement": [StrOptions(set(MEASUREMENTS))],
+        "fusion": [Interval(Real, 0, 1, closed="right")],
+        "process_noise": [Interval(Real, 0, None, closed="left"), "array-like", callable],
+        "transition": [Interval(Real, 0, 1, closed="right")],
+        "n_measurements": [Interval(Integral, 1, None, closed="left")],
         "voting": [StrOptions({"hard", "soft"})],
         **TreeSettings.constraints(),
     }
@@ -114,6 +140,11 @@ categorical_features
         estimator: Any = None,
         *,
         emphasis: str | emphases.Emphasis = "exponential",
+        measurement: str = "training",
+        fusion: float = FUSION,
+        process_noise: Schedule = 0.0,
+        transition: float = 1.0,
+        n_measurements: int = 1,
         n_estimators: int = 100,
         voting: str = "hard",
         max_depth: int | None = 30,
@@ -122,6 +153,7 @@ categorical_features
         max_leaf_nodes: int | None = None,
         max_features: int | float | str | None = None,
         cp: float = 0.0,
+        shrinkage: float | str = 0.0,
         max_bins: int = 255,
         categorical_features: Any = "from_dtype",
         class_weight: dict[Any, float] | str | None = None,
@@ -133,6 +165,11 @@ categorical_features
     ) -> None:
         self.estimator = estimator
         self.emphasis = emphasis
+        self.measurement = measurement
+        self.fusion = fusion
+        self.process_noise = process_noise
+        self.transition = transition
+        self.n_measurements = n_measurements
         self.n_estimators = n_estimators
         self.voting = voting
         self.max_depth = max_depth
@@ -141,6 +178,7 @@ categorical_features
         self.max_leaf_nodes = max_leaf_nodes
         self.max_features = max_features
         self.cp = cp
+        self.shrinkage = shrinkage
         self.max_bins = max_bins
         self.categorical_features = categorical_features
         self.class_weight = class_weight
@@ -152,10 +190,11 @@ categorical_features
 
     def make_run(self, rows: TrainingRows) -> TrainingRun:
         """Put a run together."""
-        return TrainingRun(rows, self.make_sensor(rows), self.make_measurement(rows))
+        n_measurements = self.n_measurements * len(self._components())
+        return TrainingRun(rows, self.make_sensor(rows), self.make_measurement(rows), n_measurements)
 
     def make_sensor(self, rows: TrainingRows) -> Sensor:
-        """Return what trains the components: native trees, or clones of the estimator.
+        """Return what trains the components: native trees, or clones of the estimators.
 
         A subclass with a sensor of its own overrides it.
 
@@ -169,13 +208,11 @@ categorical_features
         Sensor
             A new sensor for these rows.
         """
-        if not self._grows_trees():
-            return EstimatorSensor(rows, self.estimator, self.voting)
-        settings = TreeSettings.of(self if self.estimator is None else self.estimator)
-        return TreeSensor(rows, settings, self.voting)
+        sensor = TreeSensor if self._grows_trees() else EstimatorSensor
+        return sensor(rows, self._components(), self.voting, from_shares=self._from_shares())
 
     def make_measurement(self, rows: TrainingRows) -> Measurement:
-        """Return what measures the components' votes: the paper's way.
+        """Return what measures the components' votes.
 
         A subclass with another measurement overrides it.
 
@@ -189,21 +226,68 @@ categorical_features
         Measurement
             A new measurement for these rows.
         """
-        return OnTrainingRows(rows)
+        return MEASUREMENTS[self.measurement](
+            rows, self.fusion, process_noise=self.process_noise, transition=self.transition
+        )
 
     def make_emphasis(self, run: TrainingRun) -> emphases.Emphasis:
         """Return the emphasis that the parameter stands for."""
-        return emphases.resolve(self.emphasis, run.rows.base)
+        return emphases.resolve(self.emphasis, run.rows, run.model)
 
     def _validate(self, X: Any, y: Any, sample_weight: Any) -> TrainingRows:
-        check_component(self.estimator)
-        if type(self.estimator) is CARTClassifier:
-            check_tree_component(self.estimator)
+        check_schedule(self.process_noise)
+        self._check_components()
+        self._check_combination()
         return super()._validate(X, y, sample_weight)
+
+    def _given(self) -> list[Any]:
+        """Return the estimators that were given; of native trees the classifier itself has the settings."""
+        if isinstance(self.estimator, list):
+            return self.estimator
+        return [self if self.estimator is None else self.estimator]
+
+    def _components(self) -> list[Any]:
+        """Return what the sensor takes: settings of trees, or estimators."""
+        return [TreeSettings.of(each) for each in self._given()] if self._grows_trees() else self._given()
+
+    def _check_components(self) -> None:
+        """Raise unless the estimators can be components, of one ensemble."""
+        if isinstance(self.estimator, list):
+            check_list(self.estimator)
+        for each in self._given() if self.estimator is not None else ():
+            check_component(each)
+            if type(each) is CARTClassifier:
+                check_tree_component(each)
+        if self._grows_trees():
+            first, *others = self._components()
+            for name in ("max_bins", "categorical_features", "shrinkage"):
+                if any(not np.array_equal(getattr(first, name), getattr(each, name)) for each in others):
+                    raise ValueError(f"trees of one forest have to agree in {name}, estimator has several")
+
+    def _check_combination(self) -> None:
+        """Raise if parameters make no sense together."""
+        if self.shrinkage != 0 and self.estimator is not None:
+            raise ValueError(
+                f"shrinkage={self.shrinkage!r} is for the native trees of estimator=None; leave one of them "
+                "out, or give the shrinkage to the estimator if that is a CARTClassifier"
+            )
+        if self._grows_trees() and self._given()[0].shrinkage != 0 and self.voting == "hard":
+            raise ValueError(
+                "shrinkage needs voting='soft': a tree that votes for one class has no shares to shrink"
+            )
+        if self.transition < 1 and not callable(self.process_noise) and not np.any(self.process_noise):
+            raise ValueError(
+                f"transition={self.transition} needs a process_noise above 0: without it the filter soon "
+                "believes no component any more, and the scores end at the shares of the classes"
+            )
+
+    def _from_shares(self) -> bool:
+        """Whether h_0 is not trained: the state goes back to it, or is to be honest from the start."""
+        return self.transition < 1 or self.measurement == "out-of-bag"
 
     def _grows_trees(self) -> bool:
         """Whether the components are native trees."""
-        return self.estimator is None or type(self.estimator) is CARTClassifier
+        return self.estimator is None or all(type(each) is CARTClassifier for each in self._given())
 
     def _check_table(self, X: Any, *, reset: bool) -> Any:
         """Check X; a given estimator gets it as it came, and checks its values itself."""
@@ -214,5 +298,7 @@ categorical_features
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = self._grows_trees() or get_tags(self.estimator).input_tags.allow_nan
+        tags.input_tags.allow_nan = self._grows_trees() or all(
+            get_tags(each).input_tags.allow_nan for each in self._given()
+        )
         return tags

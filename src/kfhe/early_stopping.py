@@ -17,7 +17,7 @@ from kfhe.callbacks import Callback
 from kfhe.kalman import take_step
 from kfhe.rows import TrainingRows
 from kfhe.sensors import Sensor
-from kfhe.trace import Iteration
+from kfhe.trace import Iteration, Trace
 from kfhe.validation import check_same_length, checks_of, encode_known_labels
 
 Floats = NDArray[np.float64]
@@ -93,7 +93,7 @@ class ValidationSet:
         self, X: Any, labels: NDArray[np.int32], classes: NDArray[Any], scoring: str | Scorer, n_threads: int
     ) -> None:
         self.history: list[float] = []
-        self._steps: list[float] = []
+        self._moves: list[tuple[float, float]] = []  # step and transition of each component
         self._X, self._labels, self._classes = X, labels, classes
         self._n_threads = n_threads
         self._scoring = scoring
@@ -103,24 +103,28 @@ class ValidationSet:
 
             self._scorer = get_scorer(scoring)
 
-    def catch_up(self, sensor: Sensor, steps: Floats) -> None:
+    def catch_up(self, sensor: Sensor, trace: Trace) -> None:
         """Score h_0 and the components that there are already."""
+        self._begin(sensor, list(zip(trace["step"], trace["transition"], strict=True)))
+
+    def _begin(self, sensor: Sensor, moves: list[tuple[float, float]]) -> None:
         self._sensor, self._kind = sensor, sensor.kind
         with checks_of("X_val"):
             self._encoded = sensor.encode(self._X)
-        self._scores: Floats = np.ascontiguousarray(sensor.votes(0, self._encoded), dtype=np.float64)
-        self._steps = []
+        self._initial: Floats = np.ascontiguousarray(sensor.votes(0, self._encoded), dtype=np.float64)
+        self._scores = self._initial.copy()
+        self._moves = []
         self.history = [self._score()]
-        for step in steps:
-            self.follow(step)
+        for step, transition in moves:
+            self.follow(step, transition)
 
-    def follow(self, step: float) -> float:
+    def follow(self, step: float, transition: float) -> float:
         """Let the next component move the scores by its step, and return how good they are then."""
         if self._sensor.kind != self._kind:  # another kind of components is believed in now: follow that one
-            self.catch_up(self._sensor, np.array(self._steps))
-        self._steps.append(step)
-        votes = self._sensor.votes(len(self._steps), self._encoded)
-        take_step(self._scores, votes, step, self._n_threads)
+            self._begin(self._sensor, self._moves)
+        self._moves.append((step, transition))
+        votes = self._sensor.votes(len(self._moves), self._encoded)
+        take_step(self._scores, votes, step, self._n_threads, transition=transition, prior=self._initial)
         self.history.append(self._score())
         return self.history[-1]
 
@@ -238,7 +242,7 @@ class Watch:
     def __call__(self, row: Iteration) -> bool:
         """Return whether one of the callbacks wants training to end; all of them are told."""
         if self._validation is not None:
-            row = row._replace(validation_score=self._validation.follow(row.step))
+            row = row._replace(validation_score=self._validation.follow(row.step, row.transition))
         stop = False
         for callback in self._callbacks:
             stop |= bool(callback(row))

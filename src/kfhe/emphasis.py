@@ -15,11 +15,14 @@ from numpy.typing import NDArray
 
 from kfhe.bank import PILOT, READ_EVERY, FilterBank
 from kfhe.engine.arrays import exact_sum, margins, multiply
+from kfhe.kalman import Filter
 from kfhe.rows import TrainingRows
 
 Floats = NDArray[np.float64]
 Missed = NDArray[np.bool_]
 Emphasis = Callable[[Floats, Missed], Floats]
+
+FLOOR = 0.001  # so much more than nothing is the weight of a row that is surely right
 
 
 def exponential(weights: Floats, missed: Missed) -> Floats:
@@ -35,12 +38,26 @@ def linear(weights: Floats, missed: Missed, *, base: Floats) -> Floats:
     return measured
 
 
+def margin(weights: Floats, missed: Missed, *, rows: TrainingRows, model: Filter) -> Floats:
+    """Weights by the margins of the state, whatever they were before. The result sums to 1."""
+    measured = margin_weights(rows, model.state)
+    measured /= exact_sum(measured)
+    return measured
+
+
+def margin_weights(rows: TrainingRows, scores: Floats) -> Floats:
+    """Return base weights that are larger for rows which are missed, or nearly so.
+
+    A row's margin is by how much its label leads before the next class.
+    """
+    return rows.base * ((1 - margins(scores, rows.labels)) / 2 + FLOOR)
+
+
 class ByMargin:
     """The robust classifier's: while labels look clean, rows that are nearly missed get more weight.
 
-    A row's margin is by how much its label leads before the next class, in the scores of trees that have not
-    seen it. Once the bank has found noise, rows that are missed are wrong as often as they are hard, and all
-    weigh the same again.
+    Margins are those of the scores of trees that have not seen the row. Once the bank has found noise, rows
+    that are missed are wrong as often as they are hard, and all weigh the same again.
 
     Parameters
     ----------
@@ -49,8 +66,6 @@ class ByMargin:
     bank : FilterBank
         What is known so far.
     """
-
-    FLOOR = 0.001  # of the weight that a hopeless row gets
 
     def __init__(self, rows: TrainingRows, bank: FilterBank) -> None:
         self._rows, self._bank = rows, bank
@@ -62,14 +77,18 @@ class ByMargin:
             return weights
         if not bank.clean:
             return rows.base
-        return rows.base * ((1 - margins(bank.state, rows.labels)) / 2 + self.FLOOR)
+        return margin_weights(rows, bank.state)
 
 
-def resolve(emphasis: str | Emphasis, base: Floats) -> Emphasis:
-    """Turn the classifier's ``emphasis`` parameter into a function."""
+def resolve(emphasis: str | Emphasis, rows: TrainingRows, model: Filter) -> Emphasis:
+    """Turn the classifier's ``emphasis`` parameter into a function, for a run's rows and model filter."""
     if callable(emphasis):
         return partial(_checked, emphasis)
-    named: dict[str, Emphasis] = {"exponential": exponential, "linear": partial(linear, base=base)}
+    named: dict[str, Emphasis] = {
+        "exponential": exponential,
+        "linear": partial(linear, base=rows.base),
+        "margin": partial(margin, rows=rows, model=model),
+    }
     return named[emphasis]
 
 

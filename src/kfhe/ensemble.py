@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kfhe.kalman import component_weights, remaining
+from kfhe.kalman import component_weights, stages
 
 Floats = NDArray[np.float64]
 
@@ -22,22 +22,27 @@ class Ensemble(Sequence[Any]):
     ----------
     steps : ndarray of shape (n_components - 1,)
         How far each component after h_0 moved the state towards its votes.
+    transitions : ndarray of shape (n_components - 1,), or 1.0
+        What each of them left of the state before, in favour of h_0.
     """
 
     steps: Floats
+    transitions: Floats | float
 
     @cached_property
     def weights(self) -> Floats:
         """How much each component contributes to the scores; they sum to 1."""
-        return component_weights(self.steps)
+        return component_weights(self.steps, self.transitions)
 
     @abstractmethod
-    def sums(self, X: Any, n_threads: int) -> Floats:
-        """Return the weighted sum of all components' votes."""
+    def encoded(self, X: Any) -> Any:
+        """Return rows in the form that `add` takes."""
 
     @abstractmethod
-    def staged_sums(self, X: Any, n_threads: int) -> Iterator[Floats]:
-        """Yield the running weighted sum after each component, always in the same array."""
+    def add(
+        self, rows: Any, first: int, last: int, weights: Floats, total: Floats | None, n_threads: int
+    ) -> Floats:
+        """Add the votes of some components, times their weights, to a sum; None: one that begins."""
 
     @abstractmethod
     def importances(self) -> Floats:
@@ -45,7 +50,7 @@ class Ensemble(Sequence[Any]):
 
     def scores(self, X: Any, n_threads: int) -> Floats:
         """Return the scores of the classes for each row: they sum to 1."""
-        scores = self.sums(X, n_threads)
+        scores = self.add(self.encoded(X), 0, len(self), self.weights, None, n_threads)
         return np.minimum(scores, 1.0, out=scores)  # a rounding error above 1 is too much for a log loss
 
     def decide(self, scores: Floats) -> NDArray[np.intp]:
@@ -54,5 +59,12 @@ class Ensemble(Sequence[Any]):
 
     def staged_scores(self, X: Any, n_threads: int) -> Iterator[Floats]:
         """Yield the scores after h_0 alone, then after each further component."""
-        for total, left in zip(self.staged_sums(X, n_threads), remaining(self.steps), strict=True):
-            yield np.minimum(total / left, 1.0)
+        rows, total = self.encoded(X), None
+        scales, weights, returns, shares = stages(self.steps, self.transitions)
+        for t in range(len(self)):
+            if total is not None and scales[t] != 1:
+                total *= scales[t]
+            total = self.add(rows, t, t + 1, weights, total, n_threads)
+            if returns[t] > 0:
+                total = self.add(rows, 0, 1, returns[t : t + 1], total, n_threads)
+            yield np.minimum(total / shares[t], 1.0)

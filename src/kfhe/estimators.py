@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -29,12 +28,20 @@ class EstimatorEnsemble(Ensemble):
         Whether they vote by `predict` or by `predict_proba`.
     steps : sequence of float, default=()
         How far each component after h_0 moved the state towards its votes.
+    transitions : ndarray, default=1.0
+        What each of them left of the state before, in favour of h_0.
     """
 
     def __init__(
-        self, components: list[Any], classes: NDArray[Any], voting: str, steps: Floats | tuple[()] = ()
+        self,
+        components: list[Any],
+        classes: NDArray[Any],
+        voting: str,
+        steps: Floats | tuple[()] = (),
+        transitions: Floats | float = 1.0,
     ) -> None:
         self.steps = np.asarray(steps, dtype=np.float64)
+        self.transitions = transitions
         self._components = components
         self._classes = classes
         self._voting = voting
@@ -53,9 +60,9 @@ class EstimatorEnsemble(Ensemble):
         """Drop all components but the first ones."""
         del self._components[n_components:]
 
-    def with_steps(self, steps: Floats) -> EstimatorEnsemble:
+    def with_steps(self, steps: Floats, transitions: Floats) -> EstimatorEnsemble:
         """Return an ensemble of the components so far, which doesn't grow with this one."""
-        return EstimatorEnsemble(self._components.copy(), self._classes, self._voting, steps)
+        return EstimatorEnsemble(self._components.copy(), self._classes, self._voting, steps, transitions)
 
     def scores_of(self, t: int, X: Any) -> Floats:
         """Return the n x c scores that component t adds to the ensemble's."""
@@ -74,18 +81,19 @@ class EstimatorEnsemble(Ensemble):
         """Return what component t votes for: classes, or scores under soft voting and of h_0."""
         return self._predicted(t, X) if t and self._voting == "hard" else self.scores_of(t, X)
 
-    def sums(self, X: Any, n_threads: int) -> Floats:
-        """Return the weighted sum of all components' votes."""
-        *_, total = self.staged_sums(X, n_threads)
-        return total
+    def encoded(self, X: Any) -> Any:
+        """Return rows as they are."""
+        return X
 
-    def staged_sums(self, X: Any, n_threads: int) -> Iterator[Floats]:
-        """Yield the running weighted sum after each component, always in the same array."""
-        total = self.weights[0] * self.scores_of(0, X)
-        yield total
-        for t in range(1, len(self)):
-            total += self.weights[t] * self.scores_of(t, X)
-            yield total
+    def add(
+        self, rows: Any, first: int, last: int, weights: Floats, total: Floats | None, n_threads: int
+    ) -> Floats:
+        """Add the votes of some components, times their weights, to a sum; None: one that begins."""
+        for t in range(first, last):
+            votes = weights[t] * self.scores_of(t, rows)
+            total = votes if total is None else np.add(total, votes, out=total)
+        assert total is not None
+        return total
 
     def importances(self) -> Floats:
         """Return the components' feature importances, averaged by weight."""
@@ -108,8 +116,8 @@ class EstimatorEnsemble(Ensemble):
         return positions.astype(np.int32)
 
 
-class OnlyClass(DummyClassifier):
-    """Stands in for a component whose sample has one class: there is nothing to learn from it."""
+class ClassShares(DummyClassifier):
+    """Votes by the shares of the classes: an h_0 that is not to know more, or a sample of one class."""
 
     @property
     def feature_importances_(self) -> Floats:

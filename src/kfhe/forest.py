@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
@@ -42,6 +41,8 @@ class Forest(Ensemble):
         Whether trees vote by the class shares in their leaves; h_0 always does.
     steps : ndarray of shape (n_trees - 1,)
         How far each tree after h_0 moved the state towards its votes.
+    transitions : ndarray of shape (n_trees - 1,), or 1.0
+        What each of them left of the state before, in favour of h_0.
     nodes : structured array
         All nodes. Siblings are neighbours; `left` counts from the tree's first node, and in a leaf it is
         the number of the leaf in its tree.
@@ -70,6 +71,7 @@ class Forest(Ensemble):
     tree_nodes: NDArray[np.int64]
     tree_leaves: NDArray[np.int64]
     tree_sets: NDArray[np.int64]
+    transitions: Floats | float = 1.0
     shrinkage: float = 0.0
     prior_power: float = 0.0
 
@@ -82,13 +84,16 @@ class Forest(Ensemble):
         steps: Floats,
         *,
         soft: bool,
+        transitions: Floats | float = 1.0,
         copy: bool = False,
         shrinkage: float = 0.0,
     ) -> Forest:
         """Take over the trees of a store; it can go on growing only if the arrays are a copy."""
         arrays: dict[str, Any] = trees.arrays(copy=copy)
         nodes = arrays.pop("nodes").view(NODE_DTYPE)
-        return cls(schema, classes, soft, steps, nodes, **arrays, shrinkage=shrinkage)
+        return cls(
+            schema, classes, soft, steps, nodes, **arrays, transitions=transitions, shrinkage=shrinkage
+        )
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the fields alone: another thread may be adding what is cached."""
@@ -138,23 +143,16 @@ class Forest(Ensemble):
         votes: Floats = np.eye(len(self.classes))[self.leaf_classes[leaves]]
         return votes
 
-    def sums(self, X: Any, n_threads: int) -> Floats:
-        """Return the weighted sum of the trees' votes."""
-        matrix = self.schema.matrix(X)
-        total = np.zeros((len(matrix), len(self.classes)))
-        self._add(matrix, 0, len(self), total, n_threads)
-        return total
+    def encoded(self, X: Any) -> Floats:
+        """Return rows as numbers."""
+        return self.schema.matrix(X)
 
-    def staged_sums(self, X: Any, n_threads: int) -> Iterator[Floats]:
-        """Yield the running weighted sum after each tree, always in the same array."""
-        matrix = self.schema.matrix(X)
-        total = np.zeros((len(matrix), len(self.classes)))
-        for t in range(len(self)):
-            self._add(matrix, t, t + 1, total, n_threads)
-            yield total
-
-    def _add(self, matrix: Floats, first: int, last: int, total: Floats, n_threads: int) -> None:
-        plain = not len(self.category_sets) and not np.isnan(matrix.max(initial=0.0))
+    def add(
+        self, rows: Floats, first: int, last: int, weights: Floats, total: Floats | None, n_threads: int
+    ) -> Floats:
+        """Add the votes of some trees, times their weights, to a sum; None: one that begins."""
+        total = np.zeros((len(rows), len(self.classes))) if total is None else total
+        plain = not len(self.category_sets) and not np.isnan(rows.max(initial=0.0))
         add_trees(
             self.nodes,
             self.category_sets,
@@ -163,14 +161,15 @@ class Forest(Ensemble):
             self.tree_nodes,
             self.tree_leaves,
             self.tree_sets,
-            self.weights,
+            weights,
             first,
             last,
             plain,
-            matrix,
+            rows,
             total,
             n_threads,
         )
+        return total
 
     def importances(self) -> Floats:
         """Return each feature's share of the trees' gains, trees averaged by weight."""
@@ -184,7 +183,12 @@ class Forest(Ensemble):
         trees = hashlib.sha256(repr((self.classes.tolist(), self.soft, self.schema.categories)).encode())
         for column in fields(self):
             value = getattr(self, column.name)
-            if isinstance(value, np.ndarray) and column.name not in ("classes", "gains", "steps"):
+            if isinstance(value, np.ndarray) and column.name not in (
+                "classes",
+                "gains",
+                "steps",
+                "transitions",
+            ):
                 trees.update(f"{column.name}{value.shape}".encode())
                 trees.update(value.tobytes())
         for rule in ("shrinkage", "prior_power"):

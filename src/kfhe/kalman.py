@@ -8,7 +8,8 @@ sampling weights. What each component moved the first one by, its step, is all t
 from __future__ import annotations
 
 import math
-from typing import Any, Protocol
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,7 +18,10 @@ from kfhe.engine.arrays import correct
 
 Floats = NDArray[np.float64]
 
+Schedule = float | Sequence[float] | Callable[[int], float]  # process noise, over the time updates
+
 TINY = float(np.finfo(np.float64).tiny)
+LEAST_LEFT = 1e-200  # of a state, before stages count in another unit
 
 
 class Filter(Protocol):
@@ -49,10 +53,13 @@ class KalmanFilter:
         First estimate of the state, of any shape. It is copied.
     variance : float
         How uncertain that estimate is.
-    process_noise : float, default=0.0
-        Variance that each time update adds: how much the true state may wander.
+    process_noise : float, sequence of float or callable, default=0.0
+        Variance that each time update adds: how much the true state may wander. A sequence has a value for
+        each time update, of which the last one stays; a function gets the number of the update, from 1.
     transition : float, default=1.0
-        Factor by which each time update multiplies the state.
+        Factor by which each time update multiplies what the state is away from `prior`.
+    prior : array-like or float, default=0.0
+        Where transitions below 1 lead the state, in the end.
     n_threads : int, default=1
         Threads that share the correction of a large state.
 
@@ -84,21 +91,31 @@ class KalmanFilter:
         state: ArrayLike,
         variance: float,
         *,
-        process_noise: float = 0.0,
+        process_noise: Schedule = 0.0,
         transition: float = 1.0,
+        prior: ArrayLike = 0.0,
         n_threads: int = 1,
     ) -> None:
         self.state: Floats = np.array(state, dtype=np.float64, order="C")
         self.variance = _non_negative(variance, "variance")
-        self.process_noise = _non_negative(process_noise, "process_noise")
+        self.process_noise = check_schedule(process_noise)
         self.transition = float(transition)
+        self.prior: Floats = np.array(prior, dtype=np.float64)
         self.n_threads = n_threads
+        self._n_predicted = 0
 
     def predict(self) -> None:
         """Time update: let the state move on by one step."""
+        self._n_predicted += 1
         if self.transition != 1.0:
             self.state *= self.transition
-        self.variance = self.transition * self.variance * self.transition + self.process_noise
+            self.state += (1 - self.transition) * self.prior
+        self.variance = self._later(self.variance)
+
+    def _later(self, variance: Any) -> Any:
+        """Return what a variance is after a time update."""
+        noise = scheduled(self.process_noise, self._n_predicted)
+        return self.transition * variance * self.transition + noise
 
     def update(self, measurement: ArrayLike, noise: float) -> float:
         """Measurement update: move the state towards a measurement.
@@ -124,38 +141,146 @@ class KalmanFilter:
         return gain
 
 
+class SomeRows(NamedTuple):
+    """A measurement of some rows of a state."""
+
+    state: Floats  # of all rows; those that were not measured are as they were
+    measured: NDArray[np.bool_]  # which rows were
+
+
+class RowFilter(KalmanFilter):
+    """A Kalman filter of rows that are not all measured each time: each has a variance of its own.
+
+    The parameters are those of `KalmanFilter`, for a state with one row per row. The `variance` is that of a
+    row which every measurement was of, such as all rows to come.
+
+    Attributes
+    ----------
+    variances : ndarray of shape (n_rows,)
+        The variance of each row.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kfhe.kalman import RowFilter, SomeRows
+    >>> voltages = RowFilter([[0.0], [0.0]], 1.0)
+    >>> voltages.update(SomeRows(np.array([[1.5], [0.0]]), np.array([True, False])), 0.5)
+    0.6666666666666666
+    >>> voltages.state.ravel()
+    array([1., 0.])
+    >>> voltages.variances
+    array([0.33333333, 1.        ])
+    """
+
+    def __init__(self, state: ArrayLike, variance: float, **settings: Any) -> None:
+        super().__init__(state, variance, **settings)
+        self.variances: Floats = np.full(len(self.state), self.variance)
+
+    def predict(self) -> None:
+        """Time update: let all rows move on by one step."""
+        super().predict()
+        self.variances = self._later(self.variances)
+
+    def update(self, measurement: Any, noise: float) -> float:
+        """Measurement update: move the rows that `SomeRows` are of; return the gain for rows to come."""
+        noise = _non_negative(noise, "noise") + TINY
+        gains = np.where(measurement.measured, self.variances / (self.variances + noise), 0.0)
+        self.state += gains[:, np.newaxis] * (measurement.state - self.state)
+        self.variances -= gains * self.variances
+        gain = self.variance / (self.variance + noise)
+        self.variance -= gain * self.variance
+        return gain
+
+
 def _non_negative(value: float, name: str) -> float:
     if not 0 <= value < math.inf:
         raise ValueError(f"{name} must be a finite number of at least 0, got {value!r}")
     return float(value)
 
 
-def component_weights(steps: Floats) -> Floats:
-    """Return how much each component contributes to the scores: the filter's recursion, unrolled.
+def check_schedule(process_noise: Schedule) -> Schedule:
+    """Return process noise as it came, unless it can't be one; a function is not called."""
+    if not callable(process_noise):
+        values = np.atleast_1d(np.asarray(process_noise, dtype=np.float64))
+        if values.ndim != 1 or not len(values):
+            raise ValueError(
+                f"process_noise must be a number, a sequence or a function, got {process_noise!r}"
+            )
+        for value in values.tolist():
+            _non_negative(value, "process_noise")
+    return process_noise
 
-    Each component moves the state a step towards its votes: ``state += step * (votes - state)``.
+
+def scheduled(process_noise: Schedule, time: int) -> float:
+    """Return the process noise of a time update; they are counted from 1."""
+    if callable(process_noise):
+        return _non_negative(process_noise(time), f"process_noise({time})")
+    if isinstance(process_noise, Sequence | np.ndarray):
+        return float(process_noise[min(time, len(process_noise)) - 1])
+    return float(process_noise)
+
+
+# What the steps of components come to. Each of them first takes the state back towards h_0, by the share
+# 1 - transition (the time update; most often there is none), then moves it a step towards its votes:
+# state += step * (votes - state).
+
+
+def component_weights(steps: Floats, transitions: Floats | float = 1.0) -> Floats:
+    """Return how much each component contributes to the scores: the filter's recursion, unrolled.
 
     Parameters
     ----------
     steps : ndarray of shape (n_iterations,)
         The steps of the components after h_0, which makes the state to begin with.
+    transitions : ndarray of shape (n_iterations,) or float, default=1.0
+        The transitions before these steps.
 
     Returns
     -------
     ndarray of shape (n_iterations + 1,)
         The weights, h_0's first. They sum to 1.
     """
-    weights: Floats = np.append(1.0, steps) * remaining(steps)
+    left: Floats = np.cumprod(np.append(1.0, ((1 - steps) * transitions)[::-1]))[::-1]
+    weights: Floats = np.append(1.0, steps) * left
+    weights[0] += ((1 - steps) * (1 - transitions) * left[1:]).sum()
     return weights
 
 
-def remaining(steps: Floats) -> Floats:
-    """Return how much of the state after h_0, and after each further component, is left in the end."""
-    left: Floats = np.cumprod(np.append(1.0, 1 - steps[::-1]))[::-1]
-    return left
+class Stages(NamedTuple):
+    """How to add votes up so that the sum can be looked at after each component, h_0 first.
+
+    For each component: multiply the sum by its scale; add its votes times its weight, and h_0's times its
+    return; the scores then are the sum, divided by its share.
+    """
+
+    scales: Floats
+    weights: Floats
+    returns: Floats
+    shares: Floats
 
 
-def take_step(state: Floats, votes: NDArray[np.int32] | Floats, step: float, n_threads: int = 1) -> None:
+def stages(steps: Floats, transitions: Floats | float = 1.0) -> Stages:
+    """Return how the scores of all stages are added up; steps and transitions as in `component_weights`."""
+    kept = ((1 - steps) * transitions).tolist()
+    scales, shares = np.ones(len(kept) + 1), np.ones(len(kept) + 1)
+    for t in range(len(kept), 0, -1):
+        shares[t - 1] = shares[t] * kept[t - 1]
+        if shares[t - 1] < LEAST_LEFT:  # nothing but rounding errors would be left of earlier stages
+            scales[t], shares[t - 1] = shares[t - 1], 1.0
+    weights = np.append(1.0, steps) * shares
+    returns = np.append(0.0, (1 - steps) * (1 - transitions)) * shares
+    return Stages(scales, weights, returns, shares)
+
+
+def take_step(
+    state: Floats,
+    votes: NDArray[np.int32] | Floats,
+    step: float,
+    n_threads: int = 1,
+    *,
+    transition: float = 1.0,
+    prior: Floats | float = 0.0,
+) -> None:
     """Move the scores of rows that are not trained on as a component moved those of the training rows.
 
     Parameters
@@ -168,6 +293,13 @@ def take_step(state: Floats, votes: NDArray[np.int32] | Floats, step: float, n_t
         The component's step.
     n_threads : int, default=1
         Threads that share a large table.
+    transition : float, default=1.0
+        The transition before that step.
+    prior : ndarray, default=0.0
+        The scores that it leads back to: h_0's.
     """
+    if transition != 1.0:
+        state *= transition
+        state += (1 - transition) * prior
     scores = votes if votes.ndim == 2 else np.eye(state.shape[1])[votes]
     correct(state.ravel(), np.ascontiguousarray(scores, dtype=np.float64).ravel(), step, n_threads)

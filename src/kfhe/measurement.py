@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kfhe.bank import FilterBank, TreeVotes, Unseen
-from kfhe.engine.arrays import Measurer
-from kfhe.kalman import Filter, KalmanFilter
+from kfhe.engine.arrays import Measurer, exact_sum
+from kfhe.kalman import Filter, KalmanFilter, RowFilter, Schedule, SomeRows
 from kfhe.rows import TrainingRows
 
 Floats = NDArray[np.float64]
@@ -38,8 +38,6 @@ class Reading(NamedTuple):
         The weighted share of rows that the votes alone misclassify.
     guessed : bool
         Whether the component is no better than guessing, so that the sampling weights are to be reset.
-    shrinkage : float
-        How much the component's votes are shrunken (see `kfhe.bank`).
     """
 
     state: Any
@@ -47,7 +45,6 @@ class Reading(NamedTuple):
     missed: NDArray[np.bool_]
     component_error: float
     guessed: bool = False
-    shrinkage: float = 0.0
 
 
 class Measurement(Protocol):
@@ -57,9 +54,12 @@ class Measurement(Protocol):
     ----------
     fusion : float
         Share of the votes in z. A gain of K moves the state towards them by a step of K times `fusion`.
+    transition : float
+        What the model filter's time update leaves of the state; the rest of it is h_0's then.
     """
 
     fusion: float
+    transition: float
 
     def take(self, state: Floats, votes: Any, counts: Counts) -> Reading:
         """Measure the state.
@@ -93,6 +93,10 @@ class OnTrainingRows:
         The rows.
     fusion : float, default=0.5
         How far from the state (0) to the votes (1) it lies.
+    process_noise : float, sequence of float or callable, default=0.0
+        Of the model filter, as in `KalmanFilter`.
+    transition : float, default=1.0
+        Of the model filter, towards the scores of h_0.
 
     Examples
     --------
@@ -110,8 +114,15 @@ class OnTrainingRows:
     0.0
     """
 
-    def __init__(self, rows: TrainingRows, fusion: float = FUSION) -> None:
-        self.fusion = fusion
+    def __init__(
+        self,
+        rows: TrainingRows,
+        fusion: float = FUSION,
+        *,
+        process_noise: Schedule = 0.0,
+        transition: float = 1.0,
+    ) -> None:
+        self.fusion, self.process_noise, self.transition = float(fusion), process_noise, float(transition)
         self.rows = rows
         self._guessing = 1 - 1 / rows.n_present
         self._measurer = Measurer(rows.labels, rows.base, len(rows.classes), rows.n_threads)
@@ -129,11 +140,53 @@ class OnTrainingRows:
 
     def model_filter(self, initial: Floats) -> Filter:
         """Return a filter of the scores for all training rows."""
-        return KalmanFilter(initial, 1.0, n_threads=self.rows.n_threads)
+        return KalmanFilter(initial, 1.0, **self._dynamics(initial))
+
+    def _dynamics(self, initial: Floats) -> dict[str, Any]:
+        """Return how the state of the model filter moves on, beginning as h_0's scores."""
+        return {
+            "process_noise": self.process_noise,
+            "transition": self.transition,
+            "prior": 0.0 if self.transition == 1.0 else initial,
+            "n_threads": self.rows.n_threads,
+        }
 
     def weight_filter(self) -> KalmanFilter:
         """Return a filter of the sampling weights; they begin as the base weights."""
         return KalmanFilter(self.rows.base, 1.0, n_threads=self.rows.n_threads)
+
+
+class OnUnseenRows(OnTrainingRows):
+    """The paper's measurement of the rows that the component has not seen; the others stay as they are.
+
+    So no label speaks for itself: state, misses and errors are those of a model that has not seen the row.
+    They are honest if h_0 has not seen it either, that is, knows the shares of the classes only. A row is
+    measured less often than rows to come, so it has a variance of its own.
+
+    The error is that of the unseen rows, with a miss and a hit more than there were: a few rows don't show
+    that a component never errs.
+    """
+
+    def take(self, state: Floats, votes: Votes, counts: Counts) -> Reading:
+        """Measure the state of the rows that are not in the sample."""
+        rows, unseen = self.rows, counts == 0
+        scores = votes if votes.ndim == 2 else np.eye(len(rows.classes))[votes]
+        measured = state + self.fusion * unseen[:, np.newaxis] * (scores - state)
+        missed = measured.argmax(axis=1) != rows.labels
+        error = self._unseen_error(unseen, missed)
+        component_error = self._unseen_error(unseen, scores.argmax(axis=1) != rows.labels)
+        guessed = component_error >= self._guessing
+        return Reading(SomeRows(measured, unseen), error, missed, component_error, guessed)
+
+    def model_filter(self, initial: Floats) -> Filter:
+        """Return a filter of the scores for all training rows, each with a variance of its own."""
+        return RowFilter(initial, 1.0, **self._dynamics(initial))
+
+    def _unseen_error(self, unseen: NDArray[np.bool_], missed: NDArray[np.bool_]) -> float:
+        """Return the weighted share of the unseen rows that were missed, a miss and a hit added."""
+        base, n_unseen = self.rows.base, int(unseen.sum())
+        share = exact_sum(base * (unseen & missed)) / exact_sum(base * unseen) if n_unseen else 0.0
+        return (share * n_unseen + 1) / (n_unseen + 2)
 
 
 class OutOfBag:
@@ -147,7 +200,7 @@ class OutOfBag:
         The filters that take it in, and know which votes to believe.
     """
 
-    fusion = 1.0
+    fusion = transition = 1.0
 
     def __init__(self, rows: TrainingRows, bank: FilterBank) -> None:
         self._rows, self._bank = rows, bank
@@ -157,7 +210,7 @@ class OutOfBag:
         """Measure the state of the rows that are not in the sample; the others stay as they are."""
         unseen = Unseen(votes, counts)
         missed, error = self._bank.misses(unseen)
-        return Reading(unseen, error, missed, error, shrinkage=self._bank.shrinkage)
+        return Reading(unseen, error, missed, error)
 
     def error(self, state: Floats) -> float:
         """Return the weighted share of training rows that a state misclassifies."""

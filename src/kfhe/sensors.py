@@ -18,12 +18,14 @@ from kfhe.engine.trees.grown_tree import GrownTree
 from kfhe.engine.trees.shrinkage import shrunken_shares
 from kfhe.engine.trees.storage import TreeStore
 from kfhe.engine.trees.traversal import apply
-from kfhe.engine.trees.votes import leaf_classes, leaf_shares
+from kfhe.engine.trees.votes import leaf_classes
 from kfhe.ensemble import Ensemble
-from kfhe.estimators import EstimatorEnsemble, OnlyClass
+from kfhe.estimators import ClassShares, EstimatorEnsemble
 from kfhe.forest import NODE_DTYPE, Forest
 from kfhe.measurement import Counts, Votes
 from kfhe.rows import TrainingRows
+from kfhe.shrinkage import resolve, soft_votes
+from kfhe.trace import Trace
 from kfhe.tree_settings import TreeSettings
 from kfhe.validation import integer_weights
 
@@ -39,11 +41,17 @@ class Sensor(Protocol):
     ----------
     kind : str
         Which kind of components it believes in, if it trains several.
+    shrinkage : float
+        How much their votes are shrunken now.
     """
 
     @property
     def kind(self) -> str:
         """Which kind of components it believes in."""
+
+    @property
+    def shrinkage(self) -> float:
+        """How much their votes are shrunken now."""
 
     def initial(self) -> Floats:
         """Train h_0 on all rows and return its class probabilities for them."""
@@ -62,8 +70,11 @@ class Sensor(Protocol):
     def keep(self, n_components: int) -> None:
         """Drop all components but the first ones."""
 
-    def harvest(self, steps: Floats, *, resumes: bool) -> Ensemble:
-        """Return the ensemble of the components, h_0 first; `resumes`: more are to be added later."""
+    def harvest(self, trace: Trace, *, resumes: bool) -> Ensemble:
+        """Return the ensemble of the components, h_0 first; `resumes`: more are to be added later.
+
+        What the components moved the state by is in the trace.
+        """
 
     def encode(self, X: Any) -> Any:
         """Return other rows in the form that `votes` takes."""
@@ -72,59 +83,101 @@ class Sensor(Protocol):
         """Return what component t votes for other rows; h_0 always gives scores."""
 
 
+def whole_weights(rows: TrainingRows) -> tuple[NDArray[np.int32], bool]:
+    """Return the rows' base weights as a tree takes them: whole numbers, and whether they count rows."""
+    return integer_weights(np.ones(len(rows.labels)) if rows.uniform else rows.base)
+
+
+def one_leaf(rows: TrainingRows) -> GrownTree:
+    """Return a tree without a split: it votes by the shares of the classes."""
+    units, _ = whole_weights(rows)
+    weights = np.bincount(rows.labels, weights=units, minlength=len(rows.classes)).astype(np.int32)
+    return GrownTree.from_arrays(
+        np.zeros(1, dtype=NODE_DTYPE).view(np.uint8),
+        np.zeros(1),
+        weights.reshape(1, -1),
+        np.empty((0, 4), dtype=np.uint64),
+        np.zeros(len(rows.labels), dtype=np.int32),
+    )
+
+
 class TreeSensor:
-    """Grows native CART trees on bootstrap counts.
+    """Grows native CART trees on bootstrap counts: of one kind, or of several in turn.
 
     Parameters
     ----------
     rows : TrainingRows
         The training rows.
-    settings : TreeSettings
-        How to grow the trees.
+    settings : list of TreeSettings
+        How to grow the trees of each kind; h_0 is of the first. They agree in how they read a table, and in
+        the shrinkage.
     voting : {"hard", "soft"}
         Whether a tree votes for the largest class of a leaf, or by the shares of the classes in it.
+    from_shares : bool, default=False
+        Whether h_0 is to know the shares of the classes only.
+
+    Attributes
+    ----------
+    rows : TrainingRows
+        As given.
+    shrinkage : float
+        How much soft votes are shrunken, as given or found.
     """
 
     kind = "tree"
 
-    def __init__(self, rows: TrainingRows, settings: TreeSettings, voting: str) -> None:
+    def __init__(
+        self, rows: TrainingRows, settings: list[TreeSettings], voting: str, *, from_shares: bool = False
+    ) -> None:
         self.rows = rows
-        self._table = settings.binned(rows.X, rows.n_threads)
+        self._from_shares = from_shares
+        self._table = table = settings[0].binned(rows.X, rows.n_threads)
         self._hard = voting == "hard"
-        self._grower = settings.grower(self._table, rows.labels, len(rows.classes), rows.seed, rows.n_threads)
+        self._growers = [
+            kind.grower(table, rows.labels, len(rows.classes), rows.seed, rows.n_threads) for kind in settings
+        ]
         self._trees = TreeStore(len(rows.classes))
+        self.shrinkage = resolve(settings[0].shrinkage, self._growers, rows, alone=False)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Give grower and trees as plain arrays, which skops can save as well as pickle."""
-        arguments = self._grower.__reduce__()[1]
-        return {**self.__dict__, "_grower": arguments, "_trees": self._trees.arrays()}
+        """Give growers and trees as plain arrays, which skops can save as well as pickle."""
+        arguments = [grower.__reduce__()[1] for grower in self._growers]
+        return {**self.__dict__, "_growers": arguments, "_trees": self._trees.arrays()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        grower, trees = made_again(*state["_grower"]), TreeStore.from_arrays(state["_trees"])
-        self.__dict__.update(state, _grower=grower, _trees=trees)
+        growers = [made_again(*arguments) for arguments in state["_growers"]]
+        self.__dict__.update(state, _growers=growers, _trees=TreeStore.from_arrays(state["_trees"]))
 
     def initial(self) -> Floats:
         """Grow h_0 on all rows, by weight."""
-        weights = np.ones(len(self.rows.labels)) if self.rows.uniform else self.rows.base
-        tree = self._grower.grow(*integer_weights(weights), 0)
+        grow = self._growers[0].grow
+        tree = one_leaf(self.rows) if self._from_shares else grow(*whole_weights(self.rows), 0)
         self._trees.append(tree)
-        return tree.share_votes()
+        return soft_votes(tree, self.shrinkage)
 
     def read(self, counts: Counts, iteration: int, attempt: int) -> Votes:
         """Grow a tree on a sample and return its votes for all rows."""
         self._trees.keep(iteration)  # drops a tree that was given up
-        tree = self._grower.grow(counts, True, 2 * iteration + attempt)
+        grower = self._growers[(iteration - 1) % len(self._growers)]
+        tree = grower.grow(counts, True, 2 * iteration + attempt)
         self._trees.append(tree)
-        return tree.class_votes() if self._hard else tree.share_votes()
+        return tree.class_votes() if self._hard else soft_votes(tree, self.shrinkage)
 
     def keep(self, n_components: int) -> None:
         """Drop all trees but the first ones."""
         self._trees.keep(n_components)
 
-    def harvest(self, steps: Floats, *, resumes: bool) -> Forest:
+    def harvest(self, trace: Trace, *, resumes: bool) -> Forest:
         """Return the forest; it takes over the trees' memory unless that is still needed."""
         return Forest.stored_in(
-            self._trees, self._table.schema, self.rows.classes, steps, soft=not self._hard, copy=resumes
+            self._trees,
+            self._table.schema,
+            self.rows.classes,
+            trace["step"],
+            transitions=trace["transition"],
+            soft=not self._hard,
+            copy=resumes,
+            shrinkage=self.shrinkage,
         )
 
     def encode(self, X: Any) -> Floats:
@@ -134,10 +187,12 @@ class TreeSensor:
     def votes(self, t: int, encoded: Floats) -> Votes:
         """Return what tree t votes for other rows."""
         nodes, leaf_weights, category_sets = self._trees.tree(t)
-        leaves = apply(nodes.view(NODE_DTYPE), category_sets, encoded, self.rows.n_threads)
+        nodes = nodes.view(NODE_DTYPE)
+        leaves = apply(nodes, category_sets, encoded, self.rows.n_threads)
         if t and self._hard:
             return leaf_classes(leaf_weights)[leaves]
-        return leaf_shares(leaf_weights)[leaves]
+        votes: Floats = shrunken_shares(nodes, leaf_weights, np.array([self.shrinkage]))[0][leaves]
+        return votes
 
 
 class PilotSensor:
@@ -181,18 +236,14 @@ class PilotSensor:
         """The kind of trees that the bank believes in."""
         return self.bank.kind
 
+    @property
+    def shrinkage(self) -> float:
+        """The shrinkage that the bank believes in."""
+        return self.bank.shrinkage
+
     def initial(self) -> Floats:
         """Make h_0: a tree of one leaf, whose votes are the shares of the classes."""
-        rows = self.rows
-        units, _ = integer_weights(np.ones(len(rows.labels)) if rows.uniform else rows.base)
-        weights = np.bincount(rows.labels, weights=units, minlength=len(rows.classes)).astype(np.int32)
-        leaf = GrownTree.from_arrays(
-            np.zeros(1, dtype=NODE_DTYPE).view(np.uint8),
-            np.zeros(1),
-            weights.reshape(1, -1),
-            np.empty((0, 4), dtype=np.uint64),
-            np.zeros(len(rows.labels), dtype=np.int32),
-        )
+        leaf = one_leaf(self.rows)
         for trees in self._trees.values():
             trees.append(leaf)
         return leaf.share_votes()
@@ -213,13 +264,13 @@ class PilotSensor:
         for trees in self._trees.values():
             trees.keep(n_components)
 
-    def harvest(self, steps: Floats, *, resumes: bool) -> Forest:
+    def harvest(self, trace: Trace, *, resumes: bool) -> Forest:
         """Return the forest of the kind that was chosen, with the shrinkage that the bank ends at."""
         return Forest.stored_in(
             self._trees[self.bank.kind],
             self._table.schema,
             self.rows.classes,
-            steps,
+            trace["step"],
             soft=True,
             copy=resumes,
             shrinkage=float(SHRINKAGES[self.bank.verdict()]),
@@ -257,44 +308,53 @@ class PilotSensor:
 
 
 class EstimatorSensor:
-    """Trains clones of a scikit-learn classifier on resampled rows.
+    """Trains clones of a scikit-learn classifier on resampled rows, or of several in turn.
 
     Parameters
     ----------
     rows : TrainingRows
         The training rows; `rows.X` is the user's own container.
-    estimator : classifier
-        What to clone for each component.
+    estimators : list of classifiers
+        What to clone for the components; h_0 is a clone of the first.
     voting : {"hard", "soft"}
         Whether components vote by `predict` or by `predict_proba`.
+    from_shares : bool, default=False
+        Whether h_0 is to know the shares of the classes only.
 
     Attributes
     ----------
-    rows, estimator
+    rows, estimators
         As given.
     components : EstimatorEnsemble
         The components so far.
     """
 
     kind = "estimator"
+    shrinkage = 0.0
 
-    def __init__(self, rows: TrainingRows, estimator: Any, voting: str) -> None:
-        if voting == "soft" and not hasattr(estimator, "predict_proba"):
-            raise ValueError(
-                f"voting='soft' needs an estimator with predict_proba, {type(estimator).__name__} has none; "
-                "use voting='hard'"
-            )
+    def __init__(
+        self, rows: TrainingRows, estimators: list[Any], voting: str, *, from_shares: bool = False
+    ) -> None:
+        for estimator in estimators:
+            if voting == "soft" and not hasattr(estimator, "predict_proba"):
+                name = type(estimator).__name__
+                raise ValueError(
+                    f"voting='soft' needs an estimator with predict_proba, {name} has none; use voting='hard'"
+                )
         self.rows = rows
-        self.estimator = estimator
+        self.estimators = estimators
+        self._from_shares = from_shares
         self.components = EstimatorEnsemble([], rows.classes, voting)
 
     def initial(self) -> Floats:
         """Train h_0 on all rows, by weight where it can be weighted."""
         rows = self.rows
         y = rows.classes[rows.labels]
-        if rows.uniform or rows.n_present == 1:
+        if self._from_shares:
+            component = ClassShares().fit(rows.X, y, sample_weight=rows.base)
+        elif rows.uniform or rows.n_present == 1:
             component = self._unfitted(y, 0, 0).fit(rows.X, y)
-        elif has_fit_parameter(self.estimator, "sample_weight"):
+        elif has_fit_parameter(self.estimators[0], "sample_weight"):
             component = self.clone(0, 0).fit(rows.X, y, sample_weight=rows.base * len(y))
         else:
             component = self.trained(rows.draws().draw(rows.base, 0, 0), 0, 0)
@@ -308,7 +368,9 @@ class EstimatorSensor:
             self.components.append(self.trained(counts, iteration, attempt))
             return self.components.votes_of(iteration, self.rows.X)
         except Exception as error:
-            name = type(self.estimator).__name__
+            if iteration == 1 and self._from_shares:  # as that of a trained h_0: it tells of the data
+                raise
+            name = type(self.estimator_of(iteration)).__name__
             reason = f"component {iteration} ({name}) failed: {type(error).__name__}: {error}"
             raise RuntimeError(reason) from error
 
@@ -316,9 +378,9 @@ class EstimatorSensor:
         """Drop all components but the first ones."""
         self.components.keep(n_components)
 
-    def harvest(self, steps: Floats, *, resumes: bool) -> EstimatorEnsemble:
+    def harvest(self, trace: Trace, *, resumes: bool) -> EstimatorEnsemble:
         """Return the ensemble of the components so far."""
-        return self.components.with_steps(steps)
+        return self.components.with_steps(trace["step"], trace["transition"])
 
     def encode(self, X: Any) -> Any:
         """Return other rows as they are."""
@@ -336,8 +398,8 @@ class EstimatorSensor:
         return self._unfitted(y, iteration, attempt).fit(_safe_indexing(rows.X, sample), y)
 
     def clone(self, iteration: int, attempt: int) -> Any:
-        """Clone the estimator and seed each `random_state` in it by the iteration."""
-        component = clone(self.estimator)
+        """Clone the iteration's estimator and seed each `random_state` in it by the iteration."""
+        component = clone(self.estimator_of(iteration))
         names = sorted(name for name in component.get_params() if name.split("__")[-1] == "random_state")
         seeds = {
             name: random_numbers(self.rows.seed, Stream.ESTIMATORS, position, 0, attempt, iteration)[0] >> 33
@@ -345,6 +407,10 @@ class EstimatorSensor:
         }
         return component.set_params(**seeds)
 
+    def estimator_of(self, iteration: int) -> Any:
+        """Return the estimator whose turn it is."""
+        return self.estimators[max(iteration - 1, 0) % len(self.estimators)]
+
     def _unfitted(self, y: NDArray[Any], iteration: int, attempt: int) -> Any:
         """Return a component to fit to y; many classifiers refuse labels of one class."""
-        return self.clone(iteration, attempt) if (y != y[0]).any() else OnlyClass()
+        return self.clone(iteration, attempt) if (y != y[0]).any() else ClassShares()

@@ -17,20 +17,23 @@ class Iteration(NamedTuple):
     Attributes
     ----------
     iteration : int
-        Number of the iteration, from 1.
+        Number of the iteration, from 1; of the measurement, if an iteration takes several.
     measurement_error : float
-        R, the share of training rows that the measurement misclassifies.
+        R, the share of training rows that the measurement misclassifies; out of bag, of those that the
+        component has not seen.
     prior_variance, posterior_variance : float
         P of the model filter before and after the measurement update.
     gain : float
         K, how far the state moved towards the measurement.
     step : float
-        How far the state moved towards the component's votes: half the gain, as the paper's measurement
-        lies half way between the two.
+        How far the state moved towards the component's votes: the gain times the `fusion`, which in the paper
+        is a half.
+    transition : float
+        The share of itself that the state kept before that, the rest being h_0's; 1 in the paper's variants.
     shrinkage : float
         How much the component's votes were shrunken; 0 in the paper's variants.
     component_error : float
-        The share of training rows that the component alone misclassifies.
+        The share of the same rows that the component alone misclassifies.
     training_error : float
         The share of training rows that the ensemble so far misclassifies.
     effective_sample_size : float
@@ -49,6 +52,7 @@ class Iteration(NamedTuple):
     posterior_variance: float
     gain: float
     step: float
+    transition: float
     shrinkage: float
     component_error: float
     training_error: float

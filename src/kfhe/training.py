@@ -36,10 +36,15 @@ class TrainingRun:
         Trains the components.
     measurement : Measurement
         Makes measurements of their votes.
+    n_measurements : int, default=1
+        How many are fused, one after the other, between two time updates.
     """
 
-    def __init__(self, rows: TrainingRows, sensor: Sensor, measurement: Measurement) -> None:
+    def __init__(
+        self, rows: TrainingRows, sensor: Sensor, measurement: Measurement, n_measurements: int = 1
+    ) -> None:
         self.rows, self.sensor, self.measurement = rows, sensor, measurement
+        self.n_measurements = n_measurements
         self.draws = rows.draws()
         self.trace = Trace()
         self.model = measurement.model_filter(sensor.initial())
@@ -56,8 +61,10 @@ class TrainingRun:
         stopped = False
         while len(trace) < n_estimators and model.variance > 0 and rows.n_present > 1 and not stopped:
             started, iteration = perf_counter(), len(trace) + 1
-            model.predict()
-            self.weights.predict()
+            begins = (iteration - 1) % self.n_measurements == 0
+            if begins:
+                model.predict()
+                self.weights.predict()
             for resets in (0, 1):
                 counts = self.draws.draw(self.weights.state, iteration, resets)
                 votes = self.sensor.read(counts, iteration, resets)
@@ -66,9 +73,10 @@ class TrainingRun:
                     break
                 self.weights = measurement.weight_filter()
             sample_size = effective_sample_size(self.weights.state)
-            prior_variance = model.variance
+            prior_variance, shrinkage = model.variance, self.sensor.shrinkage
             gain = model.update(reading.state, reading.error)
-            if model.variance > 0:  # else this was the last iteration
+            ends = iteration % self.n_measurements == 0
+            if ends and model.variance > 0:  # a filter that is certain draws no more rows
                 self.weights.update(emphasis(self.weights.state, reading.missed), reading.error)
                 if not normalise(self.weights.state, rows.n_threads) > 0:
                     raise ValueError("emphasis left no row with a positive weight to sample from")
@@ -79,7 +87,8 @@ class TrainingRun:
                 posterior_variance=model.variance,
                 gain=gain,
                 step=gain * measurement.fusion,
-                shrinkage=reading.shrinkage,
+                transition=measurement.transition if begins else 1.0,
+                shrinkage=shrinkage,
                 component_error=reading.component_error,
                 training_error=measurement.error(model.state),
                 effective_sample_size=sample_size,

@@ -10,9 +10,12 @@ from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
+from kfhe.engine.arrays import exact_sum
 from kfhe.engine.threads import thread_count
 from kfhe.engine.trees.storage import TreeStore
 from kfhe.forest import Forest, Tree
+from kfhe.rows import TrainingRows
+from kfhe.shrinkage import resolve
 from kfhe.tree_settings import TreeSettings
 from kfhe.validation import (
     COMMON_CONSTRAINTS,
@@ -46,6 +49,12 @@ class CARTClassifier(ClassifierMixin, BaseEstimator):
     cp : float, default=0.0
         Complexity parameter as in R's rpart: a subtree goes when it saves less than `cp` times the root's
         misclassified weight for each of its extra leaves. 0: no pruning.
+    shrinkage : float or "auto", default=0.0
+        A filter down the tree: from root to leaf the shares of the classes are an estimate that each split
+        measures anew, with this as the noise. A node's estimate is its parent's, moved towards its own shares
+        by the gain N / (N + `shrinkage`), N being the rows of the parent. 0: the shares in the leaves.
+        "auto": one of 0, 1, 3, 10, 30, 100, whichever has the lowest Brier score on the rows that pilot
+        trees, grown on bootstrap samples, have not seen; it takes the time of 20 trees.
     max_bins : int, default=255
         Largest number of bins of a numeric feature, and of categories told apart in a categorical one.
     categorical_features : "from_dtype", array-like or None, default="from_dtype"
@@ -61,6 +70,8 @@ class CARTClassifier(ClassifierMixin, BaseEstimator):
     ----------
     classes_ : ndarray of shape (n_classes,)
         The class labels.
+    shrinkage_ : float
+        The shrinkage, as given or found.
     tree_ : Tree
         The tree: text and Graphviz export, depth, leaves, nodes.
     feature_importances_ : ndarray of shape (n_features,)
@@ -95,6 +106,7 @@ class CARTClassifier(ClassifierMixin, BaseEstimator):
         max_leaf_nodes: int | None = None,
         max_features: int | float | str | None = None,
         cp: float = 0.0,
+        shrinkage: float | str = 0.0,
         max_bins: int = 255,
         categorical_features: Any = "from_dtype",
         class_weight: dict[Any, float] | str | None = None,
@@ -107,6 +119,7 @@ class CARTClassifier(ClassifierMixin, BaseEstimator):
         self.max_leaf_nodes = max_leaf_nodes
         self.max_features = max_features
         self.cp = cp
+        self.shrinkage = shrinkage
         self.max_bins = max_bins
         self.categorical_features = categorical_features
         self.class_weight = class_weight
@@ -143,7 +156,15 @@ class CARTClassifier(ClassifierMixin, BaseEstimator):
             trees = TreeStore(len(classes))
             trees.append(grower.grow(units, counts, 0))
             self.classes_ = classes
-            self._forest = Forest.stored_in(trees, table.schema, classes, steps=np.empty(0), soft=True)
+            rows = TrainingRows(X, labels, classes, weights / exact_sum(weights), seed, n_threads)
+            self._forest = Forest.stored_in(
+                trees,
+                table.schema,
+                classes,
+                steps=np.empty(0),
+                soft=True,
+                shrinkage=resolve(self.shrinkage, [grower], rows, alone=True),
+            )
         return self
 
     @property
@@ -153,18 +174,24 @@ class CARTClassifier(ClassifierMixin, BaseEstimator):
         return self._forest[0]
 
     @property
+    def shrinkage_(self) -> float:
+        """The shrinkage, as given or found."""
+        check_is_fitted(self)
+        return self._forest.shrinkage
+
+    @property
     def feature_importances_(self) -> Floats:
         """Share of each feature in the lowering of the Gini impurity."""
         return self.tree_.feature_importances_
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Return the most frequent class in each row's leaf; ties go to the first one."""
+        """Return the class with the largest share in each row's leaf; ties go to the first one."""
         positions = self.predict_proba(X).argmax(axis=1)
         classes: NDArray[Any] = self.classes_[positions]
         return classes
 
     def predict_proba(self, X: Any) -> Floats:
-        """Return the shares of the classes in each row's leaf."""
+        """Return the shares of the classes in each row's leaf, shrunken by `shrinkage_`."""
         check_is_fitted(self)
         X = check_table(self, X, reset=False)
         return self._forest.scores(X, thread_count(self.n_jobs))

@@ -51,6 +51,9 @@ class TreeSettings:
         ),
     )
     cp: float = field(default=0.0, metadata=_accepts(Interval(Real, 0, None, closed="left")))
+    shrinkage: float | str = field(
+        default=0.0, metadata=_accepts(Interval(Real, 0, 1e6, closed="left"), StrOptions({"auto"}))
+    )
     max_bins: int = field(default=255, metadata=_accepts(Interval(Integral, 2, 255, closed="both")))
     categorical_features: Any = field(
         default="from_dtype", metadata=_accepts(StrOptions({"from_dtype"}), "array-like", None)

@@ -50,6 +50,15 @@ def checks_of(argument: str) -> Iterator[None]:
         raise kind(f"{argument}: {error}") from error
 
 
+def check_list(estimators: list[Any]) -> None:
+    """Raise unless a list is of estimators."""
+    if not estimators:
+        raise ValueError("estimator is an empty list; give at least one classifier, or None for native trees")
+    for each in estimators:
+        if not (hasattr(each, "fit") and hasattr(each, "predict")):
+            raise TypeError(f"estimator must be a list of classifiers, got {each!r} in it")
+
+
 def check_component(estimator: Any) -> None:
     """Raise unless an estimator can be a component."""
     if isinstance(estimator, type):

@@ -21,6 +21,7 @@ TRUSTED = ["kfhe.classifier.KFHEClassifier", "kfhe.forest.Forest", "kfhe.table.S
 TRUSTED_COMPONENTS = ["kfhe.estimators.EstimatorEnsemble", "sklearn.tree._tree.Tree"]
 TRUSTED_RUN = ["kfhe.engine.draws.Draws", "kfhe.engine.arrays.Measurer", "kfhe.kalman.KalmanFilter"]
 TRUSTED_RUN += ["kfhe.measurement.OnTrainingRows", "kfhe.rows.TrainingRows", "kfhe.table.BinnedTable"]
+TRUSTED_RUN += ["kfhe.kalman.RowFilter", "kfhe.measurement.OnUnseenRows", "kfhe.tree.CARTClassifier"]
 TRUSTED_RUN += ["kfhe.sensors.EstimatorSensor", "kfhe.sensors.TreeSensor", "kfhe.training.TrainingRun"]
 
 
@@ -77,6 +78,28 @@ def test_a_run_goes_on_where_it_was(iris, through, estimator):
     for one in (model, same):
         one.set_params(n_estimators=6).fit(X, y)
     assert_equal_models(model, same, X)
+
+
+@by_any
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"measurement": "out-of-bag", "transition": 0.9, "process_noise": [0.1, 0.01]},
+        {
+            "estimator": [CARTClassifier(shrinkage=3), CARTClassifier(max_depth=2, shrinkage=3)],
+            "voting": "soft",
+        },
+        {"estimator": [DecisionTreeClassifier(max_depth=2), CARTClassifier()], "measurement": "out-of-bag"},
+    ],
+    ids=["out of bag", "two kinds of trees", "two kinds"],
+)
+def test_a_run_of_another_kind_goes_on_as_well(iris, through, options):
+    X, y = iris
+    model = KFHEClassifier(n_estimators=3, warm_start=True, random_state=0, **options).fit(X, y)
+    trusted = [*TRUSTED, *TRUSTED_COMPONENTS, *TRUSTED_RUN, "kfhe.estimators.ClassShares"]
+    same = through(model, trusted)
+    at_once = KFHEClassifier(n_estimators=6, random_state=0, **options).fit(X, y)
+    assert_equal_models(same.set_params(n_estimators=6).fit(X, y), at_once, X)
 
 
 def test_a_loaded_model_can_be_pickled(iris):

@@ -24,6 +24,8 @@ FITS_EVERY_ROW = {
     )
 }
 
+PURE = {"min_samples_split": 2, "min_samples_leaf": 1}
+
 
 def expected_failures(estimator):
     if isinstance(estimator, KFHEClassifier | RobustKFHEClassifier):
@@ -36,9 +38,14 @@ def expected_failures(estimator):
         KFHEClassifier(n_estimators=10),
         KFHEClassifier(emphasis="linear", n_estimators=10),
         KFHEClassifier(LogisticRegression(), n_estimators=5),
+        KFHEClassifier(n_estimators=6, measurement="out-of-bag", emphasis="margin", n_measurements=2),
+        KFHEClassifier(n_estimators=6, transition=0.9, process_noise=[0.1, 0.01], fusion=1.0),
+        KFHEClassifier(n_estimators=6, voting="soft", shrinkage="auto", **PURE),
+        KFHEClassifier([LogisticRegression(), CARTClassifier()], n_estimators=6, measurement="out-of-bag"),
         RobustKFHEClassifier(n_estimators=25),
         CARTClassifier(),
-        CARTClassifier(min_samples_split=2, min_samples_leaf=1),
+        CARTClassifier(**PURE),
+        CARTClassifier(shrinkage="auto"),
     ],
     expected_failed_checks=expected_failures,
 )

@@ -228,7 +228,10 @@ def read_trace(names: Any, columns: NDArray[Any], format: int) -> Trace:
     if format == 1:
         found["step"] = found["gain"] / 2
     _require("step" in found, "trace")
-    for name in ("gain", "step"):
+    if format < 3:
+        found["transition"] = np.ones(columns.shape[1])
+    _require("transition" in found, "trace")
+    for name in ("gain", "step", "transition"):
         _require(bool(((found[name] >= 0) & (found[name] <= 1)).all()), "trace")
     trace = {name: found[name].tolist() for name in COLUMNS if name in found}
     if "resets" in trace:

@@ -5,11 +5,12 @@ known of the model. Nothing in it is code and nothing is compressed: a stranger'
 takes memory in proportion to its size. It has a checksum over all of its bytes, and what it says is checked
 before it is used.
 
-A file has a format number, now 2. Each version of kfhe reads the files of all versions before it. The number
+A file has a format number, now 3. Each version of kfhe reads the files of all versions before it. The number
 goes up only when older versions could no longer read a file rightly; they then refuse it and ask for a newer
 kfhe. What is merely new in a file, such as another column of the trace, they leave aside. The places of
 checksum and number never change. Format 2 says of which class the model is, and its trace has the components'
-steps; a model of format 1 is a `KFHEClassifier`, and its steps are half the gains.
+steps; a model of format 1 is a `KFHEClassifier`, and its steps are half the gains. In format 3 components may
+lead the state back towards h_0: the transitions are in the trace.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ from kfhe.trace import Trace
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-FORMAT = 2
+FORMAT = 3
 LONGEST_HEADER = 100_000_000  # bytes, as in safetensors
 NO_CHECKSUM = b"0" * 64  # stands in for the checksum while that is computed
 
@@ -69,7 +70,8 @@ def save(model: Any, file: File) -> None:
     if not isinstance(forest, Forest):
         raise ValueError(
             "only models of native trees (estimator=None, or a CARTClassifier) can be saved, this one has "
-            f"components of type {type(model.estimator).__name__}; use skops.io.dump"
+            f"components of type {', '.join(dict.fromkeys(type(each).__name__ for each in forest))}; use "
+            "skops.io.dump"
         )
     arrays = pack(forest)
     arrays["trace"] = np.array([model.trace_[name] for name in model.trace_.columns], dtype=np.float64)
@@ -206,7 +208,8 @@ def read_forest(description: dict[str, Any], content: bytes) -> SavedForest:
         if type(soft) is not bool or type(named) is not bool:
             raise ValueError("there is something wrong with its voting or its names")
         rules = header.read_rules(description.get("rules", {}))
-        forest = replace(unpack(arrays, schema, classes, trace["step"], soft=soft), **rules)
+        forest = unpack(arrays, schema, classes, trace["step"], soft=soft)
+        forest = replace(forest, transitions=trace["transition"], **rules)
         scores = arrays.get("validation_scores")
         if scores is not None and (scores.dtype.str[1:] != "f8" or scores.ndim != 1):
             raise ValueError("there is something wrong with its validation scores")
