@@ -40,9 +40,8 @@ class Roles:
     drop: tuple[str, ...] = ()
 
     def dropped(self, columns: Iterable[str]) -> list[str]:
-        """Return which of a table's columns are left out."""
-        features = [name for name in columns if name not in (self.given, self.true)]
-        return [name for name in features if any(fnmatchcase(name, pattern) for pattern in self.drop)]
+        """Return which of a table's columns are no features; labels stay labels."""
+        return [name for name in columns if any(fnmatchcase(name, pattern) for pattern in self.drop)]
 
 
 AS_USUAL = Roles()
