@@ -1,7 +1,9 @@
 """RobustKFHEClassifier: it measures the noise, adapts itself, and keeps all promises of the family."""
 
 import io
+import json
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -86,12 +88,47 @@ def test_the_scores_are_the_mean_of_the_trees_and_of_the_prior(mixed):
     X, y, _ = mixed
     model = RobustKFHEClassifier(n_estimators=25, random_state=0).fit(X, y)
     np.testing.assert_allclose(model.component_weights_, 1 / 26)
-    prior = [(y == label).mean() for label in model.classes_]
-    np.testing.assert_allclose(next(model.staged_predict_proba(X)), np.tile(prior, (len(y), 1)))
     forest = model.estimators_
+    prior = [(y == label).mean() for label in model.classes_]
+    np.testing.assert_allclose(next(forest.staged_scores(X, 1)), np.tile(prior, (len(y), 1)))
     expected = np.mean([forest.tree_votes(t)[tree.apply(X)] for t, tree in enumerate(forest)], axis=0)
-    np.testing.assert_allclose(model.predict_proba(X), expected, atol=1e-12)
-    assert model.predict_proba(X).min() > 0
+    np.testing.assert_allclose(forest.scores(X, 1), expected, atol=1e-12)
+    np.testing.assert_array_equal(model.predict_proba(X), forest.probabilities(forest.scores(X, 1)))
+
+
+# Probabilities of the true classes
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_noise_that_is_known_exactly_is_undone_exactly(n_classes):
+    rng = np.random.default_rng(0)
+    true = rng.dirichlet(np.ones(n_classes), size=50) * 0.9 + 0.1 / n_classes
+    share = 0.3
+    noisy = (1 - share) * true + share / (n_classes - 1) * (1 - true)
+    X, y = make_classification(80, 8, n_informative=6, n_classes=n_classes, random_state=0)
+    forest = RobustKFHEClassifier(n_estimators=2, random_state=0).fit(X, y).estimators_
+    np.testing.assert_allclose(replace(forest, noise_undone=share).probabilities(noisy), true)
+    np.testing.assert_array_equal(replace(forest, noise_undone=0.0).probabilities(noisy), noisy)
+
+
+def test_probabilities_are_nearer_to_the_truth_than_scores_are(mixed):
+    X, y, true = mixed
+    model = RobustKFHEClassifier(random_state=0).fit(X, y)
+    forest = model.estimators_
+    assert forest.noise_undone == pytest.approx(0.75 * model.noise_rate_)
+    scores, probabilities = model.oob_decision_function_, forest.probabilities(model.oob_decision_function_)
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1)
+    assert probabilities.min() > 0
+    assert log_loss(true, probabilities) < log_loss(true, scores) - 0.05
+    assert log_loss(y, probabilities) > log_loss(y, scores)
+
+
+def test_labels_that_say_nothing_leave_some_doubt():
+    rng = np.random.default_rng(0)
+    model = RobustKFHEClassifier(n_estimators=30, random_state=0)
+    model.fit(rng.normal(size=(200, 3)), rng.integers(2, size=200))
+    assert model.estimators_.noise_undone <= 0.4
+    assert np.isfinite(model.predict_proba(rng.normal(size=(50, 3)))).all()
 
 
 def test_scores_out_of_bag_are_honest(mixed):
@@ -114,11 +151,12 @@ def test_rare_classes_are_not_lost():
         power: RobustKFHEClassifier(prior_power=power, random_state=0).fit(X, y) for power in (0, 0.5, "auto")
     }
     plain, favoured, auto = kinds.values()
-    np.testing.assert_array_equal(plain.predict_proba(X), favoured.predict_proba(X))
+    scores = plain.estimators_.scores(X, 1)
+    np.testing.assert_array_equal(scores, favoured.estimators_.scores(X, 1))
     np.testing.assert_array_equal(plain.predict(X), plain.predict_proba(X).argmax(axis=1))
     assert favoured.predict(X).sum() > plain.predict(X).sum()
     prior = np.array([(y == label).mean() for label in (0, 1)])
-    expected = (auto.predict_proba(X) * prior**-auto.estimators_.prior_power).argmax(axis=1)
+    expected = (scores * prior**-auto.estimators_.prior_power).argmax(axis=1)
     np.testing.assert_array_equal(auto.predict(X), expected)
     assert auto.estimators_.prior_power in (0.3, 0.5)
 
@@ -184,7 +222,7 @@ def test_weights_count_like_repeated_rows_in_the_prior(mixed):
     weights = np.where(y == "yes", 3.0, 1.0)
     model = RobustKFHEClassifier(n_estimators=5, random_state=0).fit(X, y, sample_weight=weights)
     prior = np.array([weights[y == label].sum() for label in model.classes_]) / weights.sum()
-    np.testing.assert_allclose(next(model.staged_predict_proba(X[:1]))[0], prior)
+    np.testing.assert_allclose(next(model.estimators_.staged_scores(X[:1], 1))[0], prior)
     balanced = RobustKFHEClassifier(class_weight="balanced", n_estimators=5, random_state=0).fit(X, y)
     np.testing.assert_allclose(next(balanced.staged_predict_proba(X[:1]))[0], [0.5, 0.5], atol=1e-8)
 
@@ -218,8 +256,10 @@ def test_it_is_exported_as_it_predicts(mixed):
     np.testing.assert_array_equal(label, model.predict(X))
     explained = kfhe.export.to_shap(model)(X[:20])
     total = explained.values.sum(axis=1) + explained.base_values
-    np.testing.assert_allclose(total, model.predict_proba(X[:20]), atol=1e-6)
-    assert '"votes"' in kfhe.export.to_json(model)
+    np.testing.assert_allclose(total, model.estimators_.scores(X[:20], 1), atol=1e-6)
+    text = json.loads(kfhe.export.to_json(model))
+    assert "votes" in text["trees"][1]["nodes"][-1]
+    assert text["noise_undone"] == model.estimators_.noise_undone > 0.05
 
 
 def test_it_is_cloned_and_shown(mixed):

@@ -150,24 +150,22 @@ class BaseKFHE(NotebookMixin, CallbackSupportMixin, ClassifierMixin, BaseEstimat
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the class with the highest score for each row; ties go to the first one."""
-        scores = self.predict_proba(X)
-        classes: NDArray[Any] = self.classes_[self.estimators_.decide(scores)]
+        classes: NDArray[Any] = self.classes_[self.estimators_.decide(self._scores(X))]
         return classes
 
     def predict_proba(self, X: Any) -> Floats:
-        """Return the scores of the classes for each row: they sum to 1."""
-        X = self._validate_for_prediction(X)
-        return self.estimators_.scores(X, thread_count(self.n_jobs))
+        """Return the probabilities of the classes for each row: they sum to 1."""
+        return self.estimators_.probabilities(self._scores(X))
 
     def staged_predict(self, X: Any) -> Iterator[NDArray[Any]]:
         """Yield the predicted classes after h_0 alone, then after each further component."""
-        for scores in self.staged_predict_proba(X):
+        for scores in self._staged_scores(X):
             yield self.classes_[self.estimators_.decide(scores)]
 
     def staged_predict_proba(self, X: Any) -> Iterator[Floats]:
-        """Yield the scores after h_0 alone, then after each further component."""
-        X = self._validate_for_prediction(X)
-        yield from self.estimators_.staged_scores(X, thread_count(self.n_jobs))
+        """Yield the probabilities after h_0 alone, then after each further component."""
+        for scores in self._staged_scores(X):
+            yield self.estimators_.probabilities(scores)
 
     def fingerprint(self) -> str:
         """Return a hex digest of what determines the predictions: equal for models that predict alike."""
@@ -294,6 +292,15 @@ class BaseKFHE(NotebookMixin, CallbackSupportMixin, ClassifierMixin, BaseEstimat
             self.validation_scores_ = np.array(validation.history)
         if self.warm_start:
             self._run, self._run_settings = run, self._component_settings()
+
+    def _scores(self, X: Any) -> Floats:
+        """Return the scores of the classes for each row."""
+        return self.estimators_.scores(self._validate_for_prediction(X), thread_count(self.n_jobs))
+
+    def _staged_scores(self, X: Any) -> Iterator[Floats]:
+        """Yield the scores after h_0 alone, then after each further component."""
+        X = self._validate_for_prediction(X)
+        yield from self.estimators_.staged_scores(X, thread_count(self.n_jobs))
 
     def _validate_for_prediction(self, X: Any) -> Any:
         check_is_fitted(self)

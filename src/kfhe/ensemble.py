@@ -53,6 +53,10 @@ class Ensemble(Sequence[Any]):
         scores = self.add(self.encoded(X), 0, len(self), self.weights, None, n_threads)
         return np.minimum(scores, 1.0, out=scores)  # a rounding error above 1 is too much for a log loss
 
+    def probabilities(self, scores: Floats) -> Floats:
+        """Return the probabilities of the classes that scores stand for: the scores themselves."""
+        return scores
+
     def decide(self, scores: Floats) -> NDArray[np.intp]:
         """Return the position of the class that each row's scores speak for; ties go to the first one."""
         return scores.argmax(axis=1)

@@ -20,6 +20,9 @@ from kfhe.table import Schema
 Floats = NDArray[np.float64]
 
 LEAF, NUMERIC, CATEGORICAL, MISSING_LEFT = 0, 1, 2, 4
+RULES = ("shrinkage", "prior_power", "noise_undone")  # fields that say how leaves vote and scores are used
+MOST_UNDONE = 0.8  # of the noise at which labels would say nothing
+LEAST_PROBABILITY = 0.002  # before they are made to sum to 1: where noise is undone, the estimate is no proof
 
 # As compiled code sees it: Node in engine/trees/layout.pxd.
 NODE_DTYPE = np.dtype(
@@ -58,6 +61,8 @@ class Forest(Ensemble):
         How much the votes of leaves are shrunken towards those of their ancestors, if trees vote softly.
     prior_power : float
         How much of the classes' shares in h_0 is divided out when one class is decided on; 0: nothing.
+    noise_undone : float
+        Share of wrong labels that the probabilities are rid of; 0: they are the scores.
     """
 
     schema: Schema
@@ -74,6 +79,7 @@ class Forest(Ensemble):
     transitions: Floats | float = 1.0
     shrinkage: float = 0.0
     prior_power: float = 0.0
+    noise_undone: float = 0.0
 
     @classmethod
     def stored_in(
@@ -135,6 +141,19 @@ class Forest(Ensemble):
         """Return the position of the class that each row's scores speak for; ties go to the first one."""
         return super().decide(scores * self.class_factors if self.prior_power else scores)
 
+    def probabilities(self, scores: Floats) -> Floats:
+        """Return the probabilities of the true classes: scores are those of labels, of which some are wrong.
+
+        If a share of the labels went wrong by chance, a class of probability q has the score
+        (1 - share) q + share / (c - 1) (1 - q), c being the number of classes. Here is the way back.
+        """
+        if not self.noise_undone:
+            return scores
+        other = self.noise_undone / (len(self.classes) - 1)
+        found = np.maximum((scores - other) / (1 - self.noise_undone - other), LEAST_PROBABILITY)
+        found /= found.sum(axis=1, keepdims=True)
+        return found
+
     def tree_votes(self, t: int) -> Floats:
         """Return what each leaf of tree t votes for: a score per class."""
         leaves = slice(*self.tree_leaves[t : t + 2])
@@ -191,7 +210,7 @@ class Forest(Ensemble):
             ):
                 trees.update(f"{column.name}{value.shape}".encode())
                 trees.update(value.tobytes())
-        for rule in ("shrinkage", "prior_power"):
+        for rule in RULES:
             if getattr(self, rule):
                 trees.update(f"{rule}{getattr(self, rule).hex()}".encode())
         return hashlib.sha256(trees.hexdigest().encode() + self.weights.tobytes()).hexdigest()

@@ -16,6 +16,7 @@ from kfhe.base import BaseKFHE
 from kfhe.early_stopping import EarlyStopping
 from kfhe.emphasis import ByMargin, Emphasis
 from kfhe.engine.arrays import exact_sum
+from kfhe.forest import MOST_UNDONE
 from kfhe.measurement import OutOfBag
 from kfhe.noise import estimated_rate
 from kfhe.rows import TrainingRows
@@ -27,6 +28,7 @@ Floats = NDArray[np.float64]
 
 PRIOR_POWERS = 0.3, 0.5  # for labels that look clean, and for noisy ones:
 NOISY_FROM = 10.0  # those that ask for this shrinkage or more in the end
+UNDONE = 0.75  # share of the estimated noise that probabilities are rid of: the estimate tends to be high
 SPLIT = 4  # rows that a node needs to be split; the last splits of a tree to purity cost most and say least
 
 
@@ -40,12 +42,13 @@ def features_by_kind(n_features: int) -> dict[str, int]:
 class RobustKFHEClassifier(BaseKFHE):
     """A Kalman filter-based ensemble that measures how noisy the labels are, and adapts itself.
 
-    Trees are grown to purity on bootstrap samples, and each row is judged by trees that have not seen it.
-    What a leaf says is filtered down its tree: the fewer rows speak, the more it is shrunken towards its
+    Trees are grown nearly to purity on bootstrap samples, and each row is judged by trees that have not seen
+    it. What a leaf says is filtered down its tree: the fewer rows speak, the more it is shrunken towards its
     ancestors. How much is right depends on the noise: a bank of filters tries several amounts, and the one
     that agrees best with the labels of unseen rows is used. In the same way it finds out whether splits
     should look at few features or at more, whether leaves should be larger, and whether hard rows deserve
-    more attention.
+    more attention. From the rows that are surest it estimates how many labels are wrong, and takes most of
+    that back in the probabilities: they are meant for the true classes, not for the given labels.
 
     Parameters
     ----------
@@ -86,7 +89,8 @@ class RobustKFHEClassifier(BaseKFHE):
     oob_score_ : float
         Accuracy on the training rows (by the given labels), each judged by trees that have not seen it.
     oob_decision_function_ : ndarray of shape (n_samples, n_classes)
-        The probabilities that this is based on; rows of weight 0 are left out.
+        The scores that this is based on: probabilities of the given labels, as noisy as they are. Rows of
+        weight 0 are left out.
     n_iter_, estimators_, component_weights_, trace_, validation_scores_, feature_importances_
         As in `KFHEClassifier`. The first tree has one leaf, with the shares of the classes; the trace shows
         the shrinkage of each iteration.
@@ -166,13 +170,18 @@ class RobustKFHEClassifier(BaseKFHE):
         assert isinstance(bank, FilterBank)
         shrinkage = attributes["estimators_"].shrinkage
         power = PRIOR_POWERS[shrinkage >= NOISY_FROM] if self.prior_power == "auto" else self.prior_power
-        attributes["estimators_"] = forest = replace(attributes["estimators_"], prior_power=float(power))
         scores = bank.scores(SHRINKAGES.tolist().index(shrinkage))
+        rate = estimated_rate(scores, rows.labels)
+        attributes["estimators_"] = forest = replace(
+            attributes["estimators_"],
+            prior_power=float(power),
+            noise_undone=min(UNDONE * rate, MOST_UNDONE * (1 - 1 / len(rows.classes))),
+        )
         right = forest.decide(scores) == rows.labels
         return {
             **attributes,
             "kind_": bank.kind,
-            "noise_rate_": estimated_rate(scores, rows.labels),
+            "noise_rate_": rate,
             "oob_score_": min(1.0, exact_sum(rows.base * right)),  # weights may sum to a rounding error more
             "oob_decision_function_": scores,
         }

@@ -144,8 +144,8 @@ def _of_training(data: LabelledTable, model: BaseKFHE, folds: int, holdout: floa
     tests = []
     for train, test in _splits(data, labels, folds, holdout, model.random_state):
         trained = clone(model).fit(data.X.take(train), data.y[train])
-        scores = trained.predict_proba(data.X.take(test))
-        tests.append((labels[test], trained.estimators_.decide(scores), scores))
+        X = data.X.take(test)
+        tests.append((labels[test], np.searchsorted(classes, trained.predict(X)), trained.predict_proba(X)))
     how = f"{folds}-fold cross-validation" if holdout is None else "hold-out"
     return _outcome(f"{data.name}: {how}", classes, tests)
 
@@ -195,16 +195,16 @@ def _of_model(path: Path, table: Path, target: str) -> Outcome:
 
     saved = read_forest(path)
     reader = ModelReader(saved.forest.schema, saved.forest.classes, named=saved.named)
-    true, scores = [], []
+    true, predictions = [], []
     with open_table(table) as rows:
         reader.match(rows, target)
         for features, labels in reader.labelled_batches(rows, target):
             true.append(labels)
-            scores.append(saved.scores(features))
+            predictions.append(saved.predict(features))
     for note in reader.notes(rows.name):
         typer.echo(f"kfhe: {note}", err=True)
-    together = np.concatenate(scores)
-    tests = [(np.concatenate(true), saved.forest.decide(together), together)]
+    predicted, probabilities = map(np.concatenate, zip(*predictions, strict=True))
+    tests = [(np.concatenate(true), predicted, probabilities)]
     return _outcome(f"{rows.name}: the model {path}", reader.classes, tests)
 
 

@@ -74,8 +74,7 @@ def predict(
         schema = _schema(classes if proba else [], labels.type)
         with open_output(output, schema) as out:
             for features in reader.batches(rows):
-                scores = saved.scores(features)
-                out.write(_predictions(saved.forest.decide(scores), scores, labels, schema))
+                out.write(_predictions(*saved.predict(features), labels, schema))
     for note in reader.notes(rows.name):
         typer.echo(f"kfhe: {note}", err=True)
 

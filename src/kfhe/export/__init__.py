@@ -84,6 +84,11 @@ def to_json(model: Any) -> str:
     votes, each times the tree's weight. Numbers are written with all digits: a reader that calculates in
     float64, tree by tree, gets the scores of the model to the last bit.
 
+    The highest score decides; in a `RobustKFHEClassifier` the highest one times ``class_factors``. Its
+    probabilities are the scores s with the noise of the labels taken out, if ``noise_undone`` is there: the
+    larger of 0.002 and (s - o) / (1 - noise_undone - o), where o is noise_undone / (number of classes - 1),
+    all divided by their sum.
+
     Parameters
     ----------
     model : KFHEClassifier or CARTClassifier
@@ -122,7 +127,8 @@ def to_shap(model: Any, background: Any = None) -> ForestExplainer:
 
     It is a `shap.TreeExplainer` that takes the same tables as the model, strings and gaps included. Called
     with a table it returns a `shap.Explanation`, which shap's plots take: values of shape (n_samples,
-    n_features, n_classes), which add up with the base values to ``predict_proba``.
+    n_features, n_classes), which add up with the base values to ``predict_proba``; in a
+    `RobustKFHEClassifier` to the scores before noise is undone (``noise_undone`` of its ``estimators_``).
 
     SHAP values compare a prediction with those where features are unknown. With ``background``, values from
     its rows stand in for them (shap's "interventional", in single precision). Without it, both sides of

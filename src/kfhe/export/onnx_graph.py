@@ -11,7 +11,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from kfhe.export.plain_trees import PlainTrees, check_names
-from kfhe.forest import LEAF
+from kfhe.forest import LEAF, LEAST_PROBABILITY
 
 # As old as can be, for old runtimes: LabelEncoder takes numbers of type double since ai.onnx.ml 4.
 IR_VERSION, OPSET, ML_OPSET = 8, 13, 4
@@ -25,17 +25,16 @@ def onnx_model(model: Any) -> onnx.ModelProto:
     )
     inputs, nodes, matrix = _read_columns(plain)
     names = {value.name for value in inputs} | {matrix}
-    label, probabilities, best, table, weighed, factors = (
-        _unused(name, names)
-        for name in ("label", "probabilities", "best", "classes", "weighed probabilities", "class factors")
+    label, probabilities, best, table = (
+        _unused(name, names) for name in ("label", "probabilities", "best", "classes")
     )
-    if not plain.forest.prior_power:
-        weighed = probabilities
+    scores = _unused("scores", names) if plain.forest.noise_undone else probabilities
+    undoing, numbers = _undoing(plain, scores, probabilities, names)
+    weighing, factors, weighed = _weighing(plain, scores, names)
     nodes += [
-        helper.make_node(
-            "TreeEnsembleRegressor", [matrix], [probabilities], domain=ML, **_tree_attributes(plain)
-        ),
-        *([helper.make_node("Mul", [probabilities, factors], [weighed])] if weighed != probabilities else []),
+        helper.make_node("TreeEnsembleRegressor", [matrix], [scores], domain=ML, **_tree_attributes(plain)),
+        *undoing,
+        *weighing,
         helper.make_node("ArgMax", [weighed], [best], axis=1, keepdims=0),
         helper.make_node("Gather", [table, best], [label]),
     ]
@@ -48,7 +47,7 @@ def onnx_model(model: Any) -> onnx.ModelProto:
             helper.make_tensor_value_info(label, labels.data_type, [None]),
             helper.make_tensor_value_info(probabilities, TensorProto.FLOAT, [None, len(plain.classes)]),
         ],
-        initializer=[labels, *_factors(plain, factors)],
+        initializer=[labels, *numbers, *factors],
     )
     return helper.make_model(
         graph,
@@ -59,11 +58,40 @@ def onnx_model(model: Any) -> onnx.ModelProto:
     )
 
 
-def _factors(plain: PlainTrees, name: str) -> list[onnx.TensorProto]:
-    """Return what probabilities are multiplied by before the highest decides, if anything."""
+def _weighing(
+    plain: PlainTrees, scores: str, names: set[str]
+) -> tuple[list[onnx.NodeProto], list[onnx.TensorProto], str]:
+    """Return what multiplies scores before the highest decides, if anything, and the name of the product."""
     if not plain.forest.prior_power:
-        return []
-    return [numpy_helper.from_array(plain.forest.class_factors.astype(np.float32), name)]
+        return [], [], scores
+    factors, weighed = _unused("class factors", names), _unused("weighed scores", names)
+    numbers = numpy_helper.from_array(plain.forest.class_factors.astype(np.float32), factors)
+    return [helper.make_node("Mul", [scores, factors], [weighed])], [numbers], weighed
+
+
+def _undoing(
+    plain: PlainTrees, scores: str, probabilities: str, names: set[str]
+) -> tuple[list[onnx.NodeProto], list[onnx.TensorProto]]:
+    """Return what makes probabilities of scores if noise is undone: `Forest.probabilities`, node by node."""
+    undone = plain.forest.noise_undone
+    if not undone:
+        return [], []
+    other = undone / (len(plain.classes) - 1)
+    constants = {"other": other, "scale": 1 - undone - other, "least": LEAST_PROBABILITY}
+    named = {name: _unused(name, names) for name in (*constants, "axis", "above", "found", "raised", "total")}
+    numbers = [
+        numpy_helper.from_array(np.array(value, dtype=np.float32), named[name])
+        for name, value in constants.items()
+    ]
+    numbers.append(numpy_helper.from_array(np.array([1]), named["axis"]))
+    nodes = [
+        helper.make_node("Sub", [scores, named["other"]], [named["above"]]),
+        helper.make_node("Div", [named["above"], named["scale"]], [named["found"]]),
+        helper.make_node("Max", [named["found"], named["least"]], [named["raised"]]),
+        helper.make_node("ReduceSum", [named["raised"], named["axis"]], [named["total"]], keepdims=1),
+        helper.make_node("Div", [named["raised"], named["total"]], [probabilities]),
+    ]
+    return nodes, numbers
 
 
 def _unused(name: str, names: set[str]) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kfhe.forest import MOST_UNDONE, RULES
 from kfhe.table import Schema
 from kfhe.trace import COLUMNS, Trace
 
@@ -239,11 +240,12 @@ def read_trace(names: Any, columns: NDArray[Any], format: int) -> Trace:
     return Trace(trace)
 
 
-def read_rules(found: Any) -> dict[str, Any]:
-    """Read how leaves vote and how a class is decided on; what is not said is 0."""
+def read_rules(found: Any, n_classes: int) -> dict[str, Any]:
+    """Read how leaves vote and how scores are used; what is not said is 0."""
     _require(isinstance(found, dict), "rules")
-    rules = {name: found.get(name, 0.0) for name in ("shrinkage", "prior_power")}
+    rules = {name: found.get(name, 0.0) for name in RULES}
     _require(all(type(value) is float and 0 <= value < 1e6 for value in rules.values()), "rules")
+    _require(rules["noise_undone"] <= MOST_UNDONE * (1 - 1 / n_classes), "rules")
     return rules
 
 

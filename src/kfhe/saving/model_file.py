@@ -31,7 +31,7 @@ from safetensors.numpy import save as save_arrays
 
 from kfhe.engine.threads import thread_count
 from kfhe.files import write_whole
-from kfhe.forest import Forest
+from kfhe.forest import RULES, Forest
 from kfhe.saving import header
 from kfhe.saving.packed_forest import pack, unpack
 from kfhe.trace import Trace
@@ -87,7 +87,7 @@ def save(model: Any, file: File) -> None:
         "columns": header.write_schema(forest.schema),
         "named": hasattr(model, "feature_names_in_"),
         "soft": forest.soft,
-        "rules": {"shrinkage": forest.shrinkage, "prior_power": forest.prior_power},
+        "rules": {name: getattr(forest, name) for name in RULES},
         "found": {name: getattr(model, name) for name in model._found},
         "trace": model.trace_.columns,
     }
@@ -126,9 +126,10 @@ class SavedForest:
     named: bool
     validation_scores: NDArray[np.float64] | None
 
-    def scores(self, X: Any) -> NDArray[np.float64]:
-        """Return the scores of the classes for each row of a table with just the model's columns."""
-        return self.forest.scores(X, thread_count())
+    def predict(self, X: Any) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+        """Return the class that each row of a table with just the model's columns gets, and probabilities."""
+        scores = self.forest.scores(X, thread_count())
+        return self.forest.decide(scores), self.forest.probabilities(scores)
 
 
 def load_forest(file: File) -> SavedForest:
@@ -207,7 +208,7 @@ def read_forest(description: dict[str, Any], content: bytes) -> SavedForest:
         soft, named = description["soft"], description["named"]
         if type(soft) is not bool or type(named) is not bool:
             raise ValueError("there is something wrong with its voting or its names")
-        rules = header.read_rules(description.get("rules", {}))
+        rules = header.read_rules(description.get("rules", {}), len(classes))
         forest = unpack(arrays, schema, classes, trace["step"], soft=soft)
         forest = replace(forest, transitions=trace["transition"], **rules)
         scores = arrays.get("validation_scores")
