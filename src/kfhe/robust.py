@@ -19,8 +19,8 @@ from kfhe.engine.arrays import exact_sum
 from kfhe.forest import MOST_UNDONE
 from kfhe.measurement import OutOfBag
 from kfhe.noise import estimated_rate
+from kfhe.pilot import PilotSensor
 from kfhe.rows import TrainingRows
-from kfhe.sensors import PilotSensor
 from kfhe.training import TrainingRun
 from kfhe.tree_settings import TreeSettings
 
