@@ -11,7 +11,7 @@ version = release = kfhe.__version__
 
 # The examples, in the order to be read in
 GALLERY = ["battery", "noisy_labels", "noise_models", "regions", "audit", "trace"]
-GALLERY += ["early_stopping", "categories", "component", "framework"]
+GALLERY += ["abstaining", "early_stopping", "categories", "component", "framework"]
 # Pages of the top level: there is no section to navigate in
 SINGLE = ["index", "idea", "reproduction", "paper", "contributing", "changelog"]
 

@@ -159,6 +159,35 @@ class BaseKFHE(NotebookMixin, CallbackSupportMixin, ClassifierMixin, BaseEstimat
         scores = self._scores(X)
         return self.estimators_.probabilities(scores)
 
+    def predict_uncertainty(self, X: Any) -> Floats:
+        """Return what is still unknown about each row: how far the components disagree on it.
+
+        The Gini impurity of a row's scores has two parts: how mixed the classes are in the votes of single
+        components, and how far these votes are apart. This is the second one, the variance of the votes by
+        component weight, summed over the classes. It is 0 where all components vote alike.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n_samples, n_features)
+            The rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            The uncertainty of each row: 0 to less than 1.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from kfhe import KFHEClassifier
+        >>> X, y = load_iris(return_X_y=True)
+        >>> model = KFHEClassifier(random_state=0).fit(X, y)
+        >>> model.predict_uncertainty(X[[0, 106]]).round(2)
+        array([0.  , 0.22])
+        """
+        X = self._validate_for_prediction(X)
+        return self.estimators_.spread(X, thread_count(self.n_jobs))
+
     def staged_predict(self, X: Any) -> Iterator[NDArray[Any]]:
         """Yield the predicted classes after h_0 alone, then after each further component."""
         for scores in self._staged_scores(X):

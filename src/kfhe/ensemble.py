@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from kfhe.kalman import component_weights, stages
 
 Floats = NDArray[np.float64]
+
+ROUNDING = 1e-12  # a spread that is no more than this is none
 
 
 class Ensemble(Sequence[Any]):
@@ -45,6 +47,10 @@ class Ensemble(Sequence[Any]):
         """Add the votes of some components, times their weights, to a sum; None: one that begins."""
 
     @abstractmethod
+    def spread(self, X: Any, n_threads: int) -> Floats:
+        """Return how far the components disagree on each row: `variance` of their votes, by weight."""
+
+    @abstractmethod
     def importances(self) -> Floats:
         """Return the components' feature importances, averaged by weight."""
 
@@ -72,3 +78,19 @@ class Ensemble(Sequence[Any]):
             if returns[t] > 0:
                 total = self.add(rows, 0, 1, returns[t : t + 1], total, n_threads)
             yield np.minimum(total / shares[t], 1.0)
+
+
+def variance(votes: Iterable[Floats], weights: Iterable[float]) -> Floats:
+    """Return the variance of votes for each row, summed over the classes; the weights sum to 1."""
+    mean: Floats | float = 0.0
+    squares: Floats | float = 0.0
+    for each, weight in zip(votes, weights, strict=True):
+        mean += weight * each
+        squares += weight * (each**2).sum(axis=1)
+    return variance_from(np.asarray(mean), np.asarray(squares))
+
+
+def variance_from(mean: Floats, squares: Floats) -> Floats:
+    """Return that variance, from the mean of the votes and that of their squared lengths."""
+    found = squares - (mean**2).sum(axis=1)
+    return np.where(found > ROUNDING, found, 0.0)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.dummy import DummyClassifier
 from sklearn.utils.validation import _num_samples
 
-from kfhe.ensemble import Ensemble
+from kfhe.ensemble import Ensemble, variance
 from kfhe.measurement import Votes
 
 Floats = NDArray[np.float64]
@@ -94,6 +94,10 @@ class EstimatorEnsemble(Ensemble):
             total = votes if total is None else np.add(total, votes, out=total)
         assert total is not None
         return total
+
+    def spread(self, X: Any, n_threads: int) -> Floats:
+        """Return how far the components disagree on each row."""
+        return variance((self.scores_of(t, X) for t in range(len(self))), self.weights)
 
     def importances(self) -> Floats:
         """Return the components' feature importances, averaged by weight."""

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kfhe.bank import SHRINKAGES
 from kfhe.engine.trees.shrinkage import shrunken_shares
 from kfhe.engine.trees.storage import TreeStore
 from kfhe.engine.trees.traversal import add_trees, apply
 from kfhe.engine.trees.votes import leaf_classes, leaf_shares
-from kfhe.ensemble import Ensemble
+from kfhe.ensemble import Ensemble, variance, variance_from
 from kfhe.table import Schema
 
 Floats = NDArray[np.float64]
@@ -132,6 +133,19 @@ class Forest(Ensemble):
         return np.concatenate([shrunken_shares(tree.nodes, tree.leaf_weights, shrinkage)[0] for tree in self])
 
     @cached_property
+    def leaf_squares(self) -> Floats:
+        """Squared length of what each leaf votes for, as one column; 1 if that is a single class."""
+        squares = np.ones((len(self.leaf_weights), 1))
+        squares[: len(self.leaf_votes), 0] = (self.leaf_votes**2).sum(axis=1)
+        return squares
+
+    @cached_property
+    def neighbours(self) -> tuple[Forest, ...]:
+        """The same trees with the bank's next lower and next higher shrinkage, where there is one."""
+        lower, higher = SHRINKAGES[self.shrinkage > SHRINKAGES], SHRINKAGES[self.shrinkage < SHRINKAGES]
+        return tuple(replace(self, shrinkage=float(each)) for each in (*lower[-1:], *higher[:1]))
+
+    @cached_property
     def class_factors(self) -> Floats:
         """What the scores are multiplied by before the highest decides."""
         prior = self.tree_votes(0).mean(axis=0)
@@ -171,12 +185,26 @@ class Forest(Ensemble):
     ) -> Floats:
         """Add the votes of some trees, times their weights, to a sum; None: one that begins."""
         total = np.zeros((len(rows), len(self.classes))) if total is None else total
+        self._add_values(rows, self.leaf_votes, first, last, weights, total, n_threads)
+        return total
+
+    def _add_values(
+        self,
+        rows: Floats,
+        values: Floats,
+        first: int,
+        last: int,
+        weights: Floats,
+        total: Floats,
+        n_threads: int,
+    ) -> None:
+        """Add the values of the rows' leaves; leaves beyond the last value vote for their class."""
         plain = not len(self.category_sets) and not np.isnan(rows.max(initial=0.0))
         add_trees(
             self.nodes,
             self.category_sets,
             self.leaf_classes,
-            self.leaf_votes,
+            values,
             self.tree_nodes,
             self.tree_leaves,
             self.tree_sets,
@@ -188,7 +216,20 @@ class Forest(Ensemble):
             total,
             n_threads,
         )
-        return total
+
+    def spread(self, X: Any, n_threads: int) -> Floats:
+        """Return how far the trees disagree on each row."""
+        rows = self.encoded(X)
+        scores = self.add(rows, 0, len(self), self.weights, None, n_threads)
+        squares = np.zeros((len(rows), 1))
+        self._add_values(rows, self.leaf_squares, 0, len(self), self.weights, squares, n_threads)
+        return variance_from(scores, squares[:, 0])
+
+    def bank_spread(self, X: Any, n_threads: int) -> Floats:
+        """Return how far the shrinkage matters to each row: the variance of its scores among neighbours."""
+        forests = (self, *self.neighbours)
+        scores = (forest.scores(X, n_threads) for forest in forests)
+        return variance(scores, [1 / len(forests)] * len(forests))
 
     def importances(self) -> Floats:
         """Return each feature's share of the trees' gains, trees averaged by weight."""

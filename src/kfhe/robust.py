@@ -16,6 +16,7 @@ from kfhe.base import BaseKFHE
 from kfhe.early_stopping import EarlyStopping
 from kfhe.emphasis import ByMargin, Emphasis
 from kfhe.engine.arrays import exact_sum
+from kfhe.engine.threads import thread_count
 from kfhe.forest import MOST_UNDONE
 from kfhe.measurement import OutOfBag
 from kfhe.noise import estimated_rate
@@ -158,6 +159,34 @@ class RobustKFHEClassifier(BaseKFHE):
         """Return an emphasis by margins, while labels look clean."""
         assert isinstance(run.model, FilterBank)
         return ByMargin(run.rows, run.model)
+
+    def predict_uncertainty(self, X: Any) -> Floats:
+        """Return what is still unknown about each row: how far the trees disagree, and the bank of filters.
+
+        That is the variance of the trees' votes, by weight, plus that of the scores over the shrinkage which
+        is believed in and those next to it in the bank; both are summed over the classes.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n_samples, n_features)
+            The rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            The uncertainty of each row; 0 where all trees vote alike, under each of these shrinkages.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from kfhe import RobustKFHEClassifier
+        >>> X, y = load_iris(return_X_y=True)
+        >>> model = RobustKFHEClassifier(random_state=0).fit(X, y)
+        >>> model.predict_uncertainty(X[[0, 106]]).round(2)
+        array([0.01, 0.43])
+        """
+        X, n_threads = self._validate_for_prediction(X), thread_count(self.n_jobs)
+        return self.estimators_.spread(X, n_threads) + self.estimators_.bank_spread(X, n_threads)
 
     @property
     def lambda_(self) -> float:
