@@ -200,6 +200,8 @@ def _non_negative(value: float, name: str) -> float:
 
 def check_schedule(process_noise: Schedule) -> Schedule:
     """Return process noise as it came, unless it can't be one; a function is not called."""
+    if type(process_noise) is float:
+        return _non_negative(process_noise, "process_noise")
     if not callable(process_noise):
         values = np.atleast_1d(np.asarray(process_noise, dtype=np.float64))
         if values.ndim != 1 or not len(values):
@@ -213,6 +215,8 @@ def check_schedule(process_noise: Schedule) -> Schedule:
 
 def scheduled(process_noise: Schedule, time: int) -> float:
     """Return the process noise of a time update; they are counted from 1."""
+    if type(process_noise) is float:  # asked for twice in each iteration
+        return process_noise
     if callable(process_noise):
         return _non_negative(process_noise(time), f"process_noise({time})")
     if isinstance(process_noise, Sequence | np.ndarray):
