@@ -28,7 +28,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.naive_bayes import GaussianNB
 
 import kfhe
-from kfhe import CARTClassifier, KFHEClassifier, ModelFileError
+from kfhe import CARTClassifier, KFHEClassifier, ModelFileError, RobustKFHEClassifier
 from kfhe.kalman import component_weights
 from kfhe.saving.model_file import NO_CHECKSUM
 
@@ -191,6 +191,18 @@ def test_files_of_all_formats_are_read_for_good(number):
     table = np.array(expected["table"], dtype=object)
     np.testing.assert_allclose(model.predict_proba(table), expected["scores"], rtol=0, atol=1e-15)
     assert model.predict(table).tolist() == expected["predicted"]
+
+
+@pytest.mark.parametrize("kind", [KFHEClassifier, RobustKFHEClassifier])
+def test_the_same_seed_gives_the_same_file(iris, kind):
+    one, two = (kind(n_estimators=5, random_state=0).fit(*iris) for _ in range(2))
+    assert one.trace_["seconds"].tolist() != two.trace_["seconds"].tolist()
+    assert content_of(one) == content_of(two)
+    assert "seconds" not in loaded(content_of(one)).trace_.columns
+
+
+def test_files_that_hold_seconds_are_read_as_before():
+    assert (kfhe.load(GOLDEN / "model_5.kfhe").trace_["seconds"] > 0).all()
 
 
 def test_a_loaded_model_can_be_cloned_and_fitted_again(iris):
