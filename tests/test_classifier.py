@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.tree import DecisionTreeClassifier
 
-from kfhe import KFHEClassifier
+from kfhe import KFHEClassifier, RobustKFHEClassifier
 from kfhe.kalman import component_weights
 
 
@@ -324,3 +324,31 @@ def test_a_second_fit_forgets_the_first(iris):
     again = model.set_params(n_estimators=4).fit(X, y)
     assert again is model
     assert_equal_models(again, KFHEClassifier(n_estimators=4, random_state=0).fit(X, y), X)
+
+
+# What scikit-learn's forests have as well
+
+
+@pytest.mark.parametrize("kind", [KFHEClassifier, RobustKFHEClassifier])
+def test_logarithms_of_probabilities_are_theirs(iris, kind):
+    X, y = iris
+    model = kind(n_estimators=5, random_state=0).fit(X, y)
+    np.testing.assert_allclose(np.exp(model.predict_log_proba(X)), model.predict_proba(X), rtol=1e-14)
+
+
+@pytest.mark.parametrize("kind", [KFHEClassifier, RobustKFHEClassifier])
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_leaves_of_all_trees_are_told(rng, kind, n_jobs):
+    colours = rng.choice(["red", "green", "blue", None], 300)
+    X = pd.DataFrame({"colour": colours, "size": rng.normal(size=300)})
+    model = kind(n_estimators=5, random_state=0, n_jobs=n_jobs).fit(X, colours == "red")
+    leaves = model.apply(X)
+    assert leaves.shape == (300, model.n_iter_ + 1)
+    for column, tree in zip(leaves.T, model.estimators_, strict=True):
+        np.testing.assert_array_equal(column, tree.apply(X))
+
+
+def test_components_of_other_kinds_have_no_leaves_to_tell(iris):
+    model = KFHEClassifier(DecisionTreeClassifier(), n_estimators=2).fit(*iris)
+    with pytest.raises(ValueError, match=r"apply\(\) needs native trees"):
+        model.apply(iris[0])

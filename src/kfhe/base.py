@@ -157,6 +157,19 @@ class BaseKFHE(NotebookMixin, CallbackSupportMixin, ClassifierMixin, BaseEstimat
         """Return the probabilities of the classes for each row: they sum to 1."""
         return self.estimators_.probabilities(self._scores(X))
 
+    def predict_log_proba(self, X: Any) -> Floats:
+        """Return the logarithms of the probabilities; minus infinity where one is 0."""
+        with np.errstate(divide="ignore"):
+            logarithms: Floats = np.log(self.predict_proba(X))
+        return logarithms
+
+    def apply(self, X: Any) -> NDArray[np.int32]:
+        """Return the leaves that rows fall into, of shape (n_samples, n_iter_ + 1), h_0's first.
+
+        A tree numbers its leaves from 0, as `leaf_weights` of the trees in `estimators_` does.
+        """
+        return self._forest("apply").leaves(self._validate_for_prediction(X), thread_count(self.n_jobs))
+
     def staged_predict(self, X: Any) -> Iterator[NDArray[Any]]:
         """Yield the predicted classes after h_0 alone, then after each further component."""
         for scores in self._staged_scores(X):
@@ -169,10 +182,7 @@ class BaseKFHE(NotebookMixin, CallbackSupportMixin, ClassifierMixin, BaseEstimat
 
     def fingerprint(self) -> str:
         """Return a hex digest of what determines the predictions: equal for models that predict alike."""
-        check_is_fitted(self)
-        if not isinstance(self.estimators_, Forest):
-            raise ValueError("fingerprint() needs native trees (estimator=None, or a CARTClassifier)")
-        return self.estimators_.digest()
+        return self._forest("fingerprint").digest()
 
     def save(self, path: Any) -> None:
         """Write the fitted model to a file that `kfhe.load` reads; there is an example there.
@@ -207,6 +217,13 @@ class BaseKFHE(NotebookMixin, CallbackSupportMixin, ClassifierMixin, BaseEstimat
         """Importances of the components, averaged by component weight."""
         check_is_fitted(self)
         return self.estimators_.importances()
+
+    def _forest(self, asked: str) -> Forest:
+        """Return the native trees; raise if the components are others."""
+        check_is_fitted(self)
+        if not isinstance(self.estimators_, Forest):
+            raise ValueError(f"{asked}() needs native trees (estimator=None, or a CARTClassifier)")
+        return self.estimators_
 
     def _validate(self, X: Any, y: Any, sample_weight: Any) -> TrainingRows:
         classes, labels = encode_labels(y, self)
