@@ -234,11 +234,12 @@ categorical_features
         """Return the emphasis that the parameter stands for."""
         return emphases.resolve(self.emphasis, run.rows, run.model)
 
-    def _validate(self, X: Any, y: Any, sample_weight: Any) -> TrainingRows:
+    def _validate_params(self) -> None:
+        """Check the parameters, one by one and together; fitting, saving and loading ask for it."""
+        super()._validate_params()
         check_schedule(self.process_noise)
         self._check_components()
         self._check_combination()
-        return super()._validate(X, y, sample_weight)
 
     def _given(self) -> list[Any]:
         """Return the estimators that were given; of native trees the classifier itself has the settings."""
