@@ -150,12 +150,14 @@ class BaseKFHE(NotebookMixin, CallbackSupportMixin, ClassifierMixin, BaseEstimat
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the class with the highest score for each row; ties go to the first one."""
-        classes: NDArray[Any] = self.classes_[self.estimators_.decide(self._scores(X))]
+        scores = self._scores(X)
+        classes: NDArray[Any] = self.classes_[self.estimators_.decide(scores)]
         return classes
 
     def predict_proba(self, X: Any) -> Floats:
         """Return the probabilities of the classes for each row: they sum to 1."""
-        return self.estimators_.probabilities(self._scores(X))
+        scores = self._scores(X)
+        return self.estimators_.probabilities(scores)
 
     def predict_log_proba(self, X: Any) -> Floats:
         """Return the logarithms of the probabilities; minus infinity where one is 0."""
@@ -312,7 +314,9 @@ class BaseKFHE(NotebookMixin, CallbackSupportMixin, ClassifierMixin, BaseEstimat
 
     def _scores(self, X: Any) -> Floats:
         """Return the scores of the classes for each row."""
-        return self.estimators_.scores(self._validate_for_prediction(X), thread_count(self.n_jobs))
+        X = self._validate_for_prediction(X)
+        scores: Floats = self.estimators_.scores(X, thread_count(self.n_jobs))
+        return scores
 
     def _staged_scores(self, X: Any) -> Iterator[Floats]:
         """Yield the scores after h_0 alone, then after each further component."""
