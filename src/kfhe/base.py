@@ -123,7 +123,7 @@ class BaseKFHE(NotebookMixin, CallbackSupportMixin, ClassifierMixin, BaseEstimat
             Weights of the rows. Zero means that the row is absent; scaling all of them changes nothing.
         X_val, y_val : default=None
             Rows and labels that are not trained on: a validation set, for `early_stopping` and
-            `validation_scores_`.
+            `validation_scores_`. `EarlyStopping` can hold back a share of X instead.
         callbacks : list of Callback, default=None
             Functions that are called with each iteration's row of the trace. Training ends when one of
             them returns True.
@@ -137,8 +137,10 @@ class BaseKFHE(NotebookMixin, CallbackSupportMixin, ClassifierMixin, BaseEstimat
         tasks = FitTasks(self, X, y, sample_weight) if hasattr(self, "_skl_callbacks") else None
         with unchanged_on_error(self):
             rows = self._validate(X, y, sample_weight)
+            if self.warm_start and hasattr(self, "_run"):  # the same rows are to be held back as before
+                rows = replace(rows, seed=self._run.rows.seed)
             check = partial(self._check_table, reset=False)
-            validation = early_stopping.validation_set(self, check, X_val, y_val, rows)
+            rows, validation = early_stopping.with_validation(self, check, X_val, y_val, rows)
             own = check_callbacks(callbacks)
             run = self._start_or_resume(rows)
             with run.undone_on_error(), self._watchers(run, validation, tasks) as watchers:
@@ -269,7 +271,7 @@ class BaseKFHE(NotebookMixin, CallbackSupportMixin, ClassifierMixin, BaseEstimat
         resumes = self._resumes(rows)
         if resumes and rows.n_threads < self._run.rows.n_threads:
             # Its threads may be gone, as after a fork; the same seed gets to the same point without them.
-            rows, resumes = replace(rows, seed=self._run.rows.seed), False
+            resumes = False
         return self._run if resumes else self.make_run(rows)
 
     def _resumes(self, rows: TrainingRows) -> bool:

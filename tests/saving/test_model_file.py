@@ -28,7 +28,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.naive_bayes import GaussianNB
 
 import kfhe
-from kfhe import CARTClassifier, KFHEClassifier, ModelFileError, RobustKFHEClassifier
+from kfhe import CARTClassifier, KFHEClassifier, ModelFileError, RobustKFHEClassifier, early_stopping
 from kfhe.kalman import component_weights
 from kfhe.saving.model_file import NO_CHECKSUM
 
@@ -125,12 +125,15 @@ def test_names_of_columns_are_kept_where_there_are_any(table, rng):
         {"categorical_features": [1, 2]},
         {"categorical_features": np.array([False, True, True, False]), "early_stopping": 2},
         {"categorical_features": None, "early_stopping": kfhe.EarlyStopping(3, scoring="accuracy")},
+        {"early_stopping": kfhe.EarlyStopping(3, validation_fraction=0.25)},
     ],
     ids=lambda parameters: next(iter(parameters)),
 )
 def test_parameters_are_kept(iris, parameters):
     X, y = iris
-    validation = {"X_val": X[::2], "y_val": y[::2]} if "early_stopping" in parameters else {}
+    stopping = early_stopping.resolve(parameters.get("early_stopping"))
+    is_given = stopping is not None and stopping.validation_fraction is None
+    validation = {"X_val": X[::2], "y_val": y[::2]} if is_given else {}
     model = KFHEClassifier(**{**SMALL, **parameters}).fit(X, y, **validation)
     same = loaded(content_of(model))
     for name, value in model.get_params().items():
@@ -603,6 +606,8 @@ def test_arrays_are_checked(contents, name, change, message):
         ("parameters.shrinkage", 1e7, "'shrinkage' parameter"),
         ("parameters.estimator", {"absent": "evil"}, "'estimator' parameter"),
         ("parameters.early_stopping", {"early_stopping": [0, "accuracy"]}, "rounds of at least 1"),
+        ("parameters.early_stopping", {"early_stopping": [3, "accuracy", 7]}, "validation_fraction must be"),
+        ("parameters.early_stopping", {"early_stopping": [3, "accuracy", 0.5, 0]}, "parameters"),
     ],
 )
 def test_the_description_is_checked(contents, path, value, message):
