@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from kfhe.cli import audit, data, evaluate, export, fit, plot, predict, study
+from kfhe.cli.echo import echo
 from kfhe.study.errors import StudyError
 
 app = typer.Typer(
@@ -33,7 +34,7 @@ def _print_version(asked: bool) -> None:
     if asked:
         from importlib.metadata import version
 
-        typer.echo(f"kfhe {version('kfhe')}")
+        echo(f"kfhe {version('kfhe')}")
         raise typer.Exit
 
 
@@ -55,7 +56,7 @@ def main() -> None:
     except Exception as error:
         if _debug:
             raise
-        typer.echo(f"kfhe: {_in_words(error)}", err=True)
+        echo(f"kfhe: {_in_words(error)}", err=True)
         sys.exit(1)
 
 
