@@ -73,10 +73,9 @@ def test_escapes_in_a_table_do_not_reach_the_terminal(hostile):
 
 @pytest.mark.posix
 def test_escapes_in_what_is_wrong_do_not_reach_the_terminal(hostile):
-    (hostile / "short.csv").write_text("size\n1\n")
-    said_on_a_terminal(hostile, "fit", "t.csv", "-t", "label", "--n-estimators", "3", "-o", "m.kfhe")
-    said = said_on_a_terminal(hostile, "predict", "m.kfhe", "short.csv", code=1)
-    assert "columns that the model needs are missing" in said
+    (hostile / f"{CLEAR}.csv").write_text("size\n1\n")
+    said = said_on_a_terminal(hostile, "fit", f"{CLEAR}.csv", "-t", "label", "-o", "m.kfhe", code=1)
+    assert "[2J1m.csv: " in said
     assert "\x1b[2J" not in said
 
 
@@ -133,3 +132,12 @@ def test_commands_that_write_tables_have_the_option(tmp_path, monkeypatch, comma
     done = run(app, [command, *arguments, "--escape-formulas", "-o", "out.csv"])
     assert done.exit_code == 0, done.output
     assert "'=a" in Path("out.csv").read_text()
+
+
+def test_warnings_are_one_line_without_a_place_in_the_code(tmp_path):
+    pd.DataFrame({"x": range(15), "y": ["a", "b", "b"] * 5}).to_csv(tmp_path / "t.csv", index=False)
+    fit = ["fit", "t.csv", "-t", "y", "--model", "kfhe-e", "-o", "m.kfhe"]
+    command = [sys.executable, "-c", "from kfhe.cli import main; main()", *fit]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert "\nkfhe: 15 rows are too few for any tree to split" in done.stderr
+    assert "Warning" not in done.stderr
