@@ -11,9 +11,10 @@ from sklearn.base import clone
 from sklearn.datasets import load_wine
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
+from sklearn.naive_bayes import GaussianNB
 from sklearn.tree import DecisionTreeClassifier
 
-from kfhe import KFHEClassifier
+from kfhe import CARTClassifier, KFHEClassifier, RobustKFHEClassifier
 from kfhe.kalman import component_weights
 
 
@@ -324,3 +325,59 @@ def test_a_second_fit_forgets_the_first(iris):
     again = model.set_params(n_estimators=4).fit(X, y)
     assert again is model
     assert_equal_models(again, KFHEClassifier(n_estimators=4, random_state=0).fit(X, y), X)
+
+
+# What scikit-learn's forests have as well
+
+
+@pytest.mark.parametrize("kind", [KFHEClassifier, RobustKFHEClassifier])
+def test_logarithms_of_probabilities_are_theirs(iris, kind):
+    X, y = iris
+    model = kind(n_estimators=5, random_state=0).fit(X, y)
+    np.testing.assert_allclose(np.exp(model.predict_log_proba(X)), model.predict_proba(X), rtol=1e-14)
+
+
+@pytest.mark.parametrize("kind", [KFHEClassifier, RobustKFHEClassifier])
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_leaves_of_all_trees_are_told(rng, kind, n_jobs):
+    colours = rng.choice(["red", "green", "blue", None], 300)
+    X = pd.DataFrame({"colour": colours, "size": rng.normal(size=300)})
+    model = kind(n_estimators=5, random_state=0, n_jobs=n_jobs).fit(X, colours == "red")
+    leaves = model.apply(X)
+    assert leaves.shape == (300, model.n_iter_ + 1)
+    for column, tree in zip(leaves.T, model.estimators_, strict=True):
+        np.testing.assert_array_equal(column, tree.apply(X))
+
+
+def test_components_of_other_kinds_have_no_leaves_to_tell(iris):
+    model = KFHEClassifier(DecisionTreeClassifier(), n_estimators=2).fit(*iris)
+    with pytest.raises(ValueError, match=r"apply\(\) needs native trees"):
+        model.apply(iris[0])
+
+
+# Few rows
+
+
+def few(n):
+    return np.arange(n, dtype=float).reshape(-1, 1), np.arange(n) >= n // 2
+
+
+@pytest.mark.parametrize(
+    "settings", [{}, {"estimator": CARTClassifier()}, {"min_samples_split": 2, "min_samples_leaf": 10}]
+)
+def test_too_few_rows_to_split_are_told_with_what_to_lower(settings):
+    with pytest.warns(UserWarning, match=r"15 rows are too few .* takes 20. Lower min_samples_split and"):
+        model = KFHEClassifier(n_estimators=3, **settings).fit(*few(15))
+    assert all(tree.get_n_leaves() == 1 for tree in model.estimators_)
+
+
+@pytest.mark.parametrize(
+    "settings", [{"min_samples_split": 2, "min_samples_leaf": 7}, {"estimator": GaussianNB()}]
+)
+def test_rows_that_are_enough_are_not(settings):
+    KFHEClassifier(n_estimators=3, **settings).fit(*few(15))
+    KFHEClassifier(n_estimators=3).fit(*few(20))
+
+
+def test_rows_of_one_class_have_nothing_to_split():
+    KFHEClassifier(n_estimators=3).fit(np.zeros((5, 1)), np.zeros(5))

@@ -5,6 +5,7 @@ import pickle
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 from components import Log, Scripted, assert_equal_models, numbered
 from sklearn.base import clone
@@ -12,7 +13,7 @@ from sklearn.datasets import load_digits
 from sklearn.metrics import accuracy_score, f1_score, log_loss, make_scorer
 from sklearn.tree import DecisionTreeClassifier
 
-from kfhe import EarlyStopping, KFHEClassifier
+from kfhe import EarlyStopping, KFHEClassifier, RobustKFHEClassifier
 from kfhe.noise import flip_labels
 
 ESTIMATORS = {"native": None, "foreign": DecisionTreeClassifier(max_depth=4, random_state=0)}
@@ -350,3 +351,86 @@ def test_a_score_that_cannot_be_compared_is_refused(iris, scoring, message):
     X, y = iris
     with pytest.raises(ValueError, match=message):
         KFHEClassifier(early_stopping=EarlyStopping(3, scoring)).fit(X, y, X_val=X, y_val=y)
+
+
+# Rows that are held back
+
+
+def held_back(X, y, fraction=0.25, kind=KFHEClassifier, weights=None, **settings):
+    stopping = EarlyStopping(5, scoring="accuracy", validation_fraction=fraction)
+    return kind(**{"random_state": 0, **settings}, early_stopping=stopping).fit(X, y, weights)
+
+
+def numbers_of_rows(model_class=KFHEClassifier):
+    """Return a class that notes which rows are trained on: column 0 numbers them."""
+
+    class Noting(model_class):
+        def make_run(self, rows):
+            self.trained_on = np.asarray(rows.X)[:, 0].astype(int)
+            return super().make_run(rows)
+
+    return Noting
+
+
+@pytest.mark.parametrize("kind", [KFHEClassifier, RobustKFHEClassifier])
+def test_a_share_of_each_class_is_held_back(rng, kind):
+    X, y = np.column_stack([np.arange(400), rng.normal(size=400)]), np.repeat(list("abc"), [200, 160, 40])
+    model = held_back(X, y, kind=numbers_of_rows(kind))
+    kept = np.unique(model.trained_on)
+    assert [int((y[kept] == label).sum()) for label in "abc"] == [150, 120, 30]
+    others = np.setdiff1d(np.arange(400), kept)
+    assert model.score(X[others], y[others]) == model.validation_scores_.max()
+    assert not np.array_equal(
+        kept, np.unique(held_back(X, y, kind=numbers_of_rows(kind), random_state=1).trained_on)
+    )
+
+
+def test_it_is_the_model_of_the_rows_that_are_left(halves, estimator):
+    X, y, _, _ = halves
+    X = np.column_stack([np.arange(len(X)), X])
+    model = held_back(X, y, kind=numbers_of_rows(), estimator=estimator)
+    others = np.setdiff1d(np.arange(len(X)), model.trained_on)
+    given = KFHEClassifier(estimator, early_stopping=EarlyStopping(5, scoring="accuracy"), random_state=0)
+    given.fit(X[model.trained_on], y[model.trained_on], X_val=X[others], y_val=y[others])
+    assert_equal_models(model, given, X)
+    np.testing.assert_array_equal(model.validation_scores_, given.validation_scores_)
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame, pa.table], ids=["pandas", "polars", "pyarrow"])
+def test_rows_of_any_table_are_held_back_alike(rng, frame):
+    columns = {"a": rng.normal(size=200), "b": rng.choice(["red", "green"], 200)}
+    y = (columns["a"] > 0) ^ (columns["b"] == "red")
+    same = held_back(pd.DataFrame(columns), y)
+    assert held_back(frame(columns), y).fingerprint() == same.fingerprint()
+
+
+def test_rows_without_weight_are_absent_before_any_are_held_back(halves):
+    X, y, _, _ = halves
+    weights = (np.arange(len(X)) % 3 > 0).astype(float)
+    present = weights > 0
+    assert held_back(X, y, weights=weights).fingerprint() == held_back(X[present], y[present]).fingerprint()
+
+
+@pytest.mark.parametrize("random_state", [0, None])
+def test_a_warm_start_holds_back_the_same_rows(halves, random_state):
+    X, y, _, _ = halves
+    model = held_back(X, y, warm_start=True, n_estimators=4, random_state=random_state)
+    model.set_params(n_estimators=12).fit(X, y)
+    if random_state == 0:
+        assert model.fingerprint() == held_back(X, y, n_estimators=12).fingerprint()
+
+
+def test_a_class_of_one_row_is_trained_on(iris):
+    X, y = np.vstack([iris[0], iris[0][:1]]), np.append(iris[1], 3)
+    assert held_back(X, y, fraction=0.9).classes_.tolist() == [0, 1, 2, 3]
+
+
+def test_what_cannot_be_held_back_is_refused(iris):
+    X, y = iris
+    with pytest.raises(ValueError, match="choose one of validation_fraction and a validation set"):
+        KFHEClassifier(early_stopping=EarlyStopping(5, validation_fraction=0.2)).fit(X, y, X_val=X, y_val=y)
+    with pytest.raises(ValueError, match=r"validation_fraction=0\.001 of 150 rows holds none back"):
+        held_back(X, y, fraction=0.001)
+    for fraction in (0, 1, -0.1, True, "half", np.nan):
+        with pytest.raises(ValueError, match="validation_fraction must be a number between 0 and 1"):
+            EarlyStopping(5, validation_fraction=fraction)

@@ -1,14 +1,17 @@
 """Tables: whatever holds the same content gives the same model; what can't be read is refused by name."""
 
 import datetime
+import io
 import itertools
 import tracemalloc
 
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 
+import kfhe
 from kfhe import CARTClassifier, KFHEClassifier
 from kfhe.table import BinnedTable
 
@@ -258,8 +261,9 @@ def test_categories_never_seen_go_where_missing_values_go(rng, gaps):
     model = KFHEClassifier(n_estimators=10, min_samples_leaf=2, random_state=0).fit(X, y)
     new, missing = X.assign(a="never seen"), X.assign(a=pd.Series([None] * N, dtype=object))
     np.testing.assert_array_equal(model.predict_proba(new), model.predict_proba(missing))
-    other_type = X.assign(a=7)
-    np.testing.assert_array_equal(model.predict_proba(other_type), model.predict_proba(missing))
+    with pytest.warns(UserWarning, match="none can match"):
+        other_type = model.predict_proba(X.assign(a=7))
+    np.testing.assert_array_equal(other_type, model.predict_proba(missing))
 
 
 # ---------------------------------------------------------------- what can't be read
@@ -372,3 +376,51 @@ def test_a_pyarrow_table_is_read_like_the_pandas_table_it_becomes(rng):
     dates = table.append_column("when", pa.array([0] * n, pa.timestamp("s")))
     with pytest.raises(ValueError, match=r"column 'when' has type timestamp\[s\]; accepted are numbers"):
         KFHEClassifier().fit(dates, y)
+
+
+# ---------------------------------------------------------------- categories of another type
+
+
+CODES = ["00012", "00407", "01001", "01337"]
+
+
+@pytest.fixture
+def by_code(rng):
+    X = pd.DataFrame({"code": rng.choice(CODES, 200), "size": rng.normal(size=200)})
+    return KFHEClassifier(n_estimators=3, random_state=0).fit(X, X["code"] < "01"), X
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.from_pandas, pa.Table.from_pandas, pd.DataFrame.to_numpy])
+def test_numbers_where_text_was_trained_are_told(by_code, frame):
+    model, X = by_code
+    numbers = frame(X.astype({"code": int}))
+    if isinstance(numbers, np.ndarray):
+        model = KFHEClassifier(n_estimators=3).fit(X.to_numpy(), X["code"] < "01")
+    with pytest.warns(
+        UserWarning, match=r"column '(code|0)' holds numbers .* text such as '00012' .* none can"
+    ):
+        model.predict(numbers)
+
+
+def test_text_where_numbers_were_trained_is_told(rng):
+    X = pd.DataFrame({"month": rng.integers(1, 13, 200)})
+    model = KFHEClassifier(n_estimators=3, categorical_features=["month"]).fit(X, X["month"] > 6)
+    with pytest.warns(
+        UserWarning, match=r"holds text such as '\d+', but was numbers such as 1 .*dtype={'month': int}"
+    ):
+        model.predict(X.astype(str))
+
+
+def test_a_loaded_model_tells_it_too(by_code):
+    model, X = by_code
+    file = io.BytesIO()
+    model.save(file)
+    file.seek(0)
+    with pytest.warns(UserWarning, match="none can match"):
+        kfhe.load(file).predict_proba(X.astype({"code": int}))
+
+
+@pytest.mark.parametrize("codes", [["new"], ["new", "00012"], [None], [12, "00012"]])
+def test_new_categories_of_the_right_type_and_gaps_are_ordinary(by_code, codes):
+    model, _ = by_code
+    model.estimators_.encoded(pd.DataFrame({"code": pd.Series(codes, dtype=object), "size": 0.5}))

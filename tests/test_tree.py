@@ -327,3 +327,19 @@ def test_a_failed_fit_leaves_the_tree_as_it_was():
 def test_bad_settings_are_refused_by_name(name, bad):
     with pytest.raises(ValueError, match=f"'{name}' parameter of CARTClassifier"):
         CARTClassifier(**{name: bad}).fit([[0.0], [1.0]], [0, 1])
+
+
+def test_rows_fall_into_leaves_whose_shares_are_the_probabilities(iris):
+    X, y = iris
+    model = CARTClassifier().fit(X, y)
+    leaves = model.apply(X)
+    assert leaves.shape == (len(X),)
+    weights = model.tree_.leaf_weights[leaves]
+    np.testing.assert_array_equal(weights / weights.sum(axis=1, keepdims=True), model.predict_proba(X))
+
+
+def test_logarithms_of_probabilities_are_minus_infinity_for_what_cannot_be(iris):
+    X, y = iris
+    model = CARTClassifier().fit(X, y)
+    np.testing.assert_array_equal(np.exp(model.predict_log_proba(X)) > 0, model.predict_proba(X) > 0)
+    np.testing.assert_allclose(np.exp(model.predict_log_proba(X)), model.predict_proba(X), rtol=1e-15)

@@ -123,7 +123,7 @@ class BaseKFHE(NotebookMixin, CallbackSupportMixin, ClassifierMixin, BaseEstimat
             Weights of the rows. Zero means that the row is absent; scaling all of them changes nothing.
         X_val, y_val : default=None
             Rows and labels that are not trained on: a validation set, for `early_stopping` and
-            `validation_scores_`.
+            `validation_scores_`. `EarlyStopping` can hold back a share of X instead.
         callbacks : list of Callback, default=None
             Functions that are called with each iteration's row of the trace. Training ends when one of
             them returns True.
@@ -137,8 +137,10 @@ class BaseKFHE(NotebookMixin, CallbackSupportMixin, ClassifierMixin, BaseEstimat
         tasks = FitTasks(self, X, y, sample_weight) if hasattr(self, "_skl_callbacks") else None
         with unchanged_on_error(self):
             rows = self._validate(X, y, sample_weight)
+            if self.warm_start and hasattr(self, "_run"):  # the same rows are to be held back as before
+                rows = replace(rows, seed=self._run.rows.seed)
             check = partial(self._check_table, reset=False)
-            validation = early_stopping.validation_set(self, check, X_val, y_val, rows)
+            rows, validation = early_stopping.with_validation(self, check, X_val, y_val, rows)
             own = check_callbacks(callbacks)
             run = self._start_or_resume(rows)
             with run.undone_on_error(), self._watchers(run, validation, tasks) as watchers:
@@ -188,6 +190,19 @@ class BaseKFHE(NotebookMixin, CallbackSupportMixin, ClassifierMixin, BaseEstimat
         X = self._validate_for_prediction(X)
         return self.estimators_.spread(X, thread_count(self.n_jobs))
 
+    def predict_log_proba(self, X: Any) -> Floats:
+        """Return the logarithms of the probabilities; minus infinity where one is 0."""
+        with np.errstate(divide="ignore"):
+            logarithms: Floats = np.log(self.predict_proba(X))
+        return logarithms
+
+    def apply(self, X: Any) -> NDArray[np.int32]:
+        """Return the leaves that rows fall into, of shape (n_samples, n_iter_ + 1), h_0's first.
+
+        A tree numbers its leaves from 0, as `leaf_weights` of the trees in `estimators_` does.
+        """
+        return self._forest("apply").leaves(self._validate_for_prediction(X), thread_count(self.n_jobs))
+
     def staged_predict(self, X: Any) -> Iterator[NDArray[Any]]:
         """Yield the predicted classes after h_0 alone, then after each further component."""
         for scores in self._staged_scores(X):
@@ -200,10 +215,7 @@ class BaseKFHE(NotebookMixin, CallbackSupportMixin, ClassifierMixin, BaseEstimat
 
     def fingerprint(self) -> str:
         """Return a hex digest of what determines the predictions: equal for models that predict alike."""
-        check_is_fitted(self)
-        if not isinstance(self.estimators_, Forest):
-            raise ValueError("fingerprint() needs native trees (estimator=None, or a CARTClassifier)")
-        return self.estimators_.digest()
+        return self._forest("fingerprint").digest()
 
     def save(self, path: Any) -> None:
         """Write the fitted model to a file that `kfhe.load` reads; there is an example there.
@@ -238,6 +250,13 @@ class BaseKFHE(NotebookMixin, CallbackSupportMixin, ClassifierMixin, BaseEstimat
         """Importances of the components, averaged by component weight."""
         check_is_fitted(self)
         return self.estimators_.importances()
+
+    def _forest(self, asked: str) -> Forest:
+        """Return the native trees; raise if the components are others."""
+        check_is_fitted(self)
+        if not isinstance(self.estimators_, Forest):
+            raise ValueError(f"{asked}() needs native trees (estimator=None, or a CARTClassifier)")
+        return self.estimators_
 
     def _validate(self, X: Any, y: Any, sample_weight: Any) -> TrainingRows:
         classes, labels = encode_labels(y, self)
@@ -281,7 +300,7 @@ class BaseKFHE(NotebookMixin, CallbackSupportMixin, ClassifierMixin, BaseEstimat
         resumes = self._resumes(rows)
         if resumes and rows.n_threads < self._run.rows.n_threads:
             # Its threads may be gone, as after a fork; the same seed gets to the same point without them.
-            rows, resumes = replace(rows, seed=self._run.rows.seed), False
+            resumes = False
         return self._run if resumes else self.make_run(rows)
 
     def _resumes(self, rows: TrainingRows) -> bool:

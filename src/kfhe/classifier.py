@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from numbers import Integral, Real
 from typing import Any, ClassVar
+from warnings import warn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -191,7 +192,10 @@ categorical_features
     def make_run(self, rows: TrainingRows) -> TrainingRun:
         """Put a run together."""
         n_measurements = self.n_measurements * len(self._components())
-        return TrainingRun(rows, self.make_sensor(rows), self.make_measurement(rows), n_measurements)
+        run = TrainingRun(rows, self.make_sensor(rows), self.make_measurement(rows), n_measurements)
+        if self._grows_trees() and rows.n_present > 1:
+            self._hint_at_few_rows(len(rows.labels))
+        return run
 
     def make_sensor(self, rows: TrainingRows) -> Sensor:
         """Return what trains the components: native trees, or clones of the estimators.
@@ -234,11 +238,12 @@ categorical_features
         """Return the emphasis that the parameter stands for."""
         return emphases.resolve(self.emphasis, run.rows, run.model)
 
-    def _validate(self, X: Any, y: Any, sample_weight: Any) -> TrainingRows:
+    def _validate_params(self) -> None:
+        """Check the parameters, one by one and together; fitting, saving and loading ask for it."""
+        super()._validate_params()
         check_schedule(self.process_noise)
         self._check_components()
         self._check_combination()
-        return super()._validate(X, y, sample_weight)
 
     def _given(self) -> list[Any]:
         """Return the estimators that were given; of native trees the classifier itself has the settings."""
@@ -279,6 +284,16 @@ categorical_features
             raise ValueError(
                 f"transition={self.transition} needs a process_noise above 0: without it the filter soon "
                 "believes no component any more, and the scores end at the shares of the classes"
+            )
+
+    def _hint_at_few_rows(self, n_rows: int) -> None:
+        """Warn if there are too few rows for native trees of these settings to split at all."""
+        needed = min(max(tree.min_samples_split, 2 * tree.min_samples_leaf) for tree in self._given())
+        if n_rows < needed:
+            warn(
+                f"{n_rows} rows are too few for any tree to split, so all rows get the same scores: with "
+                f"these settings it takes {needed}. Lower min_samples_split and min_samples_leaf",
+                stacklevel=2,
             )
 
     def _from_shares(self) -> bool:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite
-from numbers import Integral
+from numbers import Integral, Real
 from types import TracebackType
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import _safe_indexing
 
 from kfhe.callbacks import Callback
+from kfhe.engine.arrays import exact_sum
 from kfhe.kalman import take_step
 from kfhe.rows import TrainingRows
 from kfhe.sensors import Sensor
@@ -35,6 +37,9 @@ class EarlyStopping:
     scoring : str or callable, default="neg_log_loss"
         The score: a name that scikit-learn knows, such as "accuracy" or "f1_macro", or a scorer, as
         `sklearn.metrics.make_scorer` makes them. Higher is better.
+    validation_fraction : float, default=None
+        Share of the training rows that `fit` holds back as the validation set, by chance, of each class
+        alike; they are not trained on. None: `fit` is given the validation set, as `X_val` and `y_val`.
 
     Examples
     --------
@@ -48,16 +53,24 @@ class EarlyStopping:
     True
     >>> bool(model.score(X_val, y_val) == model.validation_scores_.max())
     True
+    >>> stopping = EarlyStopping(5, scoring="accuracy", validation_fraction=0.2)
+    >>> model = KFHEClassifier(early_stopping=stopping, random_state=0).fit(X, y)
+    >>> model.n_iter_ < 100
+    True
     """
 
     rounds: int
     scoring: str | Scorer = "neg_log_loss"
+    validation_fraction: float | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.rounds, bool) or not isinstance(self.rounds, Integral) or self.rounds < 1:
             raise ValueError(f"early stopping takes a number of rounds of at least 1, got {self.rounds!r}")
         if not (isinstance(self.scoring, str) or callable(self.scoring)):
             raise TypeError(f"scoring must be a name or a scorer, got {self.scoring!r}")
+        share = self.validation_fraction
+        if share is not None and not (isinstance(share, Real) and 0 < share < 1):
+            raise ValueError(f"validation_fraction must be a number between 0 and 1, or None, got {share!r}")
 
 
 def resolve(early_stopping: int | EarlyStopping | None) -> EarlyStopping | None:
@@ -156,7 +169,19 @@ class Predicted(ClassifierMixin, BaseEstimator):
         return self._scores.copy()
 
 
-def validation_set(
+def with_validation(
+    estimator: Any, check_table: Callable[[Any], Any], X_val: Any, y_val: Any, rows: TrainingRows
+) -> tuple[TrainingRows, ValidationSet | None]:
+    """Return the rows to train on and the validation set, if there is one: given to fit, or held back."""
+    stopping = resolve(estimator.early_stopping)
+    if stopping is None or stopping.validation_fraction is None:
+        return rows, _given(estimator, check_table, X_val, y_val, rows)
+    if X_val is not None or y_val is not None:
+        raise ValueError("choose one of validation_fraction and a validation set of your own (X_val, y_val)")
+    return _hold_back(rows, stopping)
+
+
+def _given(
     estimator: Any, check_table: Callable[[Any], Any], X_val: Any, y_val: Any, rows: TrainingRows
 ) -> ValidationSet | None:
     """Check what fit got beside the training rows; None if there is no validation set."""
@@ -165,7 +190,8 @@ def validation_set(
         if stopping is not None:
             raise ValueError(
                 f"early_stopping={estimator.early_stopping!r} needs a validation set: "
-                "fit(X, y, X_val=..., y_val=...)"
+                "fit(X, y, X_val=..., y_val=...), or a share of the training rows: "
+                f"EarlyStopping({stopping.rounds}, validation_fraction=0.1)"
             )
         return None
     if X_val is None or y_val is None:
@@ -179,6 +205,32 @@ def validation_set(
         check_same_length(X_val, labels)
     scoring = EarlyStopping.scoring if stopping is None else stopping.scoring
     return ValidationSet(X_val, labels, rows.classes, scoring, rows.n_threads)
+
+
+def _hold_back(rows: TrainingRows, stopping: EarlyStopping) -> tuple[TrainingRows, ValidationSet]:
+    """Take the share that early stopping asks for out of the training rows, as the validation set.
+
+    Each class gives the share of its own rows, and keeps at least one; a class of few rows may give none.
+    """
+    assert stopping.validation_fraction is not None
+    rng = np.random.default_rng(rows.seed)
+    order = rng.permutation(len(rows.labels))
+    held = np.zeros(len(rows.labels), dtype=bool)
+    for label in np.unique(rows.labels):
+        own = order[rows.labels[order] == label]
+        held[own[: min(round(stopping.validation_fraction * len(own)), len(own) - 1)]] = True
+    if not held.any():
+        raise ValueError(
+            f"validation_fraction={stopping.validation_fraction} of {len(held)} rows holds none back, as no "
+            "class has enough of them; take a larger share, or give fit X_val and y_val"
+        )
+    kept, others = np.flatnonzero(~held), np.flatnonzero(held)
+    base = rows.base[kept] / rows.base[kept].max()  # equal ones become just 1
+    training = replace(
+        rows, X=_safe_indexing(rows.X, kept), labels=rows.labels[kept], base=base / exact_sum(base)
+    )
+    X_val, labels = _safe_indexing(rows.X, others), rows.labels[others]
+    return training, ValidationSet(X_val, labels, rows.classes, stopping.scoring, rows.n_threads)
 
 
 class Run(Protocol):

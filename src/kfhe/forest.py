@@ -231,6 +231,12 @@ class Forest(Ensemble):
         scores = (forest.scores(X, n_threads) for forest in forests)
         return variance(scores, [1 / len(forests)] * len(forests))
 
+    def leaves(self, X: Any, n_threads: int) -> NDArray[np.int32]:
+        """Return the number of the leaf that each row falls into, tree by tree: a column each."""
+        rows = self.encoded(X)
+        found = [apply(tree.nodes, tree.category_sets, rows, n_threads) for tree in self]
+        return np.column_stack(found)
+
     def importances(self) -> Floats:
         """Return each feature's share of the trees' gains, trees averaged by weight."""
         total = np.zeros(len(self.schema.names))

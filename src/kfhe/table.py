@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from typing import Any
+from warnings import warn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,9 +41,13 @@ class Schema:
             columns = open_columns(X)
             matrix = np.empty((columns.n_rows, columns.n_columns))
             for j, categories in enumerate(self.categories):
-                matrix[:, j] = (
-                    columns.numbers(j) if categories is None else _encode(columns.factorize(j), categories)
-                )
+                if categories is None:
+                    matrix[:, j] = columns.numbers(j)
+                    continue
+                codes, values = columns.factorize(j)
+                matrix[:, j] = _encode((codes, values), categories)
+                if not any(value in categories for value in values):
+                    _warn_of_another_type(self.names[j], values, categories)
         if not np.isfinite([matrix.min(initial=0.0), matrix.max(initial=0.0)]).all():
             infinite = np.isinf(matrix).any(axis=0)
             if infinite.any():
@@ -54,6 +59,27 @@ def _encode(factorized: tuple[NDArray[Any], list[Hashable]], categories: dict[Ha
     codes, values = factorized
     bins: Floats = np.array([categories.get(value, np.nan) for value in values] + [np.nan])
     return bins[codes]  # the code of a missing value, -1, picks the last entry
+
+
+def _warn_of_another_type(name: str, values: list[Hashable], categories: dict[Hashable, int]) -> None:
+    """Warn if values can't be categories of a column: they are numbers where those are text, or vice versa.
+
+    New categories of the right type are ordinary; of these nothing is said.
+    """
+    texts = {isinstance(category, str) for category in categories}
+    if not values or not texts or any(isinstance(value, str) in texts for value in values):
+        return
+    found, known = _plain(values[0]), next(iter(categories))
+    warn(
+        f"column {name!r} holds {_kind(found)} such as {found!r}, but was {_kind(known)} such as {known!r} "
+        "in training: none can match, all are taken for missing. Read the column as it was read for "
+        f"training; in pandas, read_csv(..., dtype={{{name!r}: {type(known).__name__}}})",
+        stacklevel=2,
+    )
+
+
+def _kind(value: Hashable) -> str:
+    return "text" if isinstance(value, str) else "numbers"
 
 
 def _infinite(name: str) -> ValueError:

@@ -41,7 +41,7 @@ class Iteration(NamedTuple):
     resets : int
         1 if the component was no better than guessing and the sampling weights were reset.
     seconds : float
-        Time that the iteration took.
+        Time that the iteration took. It tells nothing of the model: model files don't hold it.
     validation_score : float or None
         Score of the ensemble so far for the validation set, if there is one; higher is better.
     """
@@ -64,10 +64,13 @@ class Iteration(NamedTuple):
 
 # The columns of a trace: all between the number of a row and its validation score
 COLUMNS = Iteration._fields[1:-1]
+TIME = "seconds"  # the one that is different each time
 
 
 class Trace:
     """What the filters saw and did: columns with an entry per iteration, as `Iteration` describes them.
+
+    Traces are equal if all columns but `seconds` are.
 
     Parameters
     ----------
@@ -109,7 +112,7 @@ class Trace:
         return len(self._rows)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Trace) and self._lists() == other._lists()
+        return isinstance(other, Trace) and self.lasting() == other.lasting()
 
     __hash__ = None  # type: ignore[assignment]  # it can grow
 
@@ -120,8 +123,9 @@ class Trace:
         place = COLUMNS.index(column)
         return np.array([row[place] for row in self._rows])
 
-    def _lists(self) -> dict[str, list[float]]:
-        return {name: self[name].tolist() for name in self.columns}
+    def lasting(self) -> dict[str, list[float]]:
+        """Return the columns that are the same for the same training: all but the seconds."""
+        return {name: self[name].tolist() for name in self.columns if name != TIME}
 
     def to_frame(self) -> Any:
         """Return the trace as a pandas DataFrame, indexed by iteration (from 1)."""

@@ -196,6 +196,18 @@ class CARTClassifier(ClassifierMixin, BaseEstimator):
         X = check_table(self, X, reset=False)
         return self._forest.scores(X, thread_count(self.n_jobs))
 
+    def predict_log_proba(self, X: Any) -> Floats:
+        """Return the logarithms of the shares; minus infinity where one is 0."""
+        with np.errstate(divide="ignore"):
+            logarithms: Floats = np.log(self.predict_proba(X))
+        return logarithms
+
+    def apply(self, X: Any) -> NDArray[np.int32]:
+        """Return the number of the leaf that each row falls into, as `tree_` numbers them, from 0."""
+        check_is_fitted(self)
+        X = check_table(self, X, reset=False)
+        return self._forest.leaves(X, thread_count(self.n_jobs))[:, 0]
+
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_forest")
 

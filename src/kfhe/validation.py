@@ -13,7 +13,7 @@ from scipy.sparse import issparse
 from sklearn.base import is_regressor
 from sklearn.utils import assert_all_finite, check_array, check_random_state, column_or_1d
 from sklearn.utils._missing import is_pandas_na
-from sklearn.utils._param_validation import StrOptions
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, _num_samples, validate_data
 
@@ -23,7 +23,11 @@ Floats = NDArray[np.float64]
 COMMON_CONSTRAINTS: dict[str, list[Any]] = {
     "class_weight": [dict, StrOptions({"balanced"}), None],
     "random_state": ["random_state", np.random.Generator],
-    "n_jobs": [Integral, None],
+    "n_jobs": [
+        Interval(Integral, 1, None, closed="left"),
+        Interval(Integral, None, -1, closed="right"),
+        None,
+    ],
 }
 MAX_WEIGHT = 2**30  # squares of sums of weights stay well within 64 bits
 

@@ -28,7 +28,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.naive_bayes import GaussianNB
 
 import kfhe
-from kfhe import CARTClassifier, KFHEClassifier, ModelFileError
+from kfhe import CARTClassifier, KFHEClassifier, ModelFileError, RobustKFHEClassifier, early_stopping
 from kfhe.kalman import component_weights
 from kfhe.saving.model_file import NO_CHECKSUM
 
@@ -125,12 +125,15 @@ def test_names_of_columns_are_kept_where_there_are_any(table, rng):
         {"categorical_features": [1, 2]},
         {"categorical_features": np.array([False, True, True, False]), "early_stopping": 2},
         {"categorical_features": None, "early_stopping": kfhe.EarlyStopping(3, scoring="accuracy")},
+        {"early_stopping": kfhe.EarlyStopping(3, validation_fraction=0.25)},
     ],
     ids=lambda parameters: next(iter(parameters)),
 )
 def test_parameters_are_kept(iris, parameters):
     X, y = iris
-    validation = {"X_val": X[::2], "y_val": y[::2]} if "early_stopping" in parameters else {}
+    stopping = early_stopping.resolve(parameters.get("early_stopping"))
+    is_given = stopping is not None and stopping.validation_fraction is None
+    validation = {"X_val": X[::2], "y_val": y[::2]} if is_given else {}
     model = KFHEClassifier(**{**SMALL, **parameters}).fit(X, y, **validation)
     same = loaded(content_of(model))
     for name, value in model.get_params().items():
@@ -191,6 +194,18 @@ def test_files_of_all_formats_are_read_for_good(number):
     table = np.array(expected["table"], dtype=object)
     np.testing.assert_allclose(model.predict_proba(table), expected["scores"], rtol=0, atol=1e-15)
     assert model.predict(table).tolist() == expected["predicted"]
+
+
+@pytest.mark.parametrize("kind", [KFHEClassifier, RobustKFHEClassifier])
+def test_the_same_seed_gives_the_same_file(iris, kind):
+    one, two = (kind(n_estimators=5, random_state=0).fit(*iris) for _ in range(2))
+    assert one.trace_["seconds"].tolist() != two.trace_["seconds"].tolist()
+    assert content_of(one) == content_of(two)
+    assert "seconds" not in loaded(content_of(one)).trace_.columns
+
+
+def test_files_that_hold_seconds_are_read_as_before():
+    assert (kfhe.load(GOLDEN / "model_5.kfhe").trace_["seconds"] > 0).all()
 
 
 def test_a_loaded_model_can_be_cloned_and_fitted_again(iris):
@@ -511,7 +526,9 @@ def with_value(value, place=0):
         ("feature", with_value(3), "a split is on a feature that there is not"),
         ("feature", lambda a: a[:-1], "there is not one gain for each split"),
         ("feature", lambda a: a.astype("i4"), "array 'feature' is of type int32 with 1 dim"),
-        ("gain", with_value(np.nan), "a split's gain is not a finite number"),
+        ("gain", with_value(np.nan), "a split's gain is more than a tree can have"),
+        ("gain", with_value(1e308), "a split's gain is more than a tree can have"),
+        ("gain", with_value(-1e308), "a split's gain is more than a tree can have"),
         ("missing_left", lambda a: a[1:], "array 'missing_left' is too short or too long"),
         ("threshold", with_value(255), "a split has a threshold that there is not"),
         ("threshold", lambda a: a[1:], "there is not one threshold for each numeric split"),
@@ -581,8 +598,16 @@ def test_arrays_are_checked(contents, name, change, message):
         ("parameters.categorical_features", {"array": 1}, "parameters"),
         ("parameters.voting", "loud", "'voting' parameter"),
         ("parameters.n_estimators", 0, "'n_estimators' parameter"),
+        ("parameters.n_jobs", 0, "'n_jobs' parameter"),
+        ("parameters.process_noise", [], "process_noise must be a number"),
+        ("parameters.process_noise", [-1.0], "process_noise"),
+        ("parameters.transition", 0.5, "transition=0.5 needs a process_noise"),
+        ("parameters.estimator", [], "estimator is an empty list"),
+        ("parameters.shrinkage", 1e7, "'shrinkage' parameter"),
         ("parameters.estimator", {"absent": "evil"}, "'estimator' parameter"),
         ("parameters.early_stopping", {"early_stopping": [0, "accuracy"]}, "rounds of at least 1"),
+        ("parameters.early_stopping", {"early_stopping": [3, "accuracy", 7]}, "validation_fraction must be"),
+        ("parameters.early_stopping", {"early_stopping": [3, "accuracy", 0.5, 0]}, "parameters"),
     ],
 )
 def test_the_description_is_checked(contents, path, value, message):

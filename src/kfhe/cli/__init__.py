@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+import warnings
+from typing import Annotated, Any
 
 import typer
 
 from kfhe.cli import audit, data, evaluate, export, fit, plot, predict, study
+from kfhe.cli.echo import echo
 from kfhe.study.errors import StudyError
 
 app = typer.Typer(
@@ -33,7 +35,7 @@ def _print_version(asked: bool) -> None:
     if asked:
         from importlib.metadata import version
 
-        typer.echo(f"kfhe {version('kfhe')}")
+        echo(f"kfhe {version('kfhe')}")
         raise typer.Exit
 
 
@@ -50,13 +52,20 @@ def _root(
 
 def main() -> None:
     """Run the command line: 0 it worked, 1 it failed, 2 it was used wrongly."""
-    try:
-        app(prog_name="kfhe")
-    except Exception as error:
-        if _debug:
-            raise
-        typer.echo(f"kfhe: {_in_words(error)}", err=True)
-        sys.exit(1)
+    with warnings.catch_warnings():
+        warnings.showwarning = _say
+        try:
+            app(prog_name="kfhe")
+        except Exception as error:
+            if _debug:
+                raise
+            echo(f"kfhe: {_in_words(error)}", err=True)
+            sys.exit(1)
+
+
+def _say(message: Warning | str, *where: Any, **others: Any) -> None:
+    """Say what a warning says; where in the code it comes from is of no use here."""
+    echo(f"kfhe: {message}", err=True)
 
 
 def _in_words(error: Exception) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kfhe.cli import options
+from kfhe.cli.echo import echo
 
 if TYPE_CHECKING:
     from kfhe.audit import LabelAudit
@@ -46,6 +47,13 @@ def audit(
     jobs: Annotated[
         int | None, typer.Option(min=1, help="Threads; default: one per processor.", show_default=False)
     ] = None,
+    escape_formulas: Annotated[
+        bool,
+        typer.Option(
+            "--escape-formulas",
+            help="Put an apostrophe in front of text in a csv that a spreadsheet would take for a formula.",
+        ),
+    ] = False,
 ) -> None:
     """Find the labels of a table that look wrong.
 
@@ -81,11 +89,12 @@ def audit(
     is_suspect = pa.array(found.suspects[found.rank.argsort()])
     suspects = listed.filter(is_suspect)
     if output is not None:  # before the table is shown, which may be cut short: | head
-        write_table(output, listed.add_column(OURS, "suspect", is_suspect) if all_rows else suspects)
+        written = listed.add_column(OURS, "suspect", is_suspect) if all_rows else suspects
+        write_table(output, written, escape_formulas=escape_formulas)
     _show(data, found, suspects, to_stderr=str(output) == "-")
     if output is not None and str(output) != "-":
         what = f"All {len(listed):,} rows" if all_rows else f"The {len(suspects):,} suspects"
-        typer.echo(f"{what} are in {output}, the most suspicious first.", err=True)
+        echo(f"{what} are in {output}, the most suspicious first.", err=True)
 
 
 def _listed(data: LabelledTable, found: LabelAudit) -> Any:
@@ -111,10 +120,10 @@ def _listed(data: LabelledTable, found: LabelAudit) -> Any:
 
 
 def _show(data: LabelledTable, found: LabelAudit, suspects: Any, *, to_stderr: bool) -> None:
-    from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
 
+    from kfhe.cli.console import Console
     from kfhe.cli.overview import notes
 
     console = Console(stderr=to_stderr, highlight=False, soft_wrap=True)

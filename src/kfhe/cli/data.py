@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from kfhe.cli.echo import echo
+
 app = typer.Typer(help="The datasets of studies: list, show, fetch, check.", no_args_is_help=True)
 DataDir = Annotated[
     Path | None, typer.Option(envvar="KFHE_DATA", help="Folder of csv or parquet files, class column last.")
@@ -17,9 +19,9 @@ DataDir = Annotated[
 @app.command("list")
 def list_datasets(data_dir: DataDir = None) -> None:
     """List the datasets of the catalogue, and where they are."""
-    from rich.console import Console
     from rich.table import Table
 
+    from kfhe.cli.console import Console
     from kfhe.study.datasets import locate
     from kfhe.study.paper.catalogue import catalogue
 
@@ -59,7 +61,7 @@ def show(
         gaps = dataset.X.isna().sum()
         lines["gaps"] = ", ".join(f"{column} ({gap})" for column, gap in gaps[gaps > 0].items()) or "none"
     for key, value in lines.items():
-        typer.echo(f"{key + ':':13}{value}")
+        echo(f"{key + ':':13}{value}")
 
 
 @app.command()
@@ -75,10 +77,10 @@ def fetch(
     failed = 0
     for name in wanted:
         try:
-            typer.echo(f"{name}: {fetch_one(name)}")
+            echo(f"{name}: {fetch_one(name)}")
         except (StudyError, OSError) as error:
             failed += 1
-            typer.echo(str(error), err=True)
+            echo(str(error), err=True)
     if failed:
         raise typer.Exit(1)
 
@@ -104,6 +106,6 @@ def check(data_dir: DataDir = None) -> None:
             same = hashlib.sha256(source.path.read_bytes()).hexdigest() == facts.sha256
             verdict += ", same checksum" if same else ", other checksum"
         failed += bool(wrong)
-        typer.echo(f"{name}: {verdict} ({source.kind})")
+        echo(f"{name}: {verdict} ({source.kind})")
     if failed:
         raise typer.Exit(1)

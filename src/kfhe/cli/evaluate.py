@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kfhe.cli import options
+from kfhe.cli.echo import echo
 from kfhe.metrics import METRICS, metrics_of
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ def evaluate(
         options.refuse(context, refused, "with a model file nothing is trained; leave it out")
         outcome = _of_model(_model_file(model), labelled.table, labelled.target)
     if as_json:
-        typer.echo(json.dumps(outcome.as_dict(), indent=2))
+        echo(json.dumps(outcome.as_dict(), indent=2))
     else:
         _print(outcome, labelled.target)
 
@@ -202,16 +203,17 @@ def _of_model(path: Path, table: Path, target: str) -> Outcome:
             true.append(labels)
             predictions.append(saved.predict(features))
     for note in reader.notes(rows.name):
-        typer.echo(f"kfhe: {note}", err=True)
+        echo(f"kfhe: {note}", err=True)
     predicted, probabilities = map(np.concatenate, zip(*predictions, strict=True))
     tests = [(np.concatenate(true), predicted, probabilities)]
     return _outcome(f"{rows.name}: the model {path}", reader.classes, tests)
 
 
 def _print(outcome: Outcome, target: str) -> None:
-    from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
+
+    from kfhe.cli.console import Console
 
     console = Console(highlight=False)
     if not console.is_terminal:

@@ -49,8 +49,7 @@ def fit(
     false count as 1 and 0, any other column holds categories. Cells that are
     empty, NA, nan and the like are gaps. Nothing needs preparation.
     """
-    from rich.console import Console
-
+    from kfhe.cli.console import Console
     from kfhe.cli.overview import notes, summary
 
     labelled.check()

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kfhe.cli.echo import echo
+
 if TYPE_CHECKING:
     from kfhe import KFHEClassifier
     from kfhe.plotting import Display
@@ -77,7 +79,7 @@ def plot(
 
         from kfhe.plotting.display import FORMATS, rendered
     except ImportError:
-        typer.echo("kfhe: plots need matplotlib: pip install kfhe[plot]", err=True)
+        echo("kfhe: plots need matplotlib: pip install kfhe[plot]", err=True)
         raise typer.Exit(1) from None
     from kfhe.cli.models import read_model
     from kfhe.files import write_whole
@@ -90,7 +92,7 @@ def plot(
     matplotlib.use("agg")  # no window
     display = _display(kind, read_model(model), data or [], str(target))
     write_whole(output, rendered(display.figure_, suffix))
-    typer.echo(f"The picture is in {output}")
+    echo(f"The picture is in {output}")
 
 
 def _check_data(kind: Kind, data: list[Path], target: str | None) -> None:
@@ -143,5 +145,5 @@ def _rows(model: KFHEClassifier, path: Path, target: str) -> tuple[Any, Any]:
     with open_table(path) as table:
         X, y = reader.read(table, target)
     for note in reader.notes(table.name):
-        typer.echo(f"kfhe: {note}", err=True)
+        echo(f"kfhe: {note}", err=True)
     return X if named else X.to_pandas().to_numpy(), y

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kfhe.cli.echo import echo
 from kfhe.cli.options import refuse_input
 
 if TYPE_CHECKING:
@@ -43,6 +44,13 @@ def predict(
     proba: Annotated[
         bool, typer.Option("--proba", help="Write the score of each class as well: they sum to 1.")
     ] = False,
+    escape_formulas: Annotated[
+        bool,
+        typer.Option(
+            "--escape-formulas",
+            help="Put an apostrophe in front of text in a csv that a spreadsheet would take for a formula.",
+        ),
+    ] = False,
 ) -> None:
     """Predict the class of each row of a table.
 
@@ -66,17 +74,17 @@ def predict(
     with open_table(table) as rows:
         ignored = reader.match(rows)
         if ignored:
-            typer.echo(
+            echo(
                 f"kfhe: {rows.name}: not used, as the model doesn't know them: {', '.join(ignored)}", err=True
             )
         classes = reader.classes.tolist()
         labels = _labels(classes, as_text=not str(output).endswith(".parquet"))
         schema = _schema(classes if proba else [], labels.type)
-        with open_output(output, schema) as out:
+        with open_output(output, schema, escape_formulas=escape_formulas) as out:
             for features in reader.batches(rows):
                 out.write(_predictions(*saved.predict(features), labels, schema))
     for note in reader.notes(rows.name):
-        typer.echo(f"kfhe: {note}", err=True)
+        echo(f"kfhe: {note}", err=True)
 
 
 def _schema(scored: list[Any], label_type: Any) -> Any:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kfhe.cli.echo import echo
+
 if TYPE_CHECKING:
     from kfhe.study.plan import Plan
     from kfhe.study.report.tables import Table
@@ -92,8 +94,7 @@ def run(
 
     Ctrl-C ends it, and so does a power cut: the same command goes on from there.
     """
-    from rich.console import Console
-
+    from kfhe.cli.console import Console
     from kfhe.study.run import describe
     from kfhe.study.run import run as run_study
 
@@ -149,7 +150,7 @@ def analyse(
     if cells is not None:
         from kfhe.study.report import write_cells
 
-        typer.echo(f"{len(analysis.cells)} cells are in {write_cells(analysis, cells)}", err=True)
+        echo(f"{len(analysis.cells)} cells are in {write_cells(analysis, cells)}", err=True)
 
 
 @app.command()
@@ -171,8 +172,8 @@ def report(
     analysis = Analysis(results)
     page = write_report(analysis, output, files=files)
     if reproduction is not None:
-        typer.echo(f"The comparison with the paper is in {write_reproduction(analysis, reproduction)}")
-    typer.echo(f"The report is in {page}")
+        echo(f"The comparison with the paper is in {write_reproduction(analysis, reproduction)}")
+    echo(f"The report is in {page}")
 
 
 @app.command()
@@ -180,7 +181,7 @@ def plan(preset: Annotated[str, typer.Argument(help="quick, paper, noise or real
     """Print a preset, to be changed and run: kfhe study plan quick > mine.toml."""
     from kfhe.study.plan import preset_text
 
-    typer.echo(preset_text(preset), nl=False)
+    echo(preset_text(preset), nl=False)
 
 
 def _plan(path: Path | None, preset: str | None, results: Path | None, own_data: bool) -> Plan:
@@ -227,9 +228,10 @@ def _print_averages(results: Path) -> None:
 
 def _print(table: Table) -> None:
     """Print a report's table on the terminal."""
-    from rich.console import Console
     from rich.markup import escape
     from rich.table import Table as RichTable
+
+    from kfhe.cli.console import Console
 
     table = table.upright()
     shown = RichTable(title=table.title, caption=table.note or None, caption_justify="left")

@@ -102,7 +102,8 @@ def _write(value: Any, what: str) -> Any:
     if type(value) is CARTClassifier:
         return {"tree": write_parameters(value.get_params(deep=False))}
     if isinstance(value, EarlyStopping):
-        return {"early_stopping": [_write(value.rounds, what), _write(value.scoring, what)]}
+        parts = [value.rounds, value.scoring, value.validation_fraction]
+        return {"early_stopping": [_write(part, what) for part in parts if part is not None]}
     if isinstance(value, NotInFile):
         return {"absent": value.name}
     if callable(value):
@@ -124,10 +125,12 @@ def _read(found: Any, levels: int = 4) -> Any:
             return NotInFile(name)
         case {"array": array}:
             return read_array(array, "parameters")
-        case {"early_stopping": [rounds, str() | {"absent": str()} as scoring]}:
+        case {"early_stopping": [rounds, str() | {"absent": str()} as scoring, *fraction]} if (
+            len(fraction) < 2
+        ):
             from kfhe.early_stopping import EarlyStopping
 
-            return EarlyStopping(rounds, _read(scoring, levels - 1))
+            return EarlyStopping(rounds, _read(scoring, levels - 1), *fraction)
         case {"tree": dict(parameters)}:
             from kfhe.tree import CARTClassifier
 

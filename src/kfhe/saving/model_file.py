@@ -74,7 +74,8 @@ def save(model: Any, file: File) -> None:
             "skops.io.dump"
         )
     arrays = pack(forest)
-    arrays["trace"] = np.array([model.trace_[name] for name in model.trace_.columns], dtype=np.float64)
+    trace = model.trace_.lasting()  # no seconds: the same model should give the same file
+    arrays["trace"] = np.array(list(trace.values()), dtype=np.float64)
     if hasattr(model, "validation_scores_"):
         arrays["validation_scores"] = model.validation_scores_
     description = {
@@ -89,7 +90,7 @@ def save(model: Any, file: File) -> None:
         "soft": forest.soft,
         "rules": {name: getattr(forest, name) for name in RULES},
         "found": {name: getattr(model, name) for name in model._found},
-        "trace": model.trace_.columns,
+        "trace": list(trace),
     }
     # One entry only: several would have no certain order, and the same model should give the same file.
     content = save_arrays(arrays, {"kfhe": json.dumps(description, separators=(",", ":"))})

@@ -84,7 +84,8 @@ def unpack(
     _require(bool((feature < len(schema.names)).all()), "a split is on a feature that there is not")
     categorical = np.array([bins is not None for bins in schema.categories], dtype=bool)[feature]
     missing_left = _bits(arrays, "missing_left", n_splits)
-    _require(bool(np.isfinite(arrays["gain"]).all()), "a split's gain is not a finite number")
+    # A gain is a difference of impurities, which the weight of a tree bounds; their sums stay finite.
+    _require(bool((np.abs(arrays["gain"]) <= MOST).all()), "a split's gain is more than a tree can have")
     splits, leaves = places[is_split], places[~is_split]
     ranks = np.arange(n_splits) - (tree_nodes - tree_leaves)[trees[is_split]]
     set_numbers = np.append(0, np.cumsum(categorical))

@@ -6,6 +6,7 @@ import csv
 import gzip
 import io
 import os
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,8 +14,11 @@ from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
 from kfhe.files import whole_file
+from kfhe.look.plain_text import plain
 from kfhe.table_files.errors import TableFileError
+from kfhe.table_files.types import is_text, value_type
 
+FORMULA = r"\A[=+\-@\t\r]"  # how text begins that a spreadsheet may run
 SUFFIXES = (".csv", ".csv.gz", ".parquet")
 
 
@@ -36,7 +40,9 @@ def check_output(path: str | os.PathLike[str]) -> None:
 
 
 @contextmanager
-def open_output(path: str | os.PathLike[str], schema: Any) -> Iterator[TableOutput]:
+def open_output(
+    path: str | os.PathLike[str], schema: Any, *, escape_formulas: bool = False
+) -> Iterator[TableOutput]:
     """Open a table file to be written in pieces; it is there, whole, once all has gone well.
 
     Parameters
@@ -45,10 +51,13 @@ def open_output(path: str | os.PathLike[str], schema: Any) -> Iterator[TableOutp
         A file that ends in .csv, .csv.gz or .parquet; ``-`` is a csv on standard output.
     schema : pyarrow.Schema
         Names and types of the columns.
+    escape_formulas : bool, default=False
+        Whether text of a csv that a spreadsheet would take for a formula gets an apostrophe in front.
     """
     check_output(path)
     if str(path) == "-":
-        yield CsvOutput(sys.stdout.buffer, schema)
+        shown = PlainOutput(sys.stdout.buffer) if sys.stdout.isatty() else sys.stdout.buffer
+        yield CsvOutput(shown, schema, escape_formulas)
         sys.stdout.buffer.flush()
         return
     with whole_file(path) as file:
@@ -59,24 +68,28 @@ def open_output(path: str | os.PathLike[str], schema: Any) -> Iterator[TableOutp
                 yield writer
         elif str(path).endswith(".gz"):
             with gzip.GzipFile(filename="", fileobj=file, mode="wb", mtime=0) as packed:
-                yield CsvOutput(packed, schema)
+                yield CsvOutput(packed, schema, escape_formulas)
         else:
-            yield CsvOutput(file, schema)
+            yield CsvOutput(file, schema, escape_formulas)
 
 
-def write_table(path: str | os.PathLike[str], table: Any) -> None:
+def write_table(path: str | os.PathLike[str], table: Any, *, escape_formulas: bool = False) -> None:
     """Write a pyarrow table to a csv or parquet file, whole or not at all; ``-`` is standard output."""
-    with open_output(path, table.schema) as output:
+    with open_output(path, table.schema, escape_formulas=escape_formulas) as output:
         output.write(table)
 
 
 class CsvOutput:
     """A csv that is being written; values are in quotes only where they need them."""
 
-    def __init__(self, file: Any, schema: Any) -> None:
+    def __init__(self, file: Any, schema: Any, escape_formulas: bool = False) -> None:
         self._file: BinaryIO = file
+        self._escapes = escape_formulas
+        names = schema.names
+        if escape_formulas:
+            names = [re.sub(FORMULA, r"'\g<0>", name) for name in names]
         header = io.StringIO()
-        csv.writer(header, lineterminator="\n").writerow(schema.names)
+        csv.writer(header, lineterminator="\n").writerow(names)
         file.write(header.getvalue().encode())
 
     def write(self, table: Any) -> None:
@@ -84,6 +97,8 @@ class CsvOutput:
         import pyarrow as pa
         from pyarrow import csv as arrow_csv
 
+        if self._escapes:
+            table = _without_formulas(table)
         style = "needed" if any(_needs_quotes(column) for column in table.columns) else "none"
         options = arrow_csv.WriteOptions(include_header=False, quoting_style=style)
         buffer = pa.BufferOutputStream()
@@ -91,10 +106,35 @@ class CsvOutput:
         self._file.write(buffer.getvalue())
 
 
+class PlainOutput:
+    """A terminal that a csv is shown on: it gets text that it can't be steered by."""
+
+    def __init__(self, terminal: BinaryIO) -> None:
+        self._terminal = terminal
+
+    def write(self, text: Any) -> None:
+        """Show whole lines of UTF-8."""
+        self._terminal.write(plain(bytes(text).decode()).encode())
+
+
+def _without_formulas(table: Any) -> Any:
+    """Put an apostrophe in front of each text that a spreadsheet would take for a formula."""
+    import pyarrow as pa
+    from pyarrow import compute
+
+    columns = []
+    for column in table.columns:
+        if is_text(column.type):
+            text = column.cast(value_type(column.type))
+            column = compute.replace_substring_regex(text, FORMULA, r"'\0", max_replacements=1)
+        columns.append(column)
+    return pa.table(columns, names=table.schema.names)
+
+
 def _needs_quotes(column: Any) -> bool:
     import pyarrow as pa
     from pyarrow import compute
 
-    if not pa.types.is_string(column.type):
+    if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
         return False
     return bool(compute.any(compute.match_substring_regex(column, '[",\r\n]')).as_py())

@@ -1,0 +1,20 @@
+"""Tables and colours that commands print: styled by rich, of plain text only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rich.console import Console as RichConsole
+from rich.console import ConsoleOptions, RenderableType
+from rich.segment import Segment
+
+from kfhe.look.plain_text import plain
+
+
+class Console(RichConsole):
+    """A console of rich on which text can't steer the terminal; styles and progress bars do so still."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """Yield the segments of what is to be printed, made plain."""
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else segment._replace(text=plain(segment.text))
