@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import platform
 import signal
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 from kfhe.study import algorithms
@@ -41,7 +43,7 @@ class Outcome:
     left_out : dict of str to str
         Datasets that can't be used, and why.
     interrupted : bool
-        Whether Ctrl-C ended the run.
+        Whether Ctrl-C or SIGTERM ended the run.
     """
 
     cells: int = 0
@@ -152,7 +154,11 @@ def _results(
     from joblib.externals.loky.process_executor import TerminatedWorkerError
 
     with parallel_config(
-        "loky", n_jobs=n_processes, inner_max_num_threads=1, initializer=_leave_interrupts_to_the_parent
+        "loky",
+        n_jobs=n_processes,
+        inner_max_num_threads=1,
+        initializer=_follow_parent,
+        initargs=(os.getpid(),),
     ):
         parallel = Parallel(return_as="generator_unordered", batch_size=1)
         with closing(parallel(delayed(run_cells)(plan, batch, data_dir) for batch in batches)) as results:
@@ -165,8 +171,16 @@ def _results(
                 ) from error
 
 
-def _leave_interrupts_to_the_parent() -> None:
+def _follow_parent(parent: int) -> None:
+    """Leave interrupts to the parent, and end with it even if it was killed and could tell nobody."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    Thread(target=_end_after, args=(parent,), daemon=True).start()
+
+
+def _end_after(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(1)
+    os._exit(1)
 
 
 def _shown(
