@@ -65,6 +65,19 @@ def test_own_data_and_classifiers_take_one_command(results):
     assert len(analysis.failures) == 0
 
 
+def test_no_output_overwrites_the_result_file(kfhe, results):
+    for name, command in [
+        ("r.csv", ["analyse", "r.csv", "--cells", "r.csv"]),
+        ("r.md", ["report", "r.md", "--no-files", "--reproduction", "r.md"]),
+        ("index.html", ["report", "index.html", "--no-files", "-o", "."]),
+    ]:
+        before = results.read_bytes()
+        results = results.rename(results.with_name(name))
+        _, said = kfhe("study", *command, code=2)
+        assert f"{name} is the input" in said
+        assert results.read_bytes() == before
+
+
 def test_jobs_are_the_processes_of_the_run(kfhe, csv, monkeypatch):
     asked = []
 

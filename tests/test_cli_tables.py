@@ -458,13 +458,14 @@ def test_a_reader_that_leaves_early_ends_it_quietly(model):
 
 
 @pytest.mark.posix
-def test_ctrl_c_ends_it_with_130_and_leaves_nothing_behind(model):
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+def test_ctrl_c_and_kill_end_it_with_130_and_leave_nothing_behind(name, model):
     os.mkfifo("mine.csv")
     with process("predict", model, "mine.csv", "-o", "out.csv") as running:
         with open("mine.csv", "wb") as slow:  # opened once the command reads it
             slow.write(Path("new_customers.csv").read_bytes())
             slow.flush()
-            running.send_signal(signal.SIGINT)
+            running.send_signal(getattr(signal, name))
         said = running.stderr.read().decode()
     assert running.returncode == 130
     assert "Traceback" not in said
@@ -529,6 +530,22 @@ def test_an_output_never_overwrites_the_input(kfhe, model):
     _, said = kfhe("predict", model, "customers.csv", "-o", "./customers.csv", code=2)
     assert "customers.csv is the input" in said
     assert Path("customers.csv").read_bytes() == before
+
+
+def test_a_picture_or_an_export_never_overwrites_the_model(kfhe, model):
+    saved = Path(model).read_bytes()
+    Path("model.png").write_bytes(saved)
+    rows = Path("customers.csv").rename("customers.svg")
+    picture = ["plot", model, "-k", "scores", "--data", rows, "-t", "outcome"]
+    for command, its_input in [
+        (["export", model, "--format", "json"], model),
+        (["plot", "model.png"], "model.png"),
+        (picture, "customers.svg"),
+    ]:
+        before = Path(its_input).read_bytes()
+        _, said = kfhe(*command, "-o", its_input, code=2)
+        assert f"{its_input} is the input" in said
+        assert Path(its_input).read_bytes() == before
 
 
 def test_what_looks_like_a_mistake_in_a_table_is_said(kfhe):

@@ -208,7 +208,7 @@ def refuse(context: typer.Context, names: Collection[str], reason: str) -> None:
             raise typer.BadParameter(reason, param_hint=parameter.opts[0])
 
 
-def refuse_input(output: Path, *inputs: Path) -> None:
-    """Raise if an output would overwrite an input."""
+def refuse_input(output: Path, *inputs: Path, option: str = "--output") -> None:
+    """Raise if an output would overwrite an input; every command that writes a file asks this first."""
     if any(output.is_file() and path.is_file() and output.samefile(path) for path in inputs):
-        raise typer.BadParameter(f"{output} is the input; choose another file", param_hint="--output")
+        raise typer.BadParameter(f"{output} is the input; choose another file", param_hint=option)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kfhe.cli.options import refuse_input
+
 if TYPE_CHECKING:
     from kfhe import KFHEClassifier
     from kfhe.plotting import Display
@@ -87,6 +89,7 @@ def plot(
         accepted = ", ".join(f".{known}" for known in FORMATS)
         raise typer.BadParameter(f"{output}: the file's name must end in {accepted}", param_hint="--output")
     _check_data(kind, data or [], target)
+    refuse_input(output, model, *(data or []))
     matplotlib.use("agg")  # no window
     display = _display(kind, read_model(model), data or [], str(target))
     write_whole(output, rendered(display.figure_, suffix))

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kfhe.cli.options import refuse_input
+
 if TYPE_CHECKING:
     from kfhe.study.plan import Plan
     from kfhe.study.report.tables import Table
@@ -90,7 +92,7 @@ def run(
 ) -> None:
     """Run a study; what is in the result file already is not run again.
 
-    Ctrl-C ends it, and so does a power cut: the same command goes on from there.
+    Ctrl-C or kill ends it, and so does a power cut: the same command goes on from there.
     """
     from rich.console import Console
 
@@ -142,6 +144,8 @@ def analyse(
     from kfhe.study.analyse import Analysis
     from kfhe.study.report.tables import all_tables
 
+    if cells is not None:
+        refuse_input(cells, results, option="--cells")
     analysis = Analysis(results)
     for table in all_tables(analysis):
         if table.section in ("claims", "ranks", "metrics", "scores", "tests", "times"):
@@ -166,8 +170,11 @@ def report(
     """Write a page with the charts, tables and tests of a study; it needs no network."""
     from kfhe.study.analyse import Analysis
     from kfhe.study.paper.reproduction import write_reproduction
-    from kfhe.study.report import write_report
+    from kfhe.study.report import PAGE, write_report
 
+    refuse_input(output / PAGE, results)
+    if reproduction is not None:
+        refuse_input(reproduction, results, option="--reproduction")
     analysis = Analysis(results)
     page = write_report(analysis, output, files=files)
     if reproduction is not None:
