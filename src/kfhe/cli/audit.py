@@ -21,10 +21,8 @@ Examples:
   kfhe audit data.csv -t label --drop id --all -o quality.parquet
 """
 SHOWN = 10  # suspects on the terminal
-OURS, OWN = (
-    4,
-    6,
-)  # columns of the audit, the verdict being one more, and most of the table's own that a terminal has room for
+OURS = 4  # columns of the audit, the verdict being one more
+OWN = 6  # most of the table's own columns that a terminal has room for
 
 
 @options.spread

@@ -17,11 +17,13 @@ from typing import TYPE_CHECKING, Any
 from kfhe.study import algorithms
 from kfhe.study.cells import Result, run_cells
 from kfhe.study.datasets import data_folder, load, tables_of
-from kfhe.study.errors import StudyError
+from kfhe.study.errors import NoTargetError, StudyError
+from kfhe.study.paper.catalogue import catalogue
 from kfhe.study.plan import ALL_TABLES
 from kfhe.study.store import Store
 from kfhe.study.tables import import_pandas
 from kfhe.study.versions import versions_of
+from kfhe.table_files.errors import some
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -100,6 +102,10 @@ def run(
     datasets, problems = _datasets(plan, folder)
     if not datasets:
         raise StudyError("none of the datasets can be used: " + "; ".join(problems.values()))
+    if console is not None:
+        for dataset in datasets:
+            if dataset.name not in catalogue():
+                console.print(_learnt(plan, dataset), markup=False, highlight=False, soft_wrap=True)
     with Store.write(path, plan, versions(plan), mix_versions=mix_versions) as store:
         store.note_datasets(datasets, problems)
         if retry_failed:
@@ -132,9 +138,18 @@ def _datasets(plan: Plan, folder: Path | None) -> tuple[list[Dataset], dict[str,
     for name, entry in plan.dataset_names.items():
         try:
             datasets.append(load(entry, folder, roles=plan.roles))
+        except NoTargetError:  # to be asked before hours of computing
+            raise
         except StudyError as error:
             problems[name] = str(error)
     return datasets, problems
+
+
+def _learnt(plan: Plan, dataset: Dataset) -> str:
+    """Say what is learnt of a table that the catalogue doesn't know."""
+    tested = "" if plan.true is None else f", tested against {plan.true!r}"
+    classes = some([repr(label) for label in dataset.classes])
+    return f"{dataset.name}: the column {dataset.target!r} is learnt{tested}; classes: {classes}"
 
 
 def _results(
