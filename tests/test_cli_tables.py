@@ -548,6 +548,24 @@ def test_a_picture_or_an_export_never_overwrites_the_model(kfhe, model):
         assert Path(its_input).read_bytes() == before
 
 
+def test_line_breaks_in_quotes_are_said_by_every_command(kfhe, model):
+    rows = Path("customers.csv").read_text().splitlines()
+    city = pd.read_csv("customers.csv").columns.get_loc("city")
+    cells = rows[3].split(",")
+    cells[city] = f'"{cells[city]}\n"'
+    write("\n".join([*rows[:3], ",".join(cells), *rows[4:]]) + "\n")
+    learnt = ["mine.csv", "-t", "outcome"]
+    for command in (
+        ["fit", *learnt, "-o", "m.kfhe"],
+        ["audit", *learnt, "--n-estimators", "20"],
+        ["evaluate", *learnt, "--folds", "2", "--n-estimators", "2"],
+        ["evaluate", *learnt, "--model", model],
+        ["predict", model, "mine.csv", "-o", "out.csv"],
+    ):
+        out, said = kfhe(*command)
+        assert "mine.csv: 1 value has a line break in quotes; it begins in line 4" in out.decode() + said
+
+
 def test_what_looks_like_a_mistake_in_a_table_is_said(kfhe):
     frame = pd.read_csv("customers.csv")
     frame["age"] = frame["age"].astype(object)

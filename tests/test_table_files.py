@@ -113,7 +113,7 @@ BAD = {
     "short": ("a,b\n1,2\n1\n", r"row 3 has 1 values, but the header \(row 1\) names 2 columns"),
     "same names": ("a,b,a\n1,2,3\n", "there are several columns named 'a'; rename them"),
     "semicolons": ("a;b\n1;2\n", "columns seem to be separated by ';'; accepted are commas"),
-    "open quote": ('a,b\n1,"x\n2,y\n', r'a quote \("\) is opened and never closed: .x\\n2,y'),
+    "open quote": ('a,b\n1,"x\n2,y\n', r'a quote \("\) is opened in line 2 and never closed: .x\\n2,y'),
     "no UTF-8": (b"a,b\n1,x\n2,\xe9\n", "column 'b', row 3: there are bytes that are not UTF-8; .*iconv"),
     "no UTF-8 in the header": (b"a,\xe9\n1,x\n", "the header has bytes that are not UTF-8"),
     "UTF-16": ("a,b\n1,x\n".encode("utf-16"), "is in UTF-16; save it as UTF-8"),
@@ -127,6 +127,41 @@ def test_a_bad_csv_gets_an_error_that_says_where_and_why(write, case, how):
     path = write(content)
     with pytest.raises(TableFileError, match=f"mine.csv: {message}"), open_table(path) as table:
         list([table.read()] if how == "whole" else table.batches({"a"}, {"b"}))
+
+
+def rows_with_quotes(*changed, n_rows=100, before=""):
+    """Return a csv of three columns in which some rows have a quote at the start of their text."""
+    quote = dict.fromkeys(changed, '"')
+    return f"a,b,c\n{before}" + "".join(f"{row},{quote.get(row, '')}w{row},x\n" for row in range(n_rows))
+
+
+@pytest.mark.parametrize("how", ["whole", "in batches", "in batches, without the column"])
+@pytest.mark.parametrize("far", [0, 100_000])
+def test_a_stray_quote_that_swallows_rows_is_an_error_that_names_the_line(write, how, far):
+    path = write(rows_with_quotes(20, 30, before="1,y,z\n\n" * far))
+    said = f"mine.csv: line {22 + 2 * far}: a value in quotes runs over 11 lines: 'w20,x"
+    text = {"b"} if how == "in batches" else {"c"}
+    with pytest.raises(TableFileError, match=said), open_table(path) as table:
+        list([table.read()] if how == "whole" else table.batches({"a"}, text))
+
+
+@pytest.mark.parametrize("how", ["whole", "in batches"])
+def test_a_text_may_have_a_few_lines_and_that_is_said(write, how):
+    path = write('a,b,c\n1,"two\nlines",x\n2,5" and 6,"q"\n3,7","a ""b""\n"\n4,5",y\n')
+    with open_table(path) as table:
+        (found,) = [table.read()] if how == "whole" else table.batches({"a"}, {"b", "c"})
+        notes = table.notes
+    assert found["b"].to_pylist() == ["two\nlines", '5" and 6', '7"', '5"']
+    assert found["c"].to_pylist() == ["x", "q", 'a "b"\n', "y"]
+    assert [note.split(". If")[0] for note in notes] == [
+        f"{path}: 2 values have line breaks in quotes; they begin in lines 2, 5"
+    ]
+
+
+def test_a_text_of_very_many_lines_is_taken_for_a_mistake(write):
+    with pytest.raises(TableFileError, match="line 3: a value in quotes runs over 21 lines"):
+        read_table(write('a,b\n1,x\n2,"' + "text\n" * 20 + '"\n'))
+    assert len(read_table(write('a,b\n1,x\n2,"' + "text\n" * 19 + '"\n'))) == 2
 
 
 @pytest.mark.parametrize("far", [0, 100_000])

@@ -68,6 +68,8 @@ def evaluate(
         name = options.Model(model)
         training.check(name)
         data = labelled.read()
+        for note in data.notes:
+            typer.echo(f"kfhe: {note}", err=True)
         new = training.new_model(name, labelled.categorical_features(data))
         outcome = _of_training(data, new, folds or 5, holdout)
     else:
@@ -201,7 +203,7 @@ def _of_model(path: Path, table: Path, target: str) -> Outcome:
         for features, labels in reader.labelled_batches(rows, target):
             true.append(labels)
             predictions.append(saved.predict(features))
-    for note in reader.notes(rows.name):
+    for note in reader.notes(rows):
         typer.echo(f"kfhe: {note}", err=True)
     predicted, probabilities = map(np.concatenate, zip(*predictions, strict=True))
     tests = [(np.concatenate(true), predicted, probabilities)]

@@ -145,6 +145,6 @@ def _rows(model: KFHEClassifier, path: Path, target: str) -> tuple[Any, Any]:
     reader = ModelReader(model.estimators_.schema, model.classes_, named=named)
     with open_table(path) as table:
         X, y = reader.read(table, target)
-    for note in reader.notes(table.name):
+    for note in reader.notes(table):
         typer.echo(f"kfhe: {note}", err=True)
     return X if named else X.to_pandas().to_numpy(), y

@@ -75,7 +75,7 @@ def predict(
         with open_output(output, schema) as out:
             for features in reader.batches(rows):
                 out.write(_predictions(*saved.predict(features), labels, schema))
-    for note in reader.notes(rows.name):
+    for note in reader.notes(rows):
         typer.echo(f"kfhe: {note}", err=True)
 
 

@@ -103,10 +103,10 @@ class ModelReader:
         features, labels = zip(*self.labelled_batches(table, target), strict=True)
         return pa.concat_tables(features).unify_dictionaries(), self.classes[np.concatenate(labels)]
 
-    def notes(self, name: str) -> list[str]:
+    def notes(self, table: TableFile) -> list[str]:
         """Return what was noticed in the rows, in sentences."""
-        return [
-            f"{name}: column {column!r}: values in categories that the model has never seen: {count}; "
+        return list(table.notes) + [
+            f"{table.name}: column {column!r}: values in categories that the model has never seen: {count}; "
             "taken for gaps"
             for column, count in self.unknown.items()
         ]

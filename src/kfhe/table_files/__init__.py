@@ -45,12 +45,18 @@ class TableFile(Protocol):
         Number of the first row in messages: the header of a csv is row 1.
     is_text : bool
         Whether values are written as text, so that their types are a guess.
+    notes : list of str
+        What was noticed in the rows that have been read, in sentences.
     """
 
     name: str
     columns: list[str]
     first_row: int
     is_text: bool
+
+    @property
+    def notes(self) -> list[str]:
+        """Return what was noticed."""
 
     def read(self, text: Collection[str] = ()) -> Any:
         """Return all rows as a pyarrow table; the columns `text` hold text whatever they look like."""

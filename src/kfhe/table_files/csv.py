@@ -8,7 +8,8 @@ from collections.abc import Collection, Iterator
 from typing import IO, Any
 
 from kfhe.table_files.errors import TableFileError, check_names
-from kfhe.table_files.types import is_plain, value_type
+from kfhe.table_files.quotes import QuotedLines
+from kfhe.table_files.types import is_plain
 
 # What pandas.read_csv takes for a gap, but for a few that start like numbers, such as -1.#IND: each number
 # would have to be compared with those.
@@ -34,12 +35,22 @@ class CsvTable:
         self._types = self._probe()
         self.columns = [column or f"Unnamed: {j}" for j, column in enumerate(self._types)]
         self._in_file = dict(zip(self.columns, self._types, strict=True))
+        self._quotes = QuotedLines(name)
+
+    @property
+    def notes(self) -> list[str]:
+        """What was noticed in the rows that have been read, in sentences."""
+        return self._quotes.notes()
 
     def read(self, text: Collection[str] = ()) -> Any:
         """Return all rows as a pyarrow table."""
         import pyarrow as pa
 
         data = self._start + self._stream.read()
+        for position in range(0, len(data), BLOCK):
+            self._quotes.feed(data[position : position + BLOCK])
+        self._quotes.feed(b"")
+        self._quotes.check(at_end=True)
         types = {column: pa.string() for column, type in self._types.items() if not is_plain(type)}
         types |= {self._in_file[column]: pa.string() for column in self.columns if column in text}
         table = self._parse(data, types)
@@ -48,7 +59,6 @@ class CsvTable:
             table = self._parse(data, types | other)
         if not len(table):
             raise self._no_rows()
-        self._check_last_quote(data.count(b'"'), table)
         found = [pa.float64() if pa.types.is_null(type) else type for type in table.schema.types]
         return table.rename_columns(self.columns).cast(pa.schema(zip(self.columns, found, strict=True)))
 
@@ -81,20 +91,23 @@ class CsvTable:
         names = [column for column, in_file in self._in_file.items() if in_file in types]
         convert = _convert_options(column_types=types, include_columns=list(types))
         read = csv.ReadOptions(use_threads=False, block_size=self._block)
-        stream = _Resumed(self._start, self._stream)
+        stream = _Resumed(self._start, self._stream, self._quotes)
         pieces: list[Any] = []
         batch = None
         try:
             for batch in csv.open_csv(stream, read, _parse_options(), convert):
+                self._quotes.check()
                 pieces.append(batch)
                 if sum(map(len, pieces)) >= ROWS:
                     yield pa.Table.from_batches(pieces).rename_columns(names)
                     pieces = []
         except (pa.ArrowInvalid, UnicodeDecodeError) as error:
+            self._quotes.check()
             raise self._explained(error) from error
+        self._quotes.feed(b"")
+        self._quotes.check(at_end=True)
         if batch is None:
             raise self._no_rows()
-        self._check_last_quote(stream.quotes, batch)
         if pieces:
             yield pa.Table.from_batches(pieces).rename_columns(names)
 
@@ -127,19 +140,6 @@ class CsvTable:
 
     def _no_rows(self) -> TableFileError:
         return TableFileError(f"{self.name}: there are no rows below the header")
-
-    def _check_last_quote(self, quotes: int, last: Any) -> None:
-        """Raise if a quote that is never closed has swallowed the rest of the file."""
-        import pyarrow as pa
-
-        if quotes % 2 == 0:
-            return
-        for column in last.columns:
-            value = column[-1].as_py() if pa.types.is_string(value_type(column.type)) else None
-            if value is not None and "\n" in value:
-                raise TableFileError(
-                    f'{self.name}: a quote (") is opened and never closed: {value[:40]!r} ...'
-                )
 
     def _explained(self, error: Exception) -> TableFileError:
         """Put pyarrow's messages into words for whoever made the file."""
@@ -176,11 +176,10 @@ _RECODE = "save the file as UTF-8, or for example: iconv -f latin1 -t utf-8 old.
 
 
 class _Resumed(io.RawIOBase):
-    """A stream whose start has been read already; it counts the quotes that go by."""
+    """A stream whose start has been read already; somebody else sees what goes by."""
 
-    def __init__(self, start: bytes, rest: IO[bytes]) -> None:
-        self._start, self._rest = start, rest
-        self.quotes = 0
+    def __init__(self, start: bytes, rest: IO[bytes], quotes: QuotedLines) -> None:
+        self._start, self._rest, self._quotes = start, rest, quotes
 
     def readable(self) -> bool:
         return True
@@ -190,7 +189,7 @@ class _Resumed(io.RawIOBase):
         data = self._start[:size]
         self._start = self._start[size:]
         data = data or self._rest.read(size)
-        self.quotes += data.count(b'"')
+        self._quotes.feed(data)
         return data
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from kfhe.table_files import TableFile, open_table
@@ -45,6 +45,8 @@ class LabelledTable:
         Columns that are categories because somebody said so.
     true : ndarray or None
         The true labels, if a column of them was named: not to be learnt from.
+    notes : tuple of str
+        What was noticed in the file, in sentences.
     """
 
     name: str
@@ -56,6 +58,7 @@ class LabelledTable:
     all_columns: Any
     made_categories: Collection[str] = ()
     true: NDArray[Any] | None = None
+    notes: tuple[str, ...] = ()
 
     @classmethod
     def read(
@@ -130,7 +133,7 @@ class LabelledTable:
         for column in names:
             position = table.column_names.index(column)
             table = table.set_column(position, column, as_written(table.column(column)))
-        return cls.from_table(
+        found = cls.from_table(
             table,
             file.name,
             target,
@@ -139,6 +142,7 @@ class LabelledTable:
             true=true,
             first_row=file.first_row,
         )
+        return replace(found, notes=tuple(file.notes))
 
     @classmethod
     def from_table(

@@ -6,7 +6,7 @@ import io
 import re
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from typing import IO, Any
+from typing import IO, Any, ClassVar
 
 from kfhe.table_files.errors import TableFileError, check_names
 from kfhe.table_files.types import is_text
@@ -19,6 +19,7 @@ class ParquetTable:
 
     first_row = 1
     is_text = False
+    notes: ClassVar[list[str]] = []
 
     def __init__(self, name: str, stream: IO[bytes]) -> None:
         from pyarrow import parquet
