@@ -207,6 +207,54 @@ def test_a_model_without_names_takes_columns_by_their_places(kfhe, iris):
     assert "has 5 columns; the model was trained without names on 4" in said
 
 
+def test_columns_are_kept_as_they_are_written(kfhe, model):
+    """Of features, too; a blank line, a gap, zeros and quotes change nothing. Batches are many."""
+    rows = pd.read_csv("new_customers.csv", dtype=str, keep_default_na=False)
+    rows = pd.concat([rows] * 500, ignore_index=True)
+    rows.insert(0, "id", [f"{row:06}" for row in range(len(rows))])
+    rows["note, free"] = ['a "b", c', "NA", "", "1.50"] * (len(rows) // 4)
+    header, *lines = rows.to_csv(index=False).splitlines(keepends=True)
+    write(header + "\n" + lines[0] + "\n\n" + "".join(lines[1:]))
+    for name in ("out.csv", "out.parquet", "out.csv.gz"):
+        kfhe("predict", model, "mine.csv", "--proba", "-o", f"alone.{name}")
+        alone = predictions(f"alone.{name}").astype(str)
+        _, said = kfhe("predict", model, "mine.csv", "--proba", "--keep-all", "-o", name)
+        assert "not used" not in said
+        read = (
+            pd.read_parquet(name)
+            if "parquet" in name
+            else pd.read_csv(name, dtype=str, keep_default_na=False)
+        )
+        pd.testing.assert_frame_equal(read[rows.columns].fillna(""), rows, check_dtype=False)
+        assert list(read.columns) == [*rows.columns, *alone.columns]
+        assert read["prediction"].tolist() == alone["prediction"].tolist()
+
+
+def test_some_columns_are_kept_in_the_order_in_which_they_are_named(kfhe, model):
+    rows = pd.read_csv("new_customers.csv").assign(**{"a, b": range(100), "id": range(100)})
+    rows.to_parquet("mine.parquet")
+    rows.to_csv("mine.csv", index=False)
+    for table in ("mine.csv", "mine.parquet"):
+        kfhe(
+            "predict", model, table, "--keep", "id,age", "--keep", "a, b", "--keep", "id", "-o", "out.parquet"
+        )
+        read = predictions("out.parquet")
+        assert list(read.columns) == ["id", "age", "a, b", "prediction"]
+        assert read["id"].astype(int).tolist() == list(range(100))
+        pd.testing.assert_series_equal(read["age"].astype(float), rows["age"].astype(float))
+
+
+def test_columns_that_cant_be_kept_are_named(kfhe, model):
+    rows = pd.read_csv("new_customers.csv").assign(prediction="old")
+    rows.to_csv("mine.csv", index=False)
+    _, said = kfhe("predict", model, "mine.csv", "--keep", "age,cty", code=1)
+    assert "there is no column 'cty'; did you mean 'city'?" in said
+    _, said = kfhe("predict", model, "mine.csv", "--keep-all", code=1)
+    assert "column 'prediction' can't be kept" in said
+    _, said = kfhe("predict", model, "mine.csv", "--keep-all", "--keep", "age", code=2)
+    assert "choose one of --keep and --keep-all" in said
+
+
 def test_unknown_categories_are_counted_and_said_once(kfhe, model):
     new = pd.read_csv("new_customers.csv")
     new.loc[3:8, "plan"] = "premium"

@@ -64,6 +64,14 @@ class TableFile(Protocol):
     def batches(self, numbers: Collection[str], text: Collection[str]) -> Iterator[Any]:
         """Yield the rows of some columns, as pyarrow tables."""
 
+    def kept_batches(
+        self, numbers: Collection[str], text: Collection[str], kept: Collection[str]
+    ) -> Iterator[tuple[Any, Any]]:
+        """Yield what `batches` yields, each with the columns `kept` of its rows, as they are written."""
+
+    def kept_schema(self, kept: Collection[str]) -> Any:
+        """Return the types that kept columns have: a pyarrow schema."""
+
 
 def read_table(path: str | os.PathLike[str], text: Collection[str] = ()) -> Any:
     r"""Read a csv or parquet file.

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Collection, Iterator
+from collections import deque
+from collections.abc import Callable, Collection, Iterator
+from threading import Lock
 from typing import IO, Any
 
 from kfhe.table_files.errors import TableFileError, check_names
@@ -78,8 +80,33 @@ class CsvTable:
 
     def batches(self, numbers: Collection[str], text: Collection[str]) -> Iterator[Any]:
         """Yield the rows of some columns, as pyarrow tables."""
+        stream = _Resumed(self._start, self._stream, self._quotes)
+        return self._batches(stream, _convert_options, self._wanted(numbers, text))
+
+    def kept_batches(
+        self, numbers: Collection[str], text: Collection[str], kept: Collection[str]
+    ) -> Iterator[tuple[Any, Any]]:
+        """Yield what `batches` yields, each with the columns `kept` of its rows, as they are written."""
         import pyarrow as pa
-        from pyarrow import csv
+
+        written = {self._in_file[column]: pa.string() for column in kept}
+        # A column can be asked for twice, as a number and as it is written: the bytes are parsed twice
+        first, second = _copies(_Resumed(self._start, self._stream, self._quotes))
+        return zip(
+            self._batches(first, _convert_options, self._wanted(numbers, text)),
+            self._batches(second, _as_written_options, written),
+            strict=True,
+        )
+
+    def kept_schema(self, kept: Collection[str]) -> Any:
+        """Return the types that kept columns have."""
+        import pyarrow as pa
+
+        return pa.schema([pa.field(column, pa.string()) for column in kept])
+
+    def _wanted(self, numbers: Collection[str], text: Collection[str]) -> dict[str, Any]:
+        """Return the types of some columns, by their names in the file."""
+        import pyarrow as pa
 
         types = {}
         for column, in_file in self._in_file.items():
@@ -88,10 +115,18 @@ class CsvTable:
             elif column in numbers:
                 booleans = pa.types.is_boolean(self._types[in_file])
                 types[in_file] = pa.bool_() if booleans else pa.float64()
-        names = [column for column, in_file in self._in_file.items() if in_file in types]
-        convert = _convert_options(column_types=types, include_columns=list(types))
+        return types
+
+    def _batches(
+        self, stream: io.RawIOBase, options: Callable[..., Any], types: dict[str, Any]
+    ) -> Iterator[Any]:
+        import pyarrow as pa
+        from pyarrow import csv
+
+        in_file = {name: column for column, name in self._in_file.items()}
+        names = [in_file[name] for name in types]
+        convert = options(column_types=types, include_columns=list(types))
         read = csv.ReadOptions(use_threads=False, block_size=self._block)
-        stream = _Resumed(self._start, self._stream, self._quotes)
         pieces: list[Any] = []
         batch = None
         try:
@@ -193,6 +228,33 @@ class _Resumed(io.RawIOBase):
         return data
 
 
+class _Copy(io.RawIOBase):
+    """One of two streams of the same bytes; what the other has not read yet is waiting for it."""
+
+    def __init__(self, source: _Resumed, mine: deque[bytes], others: deque[bytes], lock: Lock) -> None:
+        self._source, self._mine, self._others, self._lock = source, mine, others, lock
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        """Return the next bytes; both ask for as many at a time."""
+        with self._lock:
+            if self._mine:
+                return self._mine.popleft()
+            data = self._source.read(size)
+            self._others.append(data)
+            return data
+
+
+def _copies(source: _Resumed) -> tuple[_Copy, _Copy]:
+    """Return two streams that are read side by side; no more is kept than one is ahead of the other."""
+    one: deque[bytes] = deque()
+    other: deque[bytes] = deque()
+    lock = Lock()
+    return _Copy(source, one, other, lock), _Copy(source, other, one, lock)
+
+
 def _read_fully(stream: IO[bytes], size: int) -> bytes:
     """Read so many bytes, or up to the end; a pipe gives them in pieces."""
     pieces = []
@@ -215,3 +277,9 @@ def _convert_options(**options: Any) -> Any:
     return csv.ConvertOptions(
         null_values=GAPS, true_values=true, false_values=false, strings_can_be_null=True, **options
     )
+
+
+def _as_written_options(**options: Any) -> Any:
+    from pyarrow import csv
+
+    return csv.ConvertOptions(null_values=[""], strings_can_be_null=True, **options)

@@ -14,6 +14,7 @@ from typing import Any, BinaryIO, Protocol
 
 from kfhe.files import whole_file
 from kfhe.table_files.errors import TableFileError
+from kfhe.table_files.types import is_text
 
 SUFFIXES = (".csv", ".csv.gz", ".parquet")
 
@@ -92,9 +93,8 @@ class CsvOutput:
 
 
 def _needs_quotes(column: Any) -> bool:
-    import pyarrow as pa
     from pyarrow import compute
 
-    if not pa.types.is_string(column.type):
+    if not is_text(column.type):
         return False
     return bool(compute.any(compute.match_substring_regex(column, '[",\r\n]')).as_py())

@@ -99,7 +99,8 @@ class QuotedLines:
         if len(lines) > MOST_LINES or (rows and len(between) >= FEW_LINES):
             self._swallowed = self._swallowed or TableFileError(
                 f"{self._name}: line {line}: a value in quotes runs over {len(lines)} lines: "
-                f'{_shown(field)}; a quote (") is missing or too many there. Mend it, or write the text on one line'
+                f'{_shown(field)}; a quote (") is missing or too many there. Mend it, or write the text '
+                "on one line"
             )
 
 
