@@ -596,6 +596,32 @@ def test_a_picture_or_an_export_never_overwrites_the_model(kfhe, model):
         assert Path(its_input).read_bytes() == before
 
 
+def test_a_table_as_a_spreadsheet_saves_it_gives_the_same_model(kfhe, model):
+    """Semicolons, decimal commas, Windows line ends, Latin-1, another word for gaps."""
+    rows = pd.read_csv("customers.csv")
+    rows["city"] = rows["city"].str.replace("o", "ö")
+    rows.to_csv("plain.csv", index=False)
+    for name, table in [("theirs.csv", rows), ("new.csv", rows.drop(columns="outcome"))]:
+        table.to_csv(
+            name, index=False, sep=";", decimal=",", encoding="latin-1", lineterminator="\r\n", na_rep="keine"
+        )
+    options = ["--encoding", "latin-1", "--na", "keine"]
+    kfhe("fit", "plain.csv", "-t", "outcome", "-o", "plain.kfhe")
+    _, said = kfhe("fit", "theirs.csv", "-t", "outcome", *options, "-o", "theirs.kfhe")
+    assert "theirs.csv: columns are separated by ';', and decimals have a comma" in said
+    kfhe("predict", "plain.kfhe", "plain.csv", "--proba", "-o", "plain.out.csv")
+    explicit = ["--sep", ";", "--decimal", ","]
+    kfhe("predict", "theirs.kfhe", "new.csv", "--proba", *options, *explicit, "-o", "theirs.out.csv")
+    assert Path("plain.out.csv").read_bytes() == Path("theirs.out.csv").read_bytes()
+    learnt = ["theirs.csv", "-t", "outcome", *options]
+    kfhe("evaluate", *learnt, "--model", "theirs.kfhe")
+    kfhe("evaluate", *learnt, "--folds", "2", "--n-estimators", "2")
+    kfhe("audit", *learnt, "--n-estimators", "20")
+    kfhe("plot", "theirs.kfhe", "-k", "scores", "--data", "theirs.csv", "-t", "outcome", *options)
+    for option, value in [("--sep", ";;"), ("--decimal", "x")]:
+        assert f"Invalid value for {option}" in kfhe("predict", model, "new.csv", option, value, code=2)[1]
+
+
 def test_line_breaks_in_quotes_are_said_by_every_command(kfhe, model):
     rows = Path("customers.csv").read_text().splitlines()
     city = pd.read_csv("customers.csv").columns.get_loc("city")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kfhe.cli.options import refuse_input
+from kfhe.cli.options import CsvInput, refuse_input, spread
 
 if TYPE_CHECKING:
     import numpy as np
@@ -29,6 +29,7 @@ Examples:
 """
 
 
+@spread
 def predict(
     model: Annotated[
         Path,
@@ -38,6 +39,7 @@ def predict(
         Path,
         typer.Argument(help="A .csv, .csv.gz or .parquet file; - for standard input.", show_default=False),
     ],
+    csv: CsvInput,
     output: Annotated[
         Path,
         typer.Option(
@@ -81,7 +83,7 @@ def predict(
     refuse_input(output, model, table)
     saved = read_forest(model)
     reader = ModelReader(saved.forest.schema, saved.forest.classes, named=saved.named)
-    with open_table(table) as rows:
+    with open_table(table, csv.dialect) as rows:
         kept = list(rows.columns) if keep_all else _kept(keep or [], rows)
         ignored = [column for column in reader.match(rows) if column not in kept]
         if ignored:

@@ -2,7 +2,8 @@
 
 A csv is read as pandas does by default: a column in which every cell is a number is numeric, one of ``true``
 and ``false`` is boolean, any other holds text, dates too. Cells such as an empty one, ``NA`` or ``nan`` are
-gaps.
+gaps. Separators other than commas, and decimal commas, are recognised by the first rows, or told by a
+`Dialect`.
 """
 
 from __future__ import annotations
@@ -16,13 +17,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, Protocol, cast
 
-from kfhe.table_files.csv import CsvTable
+from kfhe.table_files.csv import AS_FOUND, CsvTable
+from kfhe.table_files.dialect import Dialect
 from kfhe.table_files.errors import TableFileError, did_you_mean
 from kfhe.table_files.output import SUFFIXES, open_output, write_table
 from kfhe.table_files.parquet import ParquetTable
 
 __all__ = [
     "SUFFIXES",
+    "Dialect",
     "TableFile",
     "TableFileError",
     "open_output",
@@ -73,7 +76,7 @@ class TableFile(Protocol):
         """Return the types that kept columns have: a pyarrow schema."""
 
 
-def read_table(path: str | os.PathLike[str], text: Collection[str] = ()) -> Any:
+def read_table(path: str | os.PathLike[str], text: Collection[str] = (), dialect: Dialect = AS_FOUND) -> Any:
     r"""Read a csv or parquet file.
 
     Parameters
@@ -82,6 +85,8 @@ def read_table(path: str | os.PathLike[str], text: Collection[str] = ()) -> Any:
         The file; ``-`` for standard input.
     text : collection of str
         Columns that hold text even if it looks like numbers.
+    dialect : Dialect
+        How a csv is written; default: as its first rows look.
 
     Returns
     -------
@@ -104,12 +109,12 @@ def read_table(path: str | os.PathLike[str], text: Collection[str] = ()) -> Any:
     ...     read_table(path).to_pydict()
     {'name': ['Tom', None], 'legs': [4, 2]}
     """
-    with open_table(path) as table:
+    with open_table(path, dialect) as table:
         return table.read(text)
 
 
 @contextmanager
-def open_table(path: str | os.PathLike[str]) -> Iterator[TableFile]:
+def open_table(path: str | os.PathLike[str], dialect: Dialect = AS_FOUND) -> Iterator[TableFile]:
     """Open a csv or parquet file; ``-`` is standard input, and what it is can be seen by its first bytes."""
     import_pyarrow()
     name = "standard input" if str(path) == "-" else str(path)
@@ -119,9 +124,9 @@ def open_table(path: str | os.PathLike[str]) -> Iterator[TableFile]:
             yield ParquetTable(name, stream)
         elif name.endswith(".gz") or start[:2] == b"\x1f\x8b":
             with gzip.open(stream) as unpacked:
-                yield CsvTable(name, cast("IO[bytes]", unpacked))
+                yield CsvTable(name, cast("IO[bytes]", unpacked), dialect)
         else:
-            yield CsvTable(name, stream)
+            yield CsvTable(name, stream, dialect)
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterator
 from threading import Lock
 from typing import IO, Any
 
+from kfhe.table_files.dialect import Dialect, Recoded
 from kfhe.table_files.errors import TableFileError, check_names
 from kfhe.table_files.quotes import QuotedLines
 from kfhe.table_files.types import is_plain
@@ -20,6 +21,7 @@ GAPS = ["", "#N/A", "#N/A N/A", "#NA", "<NA>", "N/A", "NA", "NULL", "NaN", "None
 BLOCK = 1 << 19  # bytes that are read at once; more of them would not stay in the processor's cache
 PROBE = 1 << 16  # bytes that tell the columns
 ROWS = 1 << 15  # at least so many rows make a batch
+AS_FOUND = Dialect()
 
 
 class CsvTable:
@@ -28,21 +30,24 @@ class CsvTable:
     first_row = 2
     is_text = True
 
-    def __init__(self, name: str, stream: IO[bytes]) -> None:
+    def __init__(self, name: str, stream: IO[bytes], dialect: Dialect = AS_FOUND) -> None:
         self.name = name
-        self._stream = stream
-        self._start = _read_fully(stream, 1 << 22)
+        encoded: Any = Recoded(name, stream, dialect.encoding) if dialect.encoding else stream
+        self._stream: IO[bytes] = encoded
+        self._start = _read_fully(self._stream, 1 << 22)
+        self._dialect = dialect.found_in(self._start)
         width = len(self._start.split(b"\n", 1)[0])
         self._block = max(BLOCK, 16 * width)  # a row has to fit in it
         self._types = self._probe()
         self.columns = [column or f"Unnamed: {j}" for j, column in enumerate(self._types)]
         self._in_file = dict(zip(self.columns, self._types, strict=True))
-        self._quotes = QuotedLines(name)
+        self._quotes = QuotedLines(name, str(self._dialect.sep))
 
     @property
     def notes(self) -> list[str]:
         """What was noticed in the rows that have been read, in sentences."""
-        return self._quotes.notes()
+        unusual = self._dialect.sep != ","
+        return [f"{self.name}: {self._dialect.in_words()}"] * unusual + self._quotes.notes()
 
     def read(self, text: Collection[str] = ()) -> Any:
         """Return all rows as a pyarrow table."""
@@ -68,11 +73,11 @@ class CsvTable:
         import pyarrow as pa
         from pyarrow import csv
 
-        convert = _convert_options(column_types=types)
+        convert = self._convert_options(column_types=types)
         for threads in (True, False):  # without threads, errors tell the row
             read = csv.ReadOptions(use_threads=threads, block_size=self._block)
             try:
-                return csv.read_csv(io.BytesIO(data), read, _parse_options(), convert)
+                return csv.read_csv(io.BytesIO(data), read, self._parse_options(), convert)
             except (pa.ArrowInvalid, UnicodeDecodeError) as error:
                 if not threads:
                     raise self._explained(error) from error
@@ -81,7 +86,7 @@ class CsvTable:
     def batches(self, numbers: Collection[str], text: Collection[str]) -> Iterator[Any]:
         """Yield the rows of some columns, as pyarrow tables."""
         stream = _Resumed(self._start, self._stream, self._quotes)
-        return self._batches(stream, _convert_options, self._wanted(numbers, text))
+        return self._batches(stream, self._convert_options, self._wanted(numbers, text))
 
     def kept_batches(
         self, numbers: Collection[str], text: Collection[str], kept: Collection[str]
@@ -93,7 +98,7 @@ class CsvTable:
         # A column can be asked for twice, as a number and as it is written: the bytes are parsed twice
         first, second = _copies(_Resumed(self._start, self._stream, self._quotes))
         return zip(
-            self._batches(first, _convert_options, self._wanted(numbers, text)),
+            self._batches(first, self._convert_options, self._wanted(numbers, text)),
             self._batches(second, _as_written_options, written),
             strict=True,
         )
@@ -130,7 +135,7 @@ class CsvTable:
         pieces: list[Any] = []
         batch = None
         try:
-            for batch in csv.open_csv(stream, read, _parse_options(), convert):
+            for batch in csv.open_csv(stream, read, self._parse_options(), convert):
                 self._quotes.check()
                 pieces.append(batch)
                 if sum(map(len, pieces)) >= ROWS:
@@ -152,26 +157,39 @@ class CsvTable:
         from pyarrow import csv
 
         if self._start.startswith((b"\xff\xfe", b"\xfe\xff")):
-            raise TableFileError(f"{self.name}: is in UTF-16; save it as UTF-8")
+            raise TableFileError(f"{self.name}: is in UTF-16; save it as UTF-8, or use --encoding utf-16")
         if not self._start.strip():
             raise TableFileError(f"{self.name}: is empty; the first row must name the columns")
         try:
             block = self._block if self._block > BLOCK else PROBE
             read = csv.ReadOptions(use_threads=False, block_size=block)
-            schema = csv.open_csv(io.BytesIO(self._start), read, _parse_options(), _convert_options()).schema
+            schema = csv.open_csv(
+                io.BytesIO(self._start), read, self._parse_options(), self._convert_options()
+            ).schema
             names = schema.names
         except (pa.ArrowInvalid, UnicodeDecodeError) as error:
             if "cannot infer number of columns" in str(error):
                 raise self._no_rows() from error
             raise self._explained(error) from error
         check_names(self.name, names)
-        only, *others = names
-        separator = next((mark for mark in ";\t|" if mark in only), None)
-        if separator and not others:
-            raise TableFileError(
-                f"{self.name}: columns seem to be separated by {separator!r}; accepted are commas"
-            )
         return dict(zip(names, schema.types, strict=True))
+
+    def _parse_options(self) -> Any:
+        from pyarrow import csv
+
+        return csv.ParseOptions(delimiter=self._dialect.sep, newlines_in_values=True)
+
+    def _convert_options(self, **options: Any) -> Any:
+        from pyarrow import csv
+
+        return csv.ConvertOptions(
+            null_values=[*GAPS, *self._dialect.na],
+            true_values=("true", "True", "TRUE"),
+            false_values=("false", "False", "FALSE"),
+            strings_can_be_null=True,
+            decimal_point=self._dialect.decimal,
+            **options,
+        )
 
     def _no_rows(self) -> TableFileError:
         return TableFileError(f"{self.name}: there are no rows below the header")
@@ -183,7 +201,7 @@ class CsvTable:
             row, expected, got = ragged.groups()
             return TableFileError(
                 f"{self.name}: row {row} has {got} values, but the header (row 1) names {expected} columns; "
-                "mend the row; a value with a comma needs quotes"
+                f"mend the row; a value with {self._dialect.sep!r} in it needs quotes"
             )
         if bad := re.search(
             r"column #(\d+): Row #(\d+): CSV conversion error to (\w+): (.*)", message, re.DOTALL
@@ -207,7 +225,7 @@ class CsvTable:
         return self.columns[j] if hasattr(self, "columns") else f"{j + 1}"
 
 
-_RECODE = "save the file as UTF-8, or for example: iconv -f latin1 -t utf-8 old.csv > new.csv"
+_RECODE = "save the file as UTF-8, or say what it is, for example: --encoding latin-1"
 
 
 class _Resumed(io.RawIOBase):
@@ -262,21 +280,6 @@ def _read_fully(stream: IO[bytes], size: int) -> bytes:
         pieces.append(piece)
         size -= len(piece)
     return b"".join(pieces)
-
-
-def _parse_options() -> Any:
-    from pyarrow import csv
-
-    return csv.ParseOptions(newlines_in_values=True)
-
-
-def _convert_options(**options: Any) -> Any:
-    from pyarrow import csv
-
-    true, false = (("true", "True", "TRUE"), ("false", "False", "FALSE"))
-    return csv.ConvertOptions(
-        null_values=GAPS, true_values=true, false_values=false, strings_can_be_null=True, **options
-    )
 
 
 def _as_written_options(**options: Any) -> Any:

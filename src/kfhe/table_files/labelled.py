@@ -7,7 +7,8 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from kfhe.table_files import TableFile, open_table
+from kfhe.table_files import Dialect, TableFile, open_table
+from kfhe.table_files.csv import AS_FOUND
 from kfhe.table_files.errors import TableFileError, no_column
 from kfhe.table_files.labels import as_written, checked_labels
 from kfhe.table_files.types import holds_categories, is_number
@@ -69,6 +70,7 @@ class LabelledTable:
         categorical: Collection[str] = (),
         drop: Collection[str] = (),
         true: str | None = None,
+        dialect: Dialect = AS_FOUND,
     ) -> LabelledTable:
         r"""Read a csv or parquet file.
 
@@ -84,6 +86,8 @@ class LabelledTable:
             Columns to leave out.
         true : str, optional
             The column of the true labels, if the target may be wrong. It is no feature.
+        dialect : Dialect
+            How a csv is written; default: as its first rows look.
 
         Returns
         -------
@@ -109,7 +113,7 @@ class LabelledTable:
         >>> table.categorical, table.y.tolist()
         ([True, False], ['cat', 'bird', 'cat', 'bird'])
         """
-        with open_table(path) as file:
+        with open_table(path, dialect) as file:
             return cls.from_file(file, target, categorical=categorical, drop=drop, true=true)
 
     @classmethod

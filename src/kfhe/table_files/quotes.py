@@ -9,7 +9,6 @@ from kfhe.table_files.errors import TableFileError, some
 MOST_LINES = 20  # that one field may have
 FEW_LINES = 3  # that may look like rows and yet be text
 
-_OPENING = re.compile(rb'(?:\A|(?<=[,\n\r]))"')
 _TO_CLOSING = re.compile(rb'[^"]*(?:""[^"]*)*"')
 
 
@@ -20,10 +19,14 @@ class QuotedLines:
     ----------
     name : str
         What messages call the file.
+    sep : str
+        What separates columns.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, sep: str) -> None:
         self._name = name
+        self._sep = sep.encode()
+        self._opening = re.compile(rb'(?:\A|(?<=[%s\n\r]))"' % re.escape(self._sep))
         self._line = 1  # of the first byte that has not been looked at
         self._columns = 0
         self._rest = b""  # the start of a line that has not come whole
@@ -35,7 +38,7 @@ class QuotedLines:
     def feed(self, data: bytes) -> None:
         """Take the next bytes; none at all end the file."""
         if self._line == 1 and not self._columns:
-            self._columns = data.split(b"\n", 1)[0].count(b",") + 1
+            self._columns = data.split(b"\n", 1)[0].count(self._sep) + 1
         data = data or b"\n"
         breaks, end = data.count(b"\n"), data.rfind(b"\n") + 1
         if self._opened is not None or b'"' in data or b'"' in self._rest:
@@ -77,7 +80,7 @@ class QuotedLines:
         position = 0
         while True:
             if self._opened is None:
-                opening = _OPENING.search(lines, position)
+                opening = self._opening.search(lines, position)
                 if opening is None:
                     return
                 position = opening.end()
@@ -96,7 +99,7 @@ class QuotedLines:
         self._first_lines.append(line)
         lines = field.split(b"\n")
         between = lines[1:-1]
-        rows = self._columns > 2 and all(text.count(b",") == self._columns - 1 for text in between)
+        rows = self._columns > 2 and all(text.count(self._sep) == self._columns - 1 for text in between)
         if len(lines) > MOST_LINES or (rows and len(between) >= FEW_LINES):
             self._swallowed = self._swallowed or TableFileError(
                 f"{self._name}: line {line}: a value in quotes runs over {len(lines)} lines: "
