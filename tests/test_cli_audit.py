@@ -109,6 +109,19 @@ class TestSuspects:
         assert named["audit row"].tolist() == plain["row"].tolist()
         assert named["row"].tolist() == [f"C{row - 2}" for row in plain["row"]]
 
+    def test_names_of_the_tables_own_columns_are_never_taken(self, audit):
+        table = pd.read_csv("customers.csv").assign(
+            suspect="ours", quality="ours", **{"audit quality": "ours"}
+        )
+        table.to_csv("own.csv", index=False)
+        audit("own.csv", "-t", "outcome", *FEW, "--all", "-o", "all.csv")
+        header = Path("all.csv").read_text().splitlines()[0].split(",")
+        ours = ["row", "given", "suggested", "audit audit quality", "audit suspect"]
+        assert header == [*ours, *table.columns.drop("outcome")]
+        written = pd.read_csv("all.csv")
+        assert set(written["suspect"]) == {"ours"}
+        assert set(written["audit suspect"]) == {True, False}
+
     @pytest.mark.parametrize("labels", [[1, 2], [True, False]])
     def test_labels_keep_their_type(self, audit, labels):
         table = pd.DataFrame(

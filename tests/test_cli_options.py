@@ -123,6 +123,6 @@ def test_a_new_field_is_a_new_option(monkeypatch):
 
 
 def test_a_target_that_is_left_out_is_refused():
-    table = LabelledInput(CUSTOMERS, "outcome", drop=["age", "outcome"])
+    table = LabelledInput(table=CUSTOMERS, target="outcome", drop=["age", "outcome"])
     with pytest.raises(typer.BadParameter, match="the target can't be left out"):
         table.check()

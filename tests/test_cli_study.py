@@ -65,6 +65,53 @@ def test_own_data_and_classifiers_take_one_command(results):
     assert len(analysis.failures) == 0
 
 
+@pytest.fixture
+def unnamed(csv):
+    """A table of which nobody knows what is to be learnt: the last column would be wrong."""
+    frame = pd.read_csv(csv)[["class", "x", "z"]].rename(columns={"class": "label"})
+    frame.to_csv(csv, index=False)
+    return csv
+
+
+def test_a_study_asks_what_to_learn_unless_it_is_certain(kfhe, unnamed):
+    _, errors = kfhe("study", "run", "--dataset", unnamed, "--dataset", "iris", code=1)
+    assert "mine.csv: which column is to be learnt? Name it by --target" in errors
+    assert "there are label, x, z" in errors
+    assert not unnamed.with_name("study.sqlite").exists()
+    _, errors = kfhe("study", "run", "--dataset", unnamed, "--target", "lable", code=1)
+    assert "there is no column 'lable'; did you mean 'label'?" in errors
+    _, errors = kfhe("data", "show", unnamed, code=1)
+    assert "which column is to be learnt?" in errors
+    assert "target:      label" in kfhe("data", "show", unnamed, "-t", "label")[0]
+
+
+def test_what_is_learnt_is_said_everywhere(kfhe, unnamed, tmp_path):
+    options = ["--dataset", unnamed, "--dataset", "iris", "--target", "label", "--algorithm", "CART"]
+    _, errors = kfhe("study", "run", *options, "--noise", 0, "--folds", 2, "--jobs", 1)
+    assert "mine: the column 'label' is learnt; classes: 'a', 'b', 'c'" in errors
+    assert Analysis("study.sqlite").datasets["target"].to_dict() == {"mine": "label", "iris": "class"}
+    out, _ = kfhe("study", "analyse", "study.sqlite")
+    assert re.search(r"mine +\S +label", out)
+    kfhe("study", "report", "study.sqlite")
+    assert "label" in (tmp_path / "report" / "tables" / "datasets.csv").read_text()
+    assert re.search(
+        r"mine.{1,80}label", (tmp_path / "report" / "index.html").read_text(encoding="utf-8"), re.S
+    )
+
+
+def test_no_output_overwrites_the_result_file(kfhe, results):
+    for name, command in [
+        ("r.csv", ["analyse", "r.csv", "--cells", "r.csv"]),
+        ("r.md", ["report", "r.md", "--no-files", "--reproduction", "r.md"]),
+        ("index.html", ["report", "index.html", "--no-files", "-o", "."]),
+    ]:
+        before = results.read_bytes()
+        results = results.rename(results.with_name(name))
+        _, said = kfhe("study", *command, code=2)
+        assert f"{name} is the input" in said
+        assert results.read_bytes() == before
+
+
 def test_jobs_are_the_processes_of_the_run(kfhe, csv, monkeypatch):
     asked = []
 
@@ -161,7 +208,9 @@ def test_a_preset_can_be_printed_changed_and_run(kfhe, tmp_path):
         ),
         (["--dataset", "one.csv"], 1, "one.csv: target 'class' has one class only (a)"),
         (["--dataset", "rare.csv"], 1, "rare.csv: class 'b' has one row only"),
-        (["--dataset", "number.csv"], 1, "number.csv: target 'y' (the last column, as none is named"),
+        (["--dataset", "number.csv"], 1, "number.csv: which column is to be learnt?"),
+        (["--dataset", "number.csv", "-t", "y"], 1, "number.csv: target 'y' has 20 different values"),
+        (["--preset", "real", "-t", "y"], 1, "'target' and 'given' both name the labels to learn"),
         (
             ["--preset", "quick", "--results", "notes.txt"],
             1,

@@ -207,6 +207,54 @@ def test_a_model_without_names_takes_columns_by_their_places(kfhe, iris):
     assert "has 5 columns; the model was trained without names on 4" in said
 
 
+def test_columns_are_kept_as_they_are_written(kfhe, model):
+    """Of features, too; a blank line, a gap, zeros and quotes change nothing. Batches are many."""
+    rows = pd.read_csv("new_customers.csv", dtype=str, keep_default_na=False)
+    rows = pd.concat([rows] * 500, ignore_index=True)
+    rows.insert(0, "id", [f"{row:06}" for row in range(len(rows))])
+    rows["note, free"] = ['a "b", c', "NA", "", "1.50"] * (len(rows) // 4)
+    header, *lines = rows.to_csv(index=False).splitlines(keepends=True)
+    write(header + "\n" + lines[0] + "\n\n" + "".join(lines[1:]))
+    for name in ("out.csv", "out.parquet", "out.csv.gz"):
+        kfhe("predict", model, "mine.csv", "--proba", "-o", f"alone.{name}")
+        alone = predictions(f"alone.{name}").astype(str)
+        _, said = kfhe("predict", model, "mine.csv", "--proba", "--keep-all", "-o", name)
+        assert "not used" not in said
+        read = (
+            pd.read_parquet(name)
+            if "parquet" in name
+            else pd.read_csv(name, dtype=str, keep_default_na=False)
+        )
+        pd.testing.assert_frame_equal(read[rows.columns].fillna(""), rows, check_dtype=False)
+        assert list(read.columns) == [*rows.columns, *alone.columns]
+        assert read["prediction"].tolist() == alone["prediction"].tolist()
+
+
+def test_some_columns_are_kept_in_the_order_in_which_they_are_named(kfhe, model):
+    rows = pd.read_csv("new_customers.csv").assign(**{"a, b": range(100), "id": range(100)})
+    rows.to_parquet("mine.parquet")
+    rows.to_csv("mine.csv", index=False)
+    for table in ("mine.csv", "mine.parquet"):
+        kfhe(
+            "predict", model, table, "--keep", "id,age", "--keep", "a, b", "--keep", "id", "-o", "out.parquet"
+        )
+        read = predictions("out.parquet")
+        assert list(read.columns) == ["id", "age", "a, b", "prediction"]
+        assert read["id"].astype(int).tolist() == list(range(100))
+        pd.testing.assert_series_equal(read["age"].astype(float), rows["age"].astype(float))
+
+
+def test_columns_that_cant_be_kept_are_named(kfhe, model):
+    rows = pd.read_csv("new_customers.csv").assign(prediction="old")
+    rows.to_csv("mine.csv", index=False)
+    _, said = kfhe("predict", model, "mine.csv", "--keep", "age,cty", code=1)
+    assert "there is no column 'cty'; did you mean 'city'?" in said
+    _, said = kfhe("predict", model, "mine.csv", "--keep-all", code=1)
+    assert "column 'prediction' can't be kept" in said
+    _, said = kfhe("predict", model, "mine.csv", "--keep-all", "--keep", "age", code=2)
+    assert "choose one of --keep and --keep-all" in said
+
+
 def test_unknown_categories_are_counted_and_said_once(kfhe, model):
     new = pd.read_csv("new_customers.csv")
     new.loc[3:8, "plan"] = "premium"
@@ -458,13 +506,14 @@ def test_a_reader_that_leaves_early_ends_it_quietly(model):
 
 
 @pytest.mark.posix
-def test_ctrl_c_ends_it_with_130_and_leaves_nothing_behind(model):
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+def test_ctrl_c_and_kill_end_it_with_130_and_leave_nothing_behind(name, model):
     os.mkfifo("mine.csv")
     with process("predict", model, "mine.csv", "-o", "out.csv") as running:
         with open("mine.csv", "wb") as slow:  # opened once the command reads it
             slow.write(Path("new_customers.csv").read_bytes())
             slow.flush()
-            running.send_signal(signal.SIGINT)
+            running.send_signal(getattr(signal, name))
         said = running.stderr.read().decode()
     assert running.returncode == 130
     assert "Traceback" not in said
@@ -529,6 +578,66 @@ def test_an_output_never_overwrites_the_input(kfhe, model):
     _, said = kfhe("predict", model, "customers.csv", "-o", "./customers.csv", code=2)
     assert "customers.csv is the input" in said
     assert Path("customers.csv").read_bytes() == before
+
+
+def test_a_picture_or_an_export_never_overwrites_the_model(kfhe, model):
+    saved = Path(model).read_bytes()
+    Path("model.png").write_bytes(saved)
+    rows = Path("customers.csv").rename("customers.svg")
+    picture = ["plot", model, "-k", "scores", "--data", rows, "-t", "outcome"]
+    for command, its_input in [
+        (["export", model, "--format", "json"], model),
+        (["plot", "model.png"], "model.png"),
+        (picture, "customers.svg"),
+    ]:
+        before = Path(its_input).read_bytes()
+        _, said = kfhe(*command, "-o", its_input, code=2)
+        assert f"{its_input} is the input" in said
+        assert Path(its_input).read_bytes() == before
+
+
+def test_a_table_as_a_spreadsheet_saves_it_gives_the_same_model(kfhe, model):
+    """Semicolons, decimal commas, Windows line ends, Latin-1, another word for gaps."""
+    rows = pd.read_csv("customers.csv")
+    rows["city"] = rows["city"].str.replace("o", "ö")
+    rows.to_csv("plain.csv", index=False)
+    for name, table in [("theirs.csv", rows), ("new.csv", rows.drop(columns="outcome"))]:
+        table.to_csv(
+            name, index=False, sep=";", decimal=",", encoding="latin-1", lineterminator="\r\n", na_rep="keine"
+        )
+    options = ["--encoding", "latin-1", "--na", "keine"]
+    kfhe("fit", "plain.csv", "-t", "outcome", "-o", "plain.kfhe")
+    _, said = kfhe("fit", "theirs.csv", "-t", "outcome", *options, "-o", "theirs.kfhe")
+    assert "theirs.csv: columns are separated by ';', and decimals have a comma" in said
+    kfhe("predict", "plain.kfhe", "plain.csv", "--proba", "-o", "plain.out.csv")
+    explicit = ["--sep", ";", "--decimal", ","]
+    kfhe("predict", "theirs.kfhe", "new.csv", "--proba", *options, *explicit, "-o", "theirs.out.csv")
+    assert Path("plain.out.csv").read_bytes() == Path("theirs.out.csv").read_bytes()
+    learnt = ["theirs.csv", "-t", "outcome", *options]
+    kfhe("evaluate", *learnt, "--model", "theirs.kfhe")
+    kfhe("evaluate", *learnt, "--folds", "2", "--n-estimators", "2")
+    kfhe("audit", *learnt, "--n-estimators", "20")
+    kfhe("plot", "theirs.kfhe", "-k", "scores", "--data", "theirs.csv", "-t", "outcome", *options)
+    for option, value in [("--sep", ";;"), ("--decimal", "x")]:
+        assert f"Invalid value for {option}" in kfhe("predict", model, "new.csv", option, value, code=2)[1]
+
+
+def test_line_breaks_in_quotes_are_said_by_every_command(kfhe, model):
+    rows = Path("customers.csv").read_text().splitlines()
+    city = pd.read_csv("customers.csv").columns.get_loc("city")
+    cells = rows[3].split(",")
+    cells[city] = f'"{cells[city]}\n"'
+    write("\n".join([*rows[:3], ",".join(cells), *rows[4:]]) + "\n")
+    learnt = ["mine.csv", "-t", "outcome"]
+    for command in (
+        ["fit", *learnt, "-o", "m.kfhe"],
+        ["audit", *learnt, "--n-estimators", "20"],
+        ["evaluate", *learnt, "--folds", "2", "--n-estimators", "2"],
+        ["evaluate", *learnt, "--model", model],
+        ["predict", model, "mine.csv", "-o", "out.csv"],
+    ):
+        out, said = kfhe(*command)
+        assert "mine.csv: 1 value has a line break in quotes; it begins in line 4" in out.decode() + said
 
 
 def test_what_looks_like_a_mistake_in_a_table_is_said(kfhe):

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from kfhe.table_files import TableFileError, open_table, read_table, write_table
+from kfhe.table_files import Dialect, TableFileError, open_table, read_table, write_table
 from kfhe.table_files.output import open_output
 
 RULES = '''\
@@ -112,11 +112,13 @@ BAD = {
     "ragged": ("a,b\n1,2\n\n1,2,3\n", r"row 3 has 3 values, but the header \(row 1\) names 2 columns"),
     "short": ("a,b\n1,2\n1\n", r"row 3 has 1 values, but the header \(row 1\) names 2 columns"),
     "same names": ("a,b,a\n1,2,3\n", "there are several columns named 'a'; rename them"),
-    "semicolons": ("a;b\n1;2\n", "columns seem to be separated by ';'; accepted are commas"),
-    "open quote": ('a,b\n1,"x\n2,y\n', r'a quote \("\) is opened and never closed: .x\\n2,y'),
-    "no UTF-8": (b"a,b\n1,x\n2,\xe9\n", "column 'b', row 3: there are bytes that are not UTF-8; .*iconv"),
+    "open quote": ('a,b\n1,"x\n2,y\n', r'a quote \("\) is opened in line 2 and never closed: .x\\n2,y'),
+    "no UTF-8": (
+        b"a,b\n1,x\n2,\xe9\n",
+        "column 'b', row 3: there are bytes that are not UTF-8; .*--encoding latin-1",
+    ),
     "no UTF-8 in the header": (b"a,\xe9\n1,x\n", "the header has bytes that are not UTF-8"),
-    "UTF-16": ("a,b\n1,x\n".encode("utf-16"), "is in UTF-16; save it as UTF-8"),
+    "UTF-16": ("a,b\n1,x\n".encode("utf-16"), "is in UTF-16; save it as UTF-8, or use --encoding utf-16"),
 }
 
 
@@ -127,6 +129,95 @@ def test_a_bad_csv_gets_an_error_that_says_where_and_why(write, case, how):
     path = write(content)
     with pytest.raises(TableFileError, match=f"mine.csv: {message}"), open_table(path) as table:
         list([table.read()] if how == "whole" else table.batches({"a"}, {"b"}))
+
+
+@pytest.mark.parametrize("how", ["whole", "in batches"])
+@pytest.mark.parametrize(
+    ("content", "dialect"),
+    [
+        ("a;b\n1,5;x\n-2,25;y, z\n", Dialect()),
+        ('"a, b";b\r\n1,5;x\r\n"-2,25";"y, z"\r\n', Dialect()),
+        ("a\tb\n1.5\tx\n-2.25\ty, z\n", Dialect()),
+        ("a|b\n1.5|x\n-2.25|y, z\n", Dialect(sep="|")),
+    ],
+)
+def test_separators_and_decimal_commas_are_recognised_or_told(write, content, dialect, how):
+    with open_table(write(content), dialect) as table:
+        number, text = table.columns
+        (found,) = [table.read()] if how == "whole" else table.batches({number}, {text})
+        (note,) = table.notes
+    assert found[number].to_pylist() == [1.5, -2.25]
+    assert found[text].to_pylist() == ["x", "y, z"]
+    assert "mine.csv: columns are separated by" in note
+
+
+def test_one_mark_cant_separate_columns_and_decimals(write):
+    with pytest.raises(TableFileError, match="can't both be separated by ','"):
+        read_table(write("a,b\n1,2\n"), dialect=Dialect(decimal=","))
+
+
+def test_points_and_commas_that_are_no_decimals_are_left_alone(write):
+    assert read_table(write("a;b\n1.5;1,200.5\n2.5;x\n"))["a"].to_pylist() == [1.5, 2.5]
+    assert read_table(write("a;b\n1,5;2.5\n2,5;3.5\n"))["b"].to_pylist() == [2.5, 3.5]
+    assert read_table(write("a,b\n1;2,x\n"))["a"].to_pylist() == ["1;2"]
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "cp1252", "utf-16", "utf-8"])
+@pytest.mark.parametrize("how", ["whole", "in batches"])
+def test_other_encodings_are_read_if_they_are_named(write, encoding, how):
+    text = "a,blé\n" + "1,ü\n2,ß\n" * 1000
+    with open_table(write(text.encode(encoding)), Dialect(encoding=encoding)) as table:
+        found = [table.read()] if how == "whole" else list(table.batches({"a"}, {"blé"}))
+    assert [word for batch in found for word in batch["blé"].to_pylist()] == ["ü", "ß"] * 1000
+
+
+def test_an_encoding_that_is_wrong_or_unknown_is_said(write):
+    path = write("a,b\n1,é\n".encode("latin-1"))
+    with pytest.raises(TableFileError, match=r"mine\.csv: there are bytes that are not utf-8"):
+        read_table(path, dialect=Dialect(encoding="utf-8"))
+    with pytest.raises(TableFileError, match="encoding 'latin-x' is not known; there are utf-8, latin-1"):
+        read_table(path, dialect=Dialect(encoding="latin-x"))
+
+
+def test_further_words_are_gaps(write):
+    path = write("a,b\n-,x\n2,?\n3,NA\n")
+    found = read_table(path, dialect=Dialect(na=("-", "?")))
+    assert found.to_pydict() == {"a": [None, 2, 3], "b": ["x", None, None]}
+
+
+def rows_with_quotes(*changed, n_rows=100, before=""):
+    """Return a csv of three columns in which some rows have a quote at the start of their text."""
+    quote = dict.fromkeys(changed, '"')
+    return f"a,b,c\n{before}" + "".join(f"{row},{quote.get(row, '')}w{row},x\n" for row in range(n_rows))
+
+
+@pytest.mark.parametrize("how", ["whole", "in batches", "in batches, without the column"])
+@pytest.mark.parametrize("far", [0, 100_000])
+def test_a_stray_quote_that_swallows_rows_is_an_error_that_names_the_line(write, how, far):
+    path = write(rows_with_quotes(20, 30, before="1,y,z\n\n" * far))
+    said = f"mine.csv: line {22 + 2 * far}: a value in quotes runs over 11 lines: 'w20,x"
+    text = {"b"} if how == "in batches" else {"c"}
+    with pytest.raises(TableFileError, match=said), open_table(path) as table:
+        list([table.read()] if how == "whole" else table.batches({"a"}, text))
+
+
+@pytest.mark.parametrize("how", ["whole", "in batches"])
+def test_a_text_may_have_a_few_lines_and_that_is_said(write, how):
+    path = write('a,b,c\n1,"two\nlines",x\n2,5" and 6,"q"\n3,7","a ""b""\n"\n4,5",y\n')
+    with open_table(path) as table:
+        (found,) = [table.read()] if how == "whole" else table.batches({"a"}, {"b", "c"})
+        notes = table.notes
+    assert found["b"].to_pylist() == ["two\nlines", '5" and 6', '7"', '5"']
+    assert found["c"].to_pylist() == ["x", "q", 'a "b"\n', "y"]
+    assert [note.split(". If")[0] for note in notes] == [
+        f"{path}: 2 values have line breaks in quotes; they begin in lines 2, 5"
+    ]
+
+
+def test_a_text_of_very_many_lines_is_taken_for_a_mistake(write):
+    with pytest.raises(TableFileError, match="line 3: a value in quotes runs over 21 lines"):
+        read_table(write('a,b\n1,x\n2,"' + "text\n" * 20 + '"\n'))
+    assert len(read_table(write('a,b\n1,x\n2,"' + "text\n" * 19 + '"\n'))) == 2
 
 
 @pytest.mark.parametrize("far", [0, 100_000])

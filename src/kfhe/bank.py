@@ -8,14 +8,16 @@ states, which are made of the votes of trees that have not seen a row, are compa
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kfhe.engine.bank import HonestBank
 from kfhe.kalman import KalmanFilter
-from kfhe.rows import TrainingRows
+
+if TYPE_CHECKING:
+    from kfhe.rows import TrainingRows  # it imports scikit-learn, which prediction does without
 
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int32]

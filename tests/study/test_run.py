@@ -181,7 +181,7 @@ def test_a_study_killed_again_and_again_ends_as_an_undisturbed_one(long_plan, tm
     pd.testing.assert_frame_equal(cells_in(disturbed), cells_in(undisturbed))
 
 
-def command(*arguments):
+def command(*arguments, **options):
     program = [
         sys.executable,
         "-c",
@@ -190,7 +190,7 @@ def command(*arguments):
         "run",
         *map(str, arguments),
     ]
-    return subprocess.Popen(program, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    return subprocess.Popen(program, stderr=subprocess.PIPE, text=True, start_new_session=True, **options)
 
 
 def wait_for_cells(path, process, count):
@@ -231,6 +231,56 @@ def test_the_command_with_two_processes_can_be_stopped_and_goes_on(name, csv, tm
     assert run(plan, path, n_jobs=2).ran == len(plan.cells()) - reached
     run(plan, tmp_path / "undisturbed.sqlite", n_jobs=2)
     pd.testing.assert_frame_equal(cells_in(path), cells_in(tmp_path / "undisturbed.sqlite"))
+
+
+def processes_of(session):
+    """Return the numbers of a session's processes that compute, be their parent alive or not."""
+    listed = subprocess.run(
+        ["ps", "-A", "-o", "pid=,sess=,stat="], capture_output=True, text=True, check=True
+    )
+    rows = [line.split() for line in listed.stdout.splitlines()]
+    return [int(pid) for pid, of, state in rows if int(of) == session and not state.startswith("Z")]
+
+
+@pytest.mark.posix
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGKILL"])
+def test_no_worker_outlives_the_command_by_much(name, tmp_path):
+    """The signal goes to the command alone; a cell would take its worker ten minutes."""
+    (tmp_path / "slow.py").write_text(
+        "import time\nfrom sklearn.dummy import DummyClassifier\n"
+        "class Slow(DummyClassifier):\n"
+        f"    def fit(self, X, y):\n        open({str(tmp_path / 'began')!r}, 'w').close()\n"
+        "        time.sleep(600)\n"
+    )
+    path = tmp_path / "results.sqlite"
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    arguments = ["--dataset", "iris", "--dataset", "wine", "--algorithm", "slow.Slow", "--results", path]
+    with command(*arguments, "--jobs", 2, env=environment) as process:
+        deadline = time.monotonic() + 60
+        while not (tmp_path / "began").exists():
+            assert process.poll() is None, process.stderr.read()
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        assert len(processes_of(process.pid)) >= 3
+        process.send_signal(getattr(signal, name))
+        process.wait(timeout=30)
+        try:
+            deadline = time.monotonic() + 20
+            while left := processes_of(process.pid):
+                assert time.monotonic() < deadline, left
+                time.sleep(0.1)
+        finally:
+            for pid in processes_of(process.pid):
+                os.kill(pid, signal.SIGKILL)
+        errors = process.stderr.read()
+    if name == "SIGTERM":
+        assert process.returncode == 130
+        assert "Stopped." in errors
+        assert "Traceback" not in errors
+    plan = Plan(("iris", "wine"), (Algorithm("slow.Slow", "slow.Slow"),))
+    with Store.read(path) as store:
+        assert store.plan.datasets == plan.datasets
+        assert not store.done()
 
 
 @pytest.mark.posix

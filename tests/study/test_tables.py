@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from kfhe.study.errors import StudyError
+from kfhe.study.errors import NoTargetError, StudyError
 from kfhe.study.tables import Roles, make_dataset, read_table
 from kfhe.table_files import TableFileError
 from kfhe.table_files.labelled import LabelledTable
@@ -28,11 +28,23 @@ def test_numbers_categories_and_gaps_keep_their_nature(tmp_path):
     assert list(dataset.X["code"].cat.categories) == ["7", "8"]
 
 
-def test_the_class_column_is_the_one_of_that_name_else_the_last(tmp_path):
-    named = read_table(write(tmp_path, "class,size\nx,1\ny,2\nx,3\ny,4\n"))
-    last = read_table(write(tmp_path, "size,kind\n1,x\n2,y\n3,x\n4,y\n"))
-    assert named.classes == last.classes == ["x", "y"]
-    assert list(named.X.columns) == list(last.X.columns) == ["size"]
+def test_the_class_column_is_the_one_of_that_name_or_the_one_that_is_named(tmp_path):
+    usual = read_table(write(tmp_path, "class,size\nx,1\ny,2\nx,3\ny,4\n"))
+    path = write(tmp_path, "kind,size\nx,1\ny,2\nx,3\ny,4\n")
+    named = read_table(path, roles=Roles(target="kind"))
+    assert usual.classes == named.classes == ["x", "y"]
+    assert list(usual.X.columns) == list(named.X.columns) == ["size"]
+    assert (usual.target, named.target) == ("class", "kind")
+    with pytest.raises(
+        NoTargetError, match=r"mine\.csv: which column is to be learnt\? .*--target.* kind, size$"
+    ):
+        read_table(path)
+
+
+def test_of_a_dataset_of_the_catalogue_it_is_the_last_one_unless_another_is_named(tmp_path):
+    path = write(tmp_path, "kind,size\nx,1\ny,2\nx,1\ny,2\n")
+    for target, learnt in [(None, "size"), ("kind", "kind"), ("label", "size")]:
+        assert read_table(path, roles=Roles(target=target), of_catalogue=True).target == learnt
 
 
 def test_given_and_true_labels_are_no_features_and_nothing_else_is_left_out(reviewed):
@@ -50,7 +62,7 @@ def test_columns_are_left_out_by_name_or_pattern_but_never_the_labels(reviewed):
     for pattern in ("given_twice", "given*"):
         dataset = read_table(reviewed, roles=Roles("given", "true", (pattern, "not there")))
         assert list(dataset.X.columns) == ["width", "height"]
-    assert read_table(reviewed, roles=Roles(drop=("height",))).X.columns.tolist() == [
+    assert read_table(reviewed, roles=Roles(drop=("height",), target="given_twice")).X.columns.tolist() == [
         "width",
         "true",
         "given",
@@ -64,7 +76,7 @@ def test_another_truth_is_another_dataset(reviewed):
     frame.to_csv(reviewed, index=False)
     after = read_table(reviewed, roles=Roles("given", "true"))
     assert after.fingerprint() != before.fingerprint()
-    assert read_table(reviewed).wrong is None
+    assert read_table(reviewed, roles=Roles(target="given")).wrong is None
 
 
 def test_labels_are_compared_as_they_are_written(tmp_path):
@@ -138,7 +150,7 @@ BAD = {
 def test_a_bad_file_gets_an_error_that_names_it_and_says_why(case, tmp_path):
     text, message = BAD[case]
     with pytest.raises(StudyError, match=message) as error:
-        read_table(write(tmp_path, text))
+        read_table(write(tmp_path, text), of_catalogue=True)
     assert str(error.value).startswith(str(tmp_path / "mine.csv"))
 
 
@@ -146,7 +158,7 @@ def test_a_bad_file_gets_an_error_that_names_it_and_says_why(case, tmp_path):
 def test_the_command_line_says_the_same_of_it(case, tmp_path):
     path = write(tmp_path, BAD[case][0])
     with pytest.raises(StudyError) as ours:
-        read_table(path)
+        read_table(path, of_catalogue=True)
     with pytest.raises(TableFileError) as theirs:
         LabelledTable.read(path)
     assert str(ours.value) == str(theirs.value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 import warnings
 from typing import Annotated, Any
@@ -51,7 +52,9 @@ def _root(
 
 
 def main() -> None:
-    """Run the command line: 0 it worked, 1 it failed, 2 it was used wrongly."""
+    """Run the command line: 0 it worked, 1 it failed, 2 it was used wrongly, 130 it was ended."""
+    # kill, as batch systems and containers use it, ends all as Ctrl-C does: files and processes are cleared
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     with warnings.catch_warnings():
         warnings.showwarning = _say
         try:

@@ -22,7 +22,8 @@ Examples:
   kfhe audit data.csv -t label --drop id --all -o quality.parquet
 """
 SHOWN = 10  # suspects on the terminal
-OURS, OWN = 4, 6  # columns of the audit, and most of the table's own that a terminal has room for
+OURS = 4  # columns of the audit, the verdict being one more
+OWN = 6  # most of the table's own columns that a terminal has room for
 
 
 @options.spread
@@ -60,12 +61,11 @@ def audit(
     Each label is judged by trees that have not seen it. The file lists the suspects, the most suspicious
     first: the row's number (the header of a csv is row 1), the given label, the one that the trees suggest,
     the share of their votes that the given label got (its quality), and the row's other columns; those
-    that are left out by --drop, too.
+    that are left out by --drop, too. A column of the audit whose name the table has already is called
+    'audit row' and so on.
 
     Hard rows look like wrong ones: look at the suspects before you change them.
     """
-    import pyarrow as pa
-
     from kfhe.audit import label_quality
     from kfhe.table_files import write_table
     from kfhe.table_files.output import check_output
@@ -86,11 +86,9 @@ def audit(
         n_jobs=jobs,
     )
     listed = _listed(data, found)
-    is_suspect = pa.array(found.suspects[found.rank.argsort()])
-    suspects = listed.filter(is_suspect)
+    suspects = listed.filter(listed.column(OURS)).remove_column(OURS)
     if output is not None:  # before the table is shown, which may be cut short: | head
-        written = listed.add_column(OURS, "suspect", is_suspect) if all_rows else suspects
-        write_table(output, written, escape_formulas=escape_formulas)
+        write_table(output, listed if all_rows else suspects, escape_formulas=escape_formulas)
     _show(data, found, suspects, to_stderr=str(output) == "-")
     if output is not None and str(output) != "-":
         what = f"All {len(listed):,} rows" if all_rows else f"The {len(suspects):,} suspects"
@@ -98,7 +96,7 @@ def audit(
 
 
 def _listed(data: LabelledTable, found: LabelAudit) -> Any:
-    """Return all rows, the most suspicious first, each with both labels and its quality."""
+    """Return all rows, the most suspicious first, each with both labels, its quality and the verdict."""
     import pyarrow as pa
 
     from kfhe.table_files.types import value_type
@@ -112,10 +110,12 @@ def _listed(data: LabelledTable, found: LabelAudit) -> Any:
         "given": given,
         "suggested": pa.array(found.suggested[order].tolist(), given.type),
         "quality": pa.array(found.quality[order].round(4)),
+        "suspect": pa.array(found.suspects[order]),
     }
     for position, (name, column) in enumerate(columns.items()):
-        is_taken = name in listed.column_names
-        listed = listed.add_column(position, f"audit {name}" if is_taken else name, column)
+        while name in listed.column_names:
+            name = f"audit {name}"
+        listed = listed.add_column(position, name, column)
     return listed
 
 

@@ -11,9 +11,7 @@ import typer
 from kfhe.cli.echo import echo
 
 app = typer.Typer(help="The datasets of studies: list, show, fetch, check.", no_args_is_help=True)
-DataDir = Annotated[
-    Path | None, typer.Option(envvar="KFHE_DATA", help="Folder of csv or parquet files, class column last.")
-]
+DataDir = Annotated[Path | None, typer.Option(envvar="KFHE_DATA", help="Folder of csv or parquet files.")]
 
 
 @app.command("list")
@@ -39,10 +37,14 @@ def list_datasets(data_dir: DataDir = None) -> None:
 def show(
     name: Annotated[str, typer.Argument(help="A dataset's name, or a csv or parquet file.")],
     data_dir: DataDir = None,
+    target: Annotated[
+        str | None, typer.Option("--target", "-t", help="The column to learn, of a file.", show_default=False)
+    ] = None,
 ) -> None:
     """Show what is known of a dataset."""
     from kfhe.study.datasets import load, locate
     from kfhe.study.paper.catalogue import catalogue
+    from kfhe.study.tables import Roles
 
     facts = catalogue().get(name)
     source = locate(name, data_dir)
@@ -53,9 +55,10 @@ def show(
             lines["paper"] = "{rows} rows, {columns} columns, {classes} classes".format(**facts.paper)
         lines |= {"checksum": facts.sha256 or "none", "OpenML": str(facts.openml or "no")}
     if source or not facts:
-        dataset = load(name, data_dir)
+        dataset = load(name, data_dir, roles=Roles(target=target))
         counts = {label: int((dataset.y == code).sum()) for code, label in enumerate(dataset.classes)}
         lines["size"] = f"{len(dataset.y)} rows, {dataset.X.shape[1]} features"
+        lines["target"] = dataset.target
         lines["classes"] = ", ".join(f"{label} ({count})" for label, count in counts.items())
         lines["categorical"] = ", ".join(dataset.categorical) or "none"
         gaps = dataset.X.isna().sum()

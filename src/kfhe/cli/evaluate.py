@@ -69,13 +69,15 @@ def evaluate(
         name = options.Model(model)
         training.check(name)
         data = labelled.read()
+        for note in data.notes:
+            typer.echo(f"kfhe: {note}", err=True)
         new = training.new_model(name, labelled.categorical_features(data))
         outcome = _of_training(data, new, folds or 5, holdout)
     else:
         of_training = [field.name for field in fields(options.Training)]
         refused = [*of_training, "categorical", "drop", "folds", "holdout"]
         options.refuse(context, refused, "with a model file nothing is trained; leave it out")
-        outcome = _of_model(_model_file(model), labelled.table, labelled.target)
+        outcome = _of_model(_model_file(model), labelled)
     if as_json:
         echo(json.dumps(outcome.as_dict(), indent=2))
     else:
@@ -187,7 +189,7 @@ def _model_file(name: str) -> Path:
     return path
 
 
-def _of_model(path: Path, table: Path, target: str) -> Outcome:
+def _of_model(path: Path, labelled: options.LabelledInput) -> Outcome:
     import numpy as np
 
     from kfhe.cli.models import read_forest
@@ -197,12 +199,12 @@ def _of_model(path: Path, table: Path, target: str) -> Outcome:
     saved = read_forest(path)
     reader = ModelReader(saved.forest.schema, saved.forest.classes, named=saved.named)
     true, predictions = [], []
-    with open_table(table) as rows:
-        reader.match(rows, target)
-        for features, labels in reader.labelled_batches(rows, target):
+    with open_table(labelled.table, labelled.dialect) as rows:
+        reader.match(rows, labelled.target)
+        for features, labels in reader.labelled_batches(rows, labelled.target):
             true.append(labels)
             predictions.append(saved.predict(features))
-    for note in reader.notes(rows.name):
+    for note in reader.notes(rows):
         echo(f"kfhe: {note}", err=True)
     predicted, probabilities = map(np.concatenate, zip(*predictions, strict=True))
     tests = [(np.concatenate(true), predicted, probabilities)]

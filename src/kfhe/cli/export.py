@@ -9,6 +9,8 @@ from typing import Annotated
 
 import typer
 
+from kfhe.cli.options import refuse_input
+
 EXAMPLES = """
 Examples:
 
@@ -56,6 +58,7 @@ def export(
         format = Format(output.suffix.lower()[1:])
     if output.is_dir():
         raise typer.BadParameter(f"{output} is a folder; give the name of a file", param_hint="--output")
+    refuse_input(output, model)
 
     from kfhe.cli.models import read_model
     from kfhe.export import to_json, to_onnx

@@ -19,9 +19,11 @@ import typer
 
 if TYPE_CHECKING:
     from kfhe.base import BaseKFHE
+    from kfhe.table_files import Dialect
     from kfhe.table_files.labelled import LabelledTable
 
 _PANEL = "Training"
+_CSV_PANEL = "How the csv is written"
 _PAPER_PANEL = "Trees of kfhe-e and kfhe-l"
 
 
@@ -39,8 +41,48 @@ class ClassWeight(StrEnum):
     balanced = "balanced"
 
 
-@dataclass(frozen=True)
-class LabelledInput:
+@dataclass(frozen=True, kw_only=True)
+class CsvInput:
+    """How a csv is written, where that can't be seen."""
+
+    sep: Annotated[
+        str | None,
+        typer.Option(
+            help="What separates columns; default: as the header has it.", rich_help_panel=_CSV_PANEL
+        ),
+    ] = None
+    decimal: Annotated[
+        str | None,
+        typer.Option(help="The decimal mark: . or ,; default: as it is used.", rich_help_panel=_CSV_PANEL),
+    ] = None
+    encoding: Annotated[
+        str | None,
+        typer.Option(help="The encoding, such as latin-1; default: UTF-8.", rich_help_panel=_CSV_PANEL),
+    ] = None
+    na: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A word that is a gap, besides NA and the like; repeatable.",
+            metavar="WORD",
+            rich_help_panel=_CSV_PANEL,
+        ),
+    ] = None
+
+    @property
+    def dialect(self) -> Dialect:
+        """What these options say, checked."""
+        from kfhe.table_files import Dialect
+
+        sep = {"\\t": "\t", "tab": "\t"}.get(self.sep or "", self.sep)
+        if sep is not None and (len(sep) != 1 or not sep.isascii() or sep in '"\n\r'):
+            raise typer.BadParameter(f"must be one letter, or tab, got {sep!r}", param_hint="--sep")
+        if self.decimal not in (None, ".", ","):
+            raise typer.BadParameter(f"must be . or , got {self.decimal!r}", param_hint="--decimal")
+        return Dialect(sep, self.decimal, self.encoding, tuple(self.na or ()))
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabelledInput(CsvInput):
     """A table with a target, and which of its columns are learnt from."""
 
     table: Annotated[
@@ -73,7 +115,11 @@ class LabelledInput:
         from kfhe.table_files.labelled import LabelledTable
 
         return LabelledTable.read(
-            self.table, self.target, categorical=self.categorical or (), drop=self.drop or ()
+            self.table,
+            self.target,
+            categorical=self.categorical or (),
+            drop=self.drop or (),
+            dialect=self.dialect,
         )
 
     def categorical_features(self, data: LabelledTable) -> Any:
@@ -149,7 +195,7 @@ class Training:
         return KFHEClassifier(emphasis=emphasis, categorical_features=categorical_features, **given)
 
 
-GROUPS = (LabelledInput, Training)
+GROUPS = (CsvInput, LabelledInput, Training)
 
 
 def spread(command: Callable[..., None]) -> Callable[..., None]:
@@ -208,7 +254,7 @@ def refuse(context: typer.Context, names: Collection[str], reason: str) -> None:
             raise typer.BadParameter(reason, param_hint=parameter.opts[0])
 
 
-def refuse_input(output: Path, *inputs: Path) -> None:
-    """Raise if an output would overwrite an input."""
+def refuse_input(output: Path, *inputs: Path, option: str = "--output") -> None:
+    """Raise if an output would overwrite an input; every command that writes a file asks this first."""
     if any(output.is_file() and path.is_file() and output.samefile(path) for path in inputs):
-        raise typer.BadParameter(f"{output} is the input; choose another file", param_hint="--output")
+        raise typer.BadParameter(f"{output} is the input; choose another file", param_hint=option)

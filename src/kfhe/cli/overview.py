@@ -33,7 +33,7 @@ def summary(data: LabelledTable) -> Any:
 
 def notes(data: LabelledTable) -> list[str]:
     """Return what may be wrong with a table, in sentences."""
-    found = []
+    found = [*data.notes]
     for field, is_category in zip(data.X.schema, data.categorical, strict=True):
         column = data.X.column(field.name)
         if field.name.startswith("Unnamed: "):

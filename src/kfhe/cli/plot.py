@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kfhe.cli.echo import echo
+from kfhe.cli.options import CsvInput, refuse_input, spread
 
 if TYPE_CHECKING:
     from kfhe import KFHEClassifier
     from kfhe.plotting import Display
+    from kfhe.table_files import Dialect
 
 EXAMPLES = """
 Examples:
@@ -38,8 +40,10 @@ class Kind(StrEnum):
 OF_DATA = (Kind.scores, Kind.regions)
 
 
+@spread
 def plot(
     model: Annotated[Path, typer.Argument(help="A model file, as kfhe fit writes it.", show_default=False)],
+    csv: CsvInput,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -89,8 +93,9 @@ def plot(
         accepted = ", ".join(f".{known}" for known in FORMATS)
         raise typer.BadParameter(f"{output}: the file's name must end in {accepted}", param_hint="--output")
     _check_data(kind, data or [], target)
+    refuse_input(output, model, *(data or []))
     matplotlib.use("agg")  # no window
-    display = _display(kind, read_model(model), data or [], str(target))
+    display = _display(kind, read_model(model), data or [], str(target), csv.dialect)
     write_whole(output, rendered(display.figure_, suffix))
     echo(f"The picture is in {output}")
 
@@ -104,16 +109,16 @@ def _check_data(kind: Kind, data: list[Path], target: str | None) -> None:
         raise typer.BadParameter("regions are drawn for one table only", param_hint="--data")
 
 
-def _display(kind: Kind, model: KFHEClassifier, data: list[Path], target: str) -> Display:
+def _display(kind: Kind, model: KFHEClassifier, data: list[Path], target: str, dialect: Dialect) -> Display:
     from kfhe import plotting
 
     if kind is Kind.regions:
         _check_numeric(model)
-        return plotting.DecisionRegionsDisplay.from_estimator(model, *_rows(model, data[0], target))
+        return plotting.DecisionRegionsDisplay.from_estimator(model, *_rows(model, data[0], target, dialect))
     if kind is Kind.scores:
         ax = None
         for path in data:
-            X, y = _rows(model, path, target)
+            X, y = _rows(model, path, target, dialect)
             display = plotting.StagedScoreDisplay.from_estimator(model, X, y, name=path.stem, ax=ax)
             ax = display.ax_
         return display
@@ -135,15 +140,15 @@ def _check_numeric(model: KFHEClassifier) -> None:
             )
 
 
-def _rows(model: KFHEClassifier, path: Path, target: str) -> tuple[Any, Any]:
+def _rows(model: KFHEClassifier, path: Path, target: str, dialect: Dialect) -> tuple[Any, Any]:
     """Read the columns that the model needs, as it was trained on them, and the labels."""
     from kfhe.cli.scoring import ModelReader
     from kfhe.table_files import open_table
 
     named = hasattr(model, "feature_names_in_")
     reader = ModelReader(model.estimators_.schema, model.classes_, named=named)
-    with open_table(path) as table:
+    with open_table(path, dialect) as table:
         X, y = reader.read(table, target)
-    for note in reader.notes(table.name):
+    for note in reader.notes(table):
         echo(f"kfhe: {note}", err=True)
     return X if named else X.to_pandas().to_numpy(), y

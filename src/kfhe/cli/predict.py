@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kfhe.cli.echo import echo
-from kfhe.cli.options import refuse_input
+from kfhe.cli.options import CsvInput, refuse_input, spread
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from kfhe.table_files import TableFile
 
 EXAMPLES = """
 Examples:
@@ -22,10 +24,13 @@ Examples:
 
   kfhe predict model.kfhe new.parquet --proba -o out.parquet
 
-  kfhe predict model.kfhe new.csv | paste -d, new.csv - > both.csv
+  kfhe predict model.kfhe new.csv --keep id,name -o out.csv
+
+  kfhe predict model.kfhe new.csv --keep-all -o out.csv
 """
 
 
+@spread
 def predict(
     model: Annotated[
         Path,
@@ -35,6 +40,7 @@ def predict(
         Path,
         typer.Argument(help="A .csv, .csv.gz or .parquet file; - for standard input.", show_default=False),
     ],
+    csv: CsvInput,
     output: Annotated[
         Path,
         typer.Option(
@@ -51,12 +57,24 @@ def predict(
             help="Put an apostrophe in front of text in a csv that a spreadsheet would take for a formula.",
         ),
     ] = False,
+    keep: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Write these columns of the table as well, such as id,name; repeatable.",
+            metavar="COLUMNS",
+            show_default=False,
+        ),
+    ] = None,
+    keep_all: Annotated[
+        bool, typer.Option("--keep-all", help="Write all columns of the table as well.")
+    ] = False,
 ) -> None:
     """Predict the class of each row of a table.
 
     The output has a row for each row, in the same order, with the class in
     the column prediction. Columns are found by their names, in any order;
-    those that the model doesn't know are ignored.
+    those that the model doesn't know are ignored. Columns that are kept
+    come first, as they are written in the table.
     """
     # The table is read meanwhile: threads that wait must not keep a core busy. OpenMP looks as it is loaded.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
@@ -65,14 +83,17 @@ def predict(
     from kfhe.table_files import open_output, open_table
     from kfhe.table_files.output import check_output
 
+    if keep and keep_all:
+        raise typer.BadParameter("choose one of --keep and --keep-all")
     if str(model) == str(table) == "-":
         raise typer.BadParameter("the model and the table can't both come from standard input")
     check_output(output)
     refuse_input(output, model, table)
     saved = read_forest(model)
     reader = ModelReader(saved.forest.schema, saved.forest.classes, named=saved.named)
-    with open_table(table) as rows:
-        ignored = reader.match(rows)
+    with open_table(table, csv.dialect) as rows:
+        kept = list(rows.columns) if keep_all else _kept(keep or [], rows)
+        ignored = [column for column in reader.match(rows) if column not in kept]
         if ignored:
             echo(
                 f"kfhe: {rows.name}: not used, as the model doesn't know them: {', '.join(ignored)}", err=True
@@ -80,11 +101,44 @@ def predict(
         classes = reader.classes.tolist()
         labels = _labels(classes, as_text=not str(output).endswith(".parquet"))
         schema = _schema(classes if proba else [], labels.type)
-        with open_output(output, schema, escape_formulas=escape_formulas) as out:
-            for features in reader.batches(rows):
-                out.write(_predictions(*saved.predict(features), labels, schema))
-    for note in reader.notes(rows.name):
+        with open_output(output, _joined(rows, kept, schema), escape_formulas=escape_formulas) as out:
+            for features, written in reader.batches(rows, kept):
+                found = _predictions(*saved.predict(features), labels, schema)
+                out.write(found if written is None else _beside(written, found))
+    for note in reader.notes(rows):
         echo(f"kfhe: {note}", err=True)
+
+
+def _kept(keep: list[str], rows: TableFile) -> list[str]:
+    """Return the columns to keep; several may be named at once, with commas, unless one is called so."""
+    from kfhe.table_files.errors import no_column
+
+    names = [name for names in keep for name in ([names] if names in rows.columns else names.split(","))]
+    for name in names:
+        if name not in rows.columns:
+            raise no_column(rows.name, name, rows.columns)
+    return list(dict.fromkeys(names))
+
+
+def _joined(rows: TableFile, kept: list[str], schema: Any) -> Any:
+    """Return the columns of the output, each with a name of its own."""
+    import pyarrow as pa
+
+    from kfhe.table_files import TableFileError
+
+    taken = [column for column in kept if column in schema.names]
+    if taken:
+        raise TableFileError(
+            f"{rows.name}: column {taken[0]!r} can't be kept, as one of the predictions has this name; "
+            "rename it, or name others by --keep"
+        )
+    return pa.schema([*rows.kept_schema(kept), *schema]) if kept else schema
+
+
+def _beside(written: Any, found: Any) -> Any:
+    for field, column in zip(found.schema, found.columns, strict=True):
+        written = written.append_column(field, column)
+    return written
 
 
 def _schema(scored: list[Any], label_type: Any) -> Any:

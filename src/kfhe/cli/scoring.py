@@ -74,10 +74,17 @@ class ModelReader:
             )
         self._categories = dict(zip(columns, self._categories.values(), strict=True))
 
-    def batches(self, table: TableFile) -> Iterator[Any]:
-        """Yield the features of the rows, batch by batch; the next is read while one is worked on."""
-        for batch in self._read(table):
-            yield self._features(batch)
+    def batches(self, table: TableFile, kept: list[str]) -> Iterator[tuple[Any, Any]]:
+        """Yield the features of the rows, and some columns as they are written, batch by batch.
+
+        The next batch is read while one is worked on. Without columns to keep, None stands for them.
+        """
+        if not kept:
+            for batch in self._read(table):
+                yield self._features(batch), None
+            return
+        for batch, written in _read_ahead(table.kept_batches(*self._names(), kept)):
+            yield self._features(batch), written
 
     def labelled_batches(self, table: TableFile, target: str) -> Iterator[tuple[Any, NDArray[np.intp]]]:
         """Yield the features of the rows and their labels, as positions in `classes`, batch by batch.
@@ -103,10 +110,10 @@ class ModelReader:
         features, labels = zip(*self.labelled_batches(table, target), strict=True)
         return pa.concat_tables(features).unify_dictionaries(), self.classes[np.concatenate(labels)]
 
-    def notes(self, name: str) -> list[str]:
+    def notes(self, table: TableFile) -> list[str]:
         """Return what was noticed in the rows, in sentences."""
-        return [
-            f"{name}: column {column!r}: values in categories that the model has never seen: {count}; "
+        return list(table.notes) + [
+            f"{table.name}: column {column!r}: values in categories that the model has never seen: {count}; "
             "taken for gaps"
             for column, count in self.unknown.items()
         ]
@@ -115,9 +122,13 @@ class ModelReader:
         self, table: TableFile, numbers: Collection[str] = (), text: Collection[str] = ()
     ) -> Iterator[Any]:
         """Yield batches of the model's columns, and of others."""
-        words = [column for column, known in self._categories.items() if _are_text(known)]
-        others = [column for column in self._categories if column not in words]
+        others, words = self._names()
         return _read_ahead(table.batches({*others, *numbers}, {*words, *text}))
+
+    def _names(self) -> tuple[set[str], set[str]]:
+        """Return the model's columns of numbers, and those of text."""
+        words = {column for column, known in self._categories.items() if _are_text(known)}
+        return {*self._categories} - words, words
 
     def _features(self, batch: Any) -> Any:
         features = batch.select(list(self._categories))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kfhe.cli.echo import echo
+from kfhe.cli.options import refuse_input
 
 if TYPE_CHECKING:
     from kfhe.study.plan import Plan
@@ -25,7 +26,7 @@ Examples:
 
   kfhe study run --preset paper --data-dir data --results paper.sqlite
 
-  kfhe study run --dataset mine.csv --algorithm KFHE-l --algorithm sklearn.svm.SVC --noise 0 --noise 0.2
+  kfhe study run --dataset mine.csv --target label --algorithm KFHE-l --algorithm sklearn.svm.SVC --noise 0.2
 
   kfhe study run --preset quick --noise 0 --noise 0.3 --noise-model border
 
@@ -64,6 +65,15 @@ def run(
             help="What the noise is: uniform, pairwise, border or neighbourhood (labels), inputs, imbalance.",
         ),
     ] = None,
+    target: Annotated[
+        str | None,
+        typer.Option(
+            "--target",
+            "-t",
+            help="The column to learn; default: the one named class, or the one that the catalogue knows.",
+            show_default=False,
+        ),
+    ] = None,
     given: Annotated[
         str | None,
         typer.Option(help="Train on the labels in this column, of which some are wrong; with --true."),
@@ -80,7 +90,7 @@ def run(
     seed: Annotated[int | None, typer.Option(help="Seed of folds, noise and classifiers.")] = None,
     data_dir: Annotated[
         Path | None,
-        typer.Option(envvar="KFHE_DATA", help="Folder of csv or parquet files, class column last."),
+        typer.Option(envvar="KFHE_DATA", help="Folder of csv or parquet files."),
     ] = None,
     jobs: Annotated[int | None, typer.Option(min=1, help="Processes; default: one per processor.")] = None,
     retry_failed: Annotated[
@@ -92,7 +102,7 @@ def run(
 ) -> None:
     """Run a study; what is in the result file already is not run again.
 
-    Ctrl-C ends it, and so does a power cut: the same command goes on from there.
+    Ctrl-C or kill ends it, and so does a power cut: the same command goes on from there.
     """
     from kfhe.cli.console import Console
     from kfhe.study.run import describe
@@ -107,14 +117,15 @@ def run(
         "noise_model": noise_model,
         "given": given,
         "true": true,
+        "target": target,
         "drop": tuple(drop) if drop else None,
     }
     chosen = _changed(_plan(plan, preset, results, bool(dataset)), dataset, algorithm, changes)
-    target = results or Path(f"{plan.stem if plan else preset or 'study'}.sqlite")
+    file = results or Path(f"{plan.stem if plan else preset or 'study'}.sqlite")
     console = Console(stderr=True)
     outcome = run_study(
         chosen,
-        target,
+        file,
         data_dir=data_dir,
         n_jobs=jobs,
         retry_failed=retry_failed,
@@ -123,13 +134,11 @@ def run(
     )
     for problem in outcome.left_out.values():
         console.print(f"Left out: {problem}", style="yellow", highlight=False, soft_wrap=True)
-    console.print(describe(outcome, target), highlight=False, soft_wrap=True)
+    console.print(describe(outcome, file), highlight=False, soft_wrap=True)
     if outcome.interrupted:
         raise typer.Exit(130)
-    _print_averages(target)
-    console.print(
-        f"For tables, tests and charts: kfhe study report {target}", highlight=False, soft_wrap=True
-    )
+    _print_averages(file)
+    console.print(f"For tables, tests and charts: kfhe study report {file}", highlight=False, soft_wrap=True)
 
 
 @app.command()
@@ -139,13 +148,15 @@ def analyse(
         Path | None, typer.Option(help="Also write all cells to this file: .csv, .csv.gz or .parquet.")
     ] = None,
 ) -> None:
-    """Print the tables of a study: scores with ranks, average ranks, and the tests."""
+    """Print the tables of a study: scores with ranks, average ranks, the tests, and what was learnt."""
     from kfhe.study.analyse import Analysis
     from kfhe.study.report.tables import all_tables
 
+    if cells is not None:
+        refuse_input(cells, results, option="--cells")
     analysis = Analysis(results)
     for table in all_tables(analysis):
-        if table.section in ("claims", "ranks", "metrics", "scores", "tests", "times"):
+        if table.section in ("claims", "ranks", "metrics", "scores", "tests", "times", "datasets"):
             _print(table)
     if cells is not None:
         from kfhe.study.report import write_cells
@@ -167,8 +178,11 @@ def report(
     """Write a page with the charts, tables and tests of a study; it needs no network."""
     from kfhe.study.analyse import Analysis
     from kfhe.study.paper.reproduction import write_reproduction
-    from kfhe.study.report import write_report
+    from kfhe.study.report import PAGE, write_report
 
+    refuse_input(output / PAGE, results)
+    if reproduction is not None:
+        refuse_input(reproduction, results, option="--reproduction")
     analysis = Analysis(results)
     page = write_report(analysis, output, files=files)
     if reproduction is not None:

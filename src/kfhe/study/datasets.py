@@ -47,7 +47,7 @@ def load(name: str, data_dir: str | Path | None = None, *, roles: Roles = AS_USU
         A folder of csv or parquet files that is looked into first; default: the environment variable
         ``KFHE_DATA``, if it is set.
     roles : Roles
-        Which columns hold other labels, or are left out.
+        Which column is learnt, which hold other labels, or are left out.
 
     Returns
     -------
@@ -76,12 +76,16 @@ def load(name: str, data_dir: str | Path | None = None, *, roles: Roles = AS_USU
             name=None if is_table(name) else name,
             categorical=facts.categorical if facts and source.kind == "folder" else (),
             roles=roles,
+            of_catalogue=facts is not None,
         )
     if roles.given is not None:
         raise StudyError(f"dataset '{name}' ({source.kind}) has no column '{roles.given}' of given labels")
     frame = {"rule": _RULES, "scikit-learn": _EMBEDDED}[source.kind][name]()
-    frame = frame.drop(columns=roles.dropped(frame.columns))
-    return make_dataset(frame, name, source=source.kind, categorical=catalogue()[name].categorical)
+    target = roles.learnt(name, list(frame.columns), of_catalogue=True)
+    kept = frame.drop(columns=[column for column in roles.dropped(frame.columns) if column != target])
+    return make_dataset(
+        kept, name, source=source.kind, categorical=catalogue()[name].categorical, target=target
+    )
 
 
 def locate(name: str, data_dir: str | Path | None = None) -> Source | None:

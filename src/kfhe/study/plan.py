@@ -75,6 +75,9 @@ class Plan:
         there is one column of labels.
     drop : tuple of str
         Columns to leave out where there are such; ``*`` in one stands for any letters.
+    target : str or None
+        The column to learn, in all tables; datasets of the catalogue that have none of this name keep
+        theirs. None: the one named ``class``.
 
     Examples
     --------
@@ -95,6 +98,7 @@ class Plan:
     given: str | None = None
     true: str | None = None
     drop: tuple[str, ...] = ()
+    target: str | None = None
 
     @classmethod
     def preset(cls, name: str) -> Plan:
@@ -170,6 +174,8 @@ class Plan:
             raise StudyError(
                 f"'given' and 'true' must be two columns of labels, got {plan.given!r} and {plan.true!r}"
             )
+        if plan.target is not None and plan.given is not None:
+            raise StudyError("'target' and 'given' both name the labels to learn; leave one of them out")
         return plan
 
     @property
@@ -180,7 +186,7 @@ class Plan:
     @property
     def roles(self) -> Roles:
         """What the columns of the tables are for."""
-        return Roles(self.given, self.true, self.drop)
+        return Roles(self.given, self.true, self.drop, self.target)
 
     @property
     def level(self) -> str:
@@ -231,7 +237,12 @@ class Plan:
         return replace(self, datasets=tuple(self.dataset_names))
 
 
-_LATER = ("given", "true", "drop")  # keys that were added later: plans without them keep their digest
+_LATER = (
+    "given",
+    "true",
+    "drop",
+    "target",
+)  # keys that were added later: plans without them keep their digest
 
 
 def preset_text(name: str) -> str:

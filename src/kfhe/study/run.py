@@ -5,21 +5,25 @@ from __future__ import annotations
 import os
 import platform
 import signal
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 from kfhe.study import algorithms
 from kfhe.study.cells import Result, run_cells
 from kfhe.study.datasets import data_folder, load, tables_of
-from kfhe.study.errors import StudyError
+from kfhe.study.errors import NoTargetError, StudyError
+from kfhe.study.paper.catalogue import catalogue
 from kfhe.study.plan import ALL_TABLES
 from kfhe.study.store import Store
 from kfhe.study.tables import import_pandas
 from kfhe.study.versions import versions_of
+from kfhe.table_files.errors import some
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -41,7 +45,7 @@ class Outcome:
     left_out : dict of str to str
         Datasets that can't be used, and why.
     interrupted : bool
-        Whether Ctrl-C ended the run.
+        Whether Ctrl-C or SIGTERM ended the run.
     """
 
     cells: int = 0
@@ -98,6 +102,10 @@ def run(
     datasets, problems = _datasets(plan, folder)
     if not datasets:
         raise StudyError("none of the datasets can be used: " + "; ".join(problems.values()))
+    if console is not None:
+        for dataset in datasets:
+            if dataset.name not in catalogue():
+                console.print(_learnt(plan, dataset), markup=False, highlight=False, soft_wrap=True)
     with Store.write(path, plan, versions(plan), mix_versions=mix_versions) as store:
         store.note_datasets(datasets, problems)
         if retry_failed:
@@ -130,9 +138,18 @@ def _datasets(plan: Plan, folder: Path | None) -> tuple[list[Dataset], dict[str,
     for name, entry in plan.dataset_names.items():
         try:
             datasets.append(load(entry, folder, roles=plan.roles))
+        except NoTargetError:  # to be asked before hours of computing
+            raise
         except StudyError as error:
             problems[name] = str(error)
     return datasets, problems
+
+
+def _learnt(plan: Plan, dataset: Dataset) -> str:
+    """Say what is learnt of a table that the catalogue doesn't know."""
+    tested = "" if plan.true is None else f", tested against {plan.true!r}"
+    classes = some([repr(label) for label in dataset.classes])
+    return f"{dataset.name}: the column {dataset.target!r} is learnt{tested}; classes: {classes}"
 
 
 def _results(
@@ -152,7 +169,11 @@ def _results(
     from joblib.externals.loky.process_executor import TerminatedWorkerError
 
     with parallel_config(
-        "loky", n_jobs=n_processes, inner_max_num_threads=1, initializer=_leave_interrupts_to_the_parent
+        "loky",
+        n_jobs=n_processes,
+        inner_max_num_threads=1,
+        initializer=_follow_parent,
+        initargs=(os.getpid(),),
     ):
         parallel = Parallel(return_as="generator_unordered", batch_size=1)
         with closing(parallel(delayed(run_cells)(plan, batch, data_dir) for batch in batches)) as results:
@@ -165,8 +186,16 @@ def _results(
                 ) from error
 
 
-def _leave_interrupts_to_the_parent() -> None:
+def _follow_parent(parent: int) -> None:
+    """Leave interrupts to the parent, and end with it even if it was killed and could tell nobody."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    Thread(target=_end_after, args=(parent,), daemon=True).start()
+
+
+def _end_after(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(1)
+    os._exit(1)
 
 
 def _shown(

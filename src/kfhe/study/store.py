@@ -25,7 +25,7 @@ CREATE TABLE study (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT R
 CREATE TABLE versions (id INTEGER PRIMARY KEY, packages TEXT NOT NULL UNIQUE) STRICT;
 CREATE TABLE datasets (
     name TEXT PRIMARY KEY, source TEXT, fingerprint TEXT, rows INTEGER, features INTEGER,
-    classes INTEGER, categorical INTEGER, problem TEXT, wrong REAL) STRICT, WITHOUT ROWID;
+    classes INTEGER, categorical INTEGER, problem TEXT, wrong REAL, target TEXT) STRICT, WITHOUT ROWID;
 CREATE TABLE cells (
     dataset TEXT NOT NULL, algorithm TEXT NOT NULL, noise REAL NOT NULL, repeat INTEGER NOT NULL,
     fold INTEGER NOT NULL, f1_macro REAL, accuracy REAL, log_loss REAL, fit_seconds REAL,
@@ -39,7 +39,10 @@ CREATE TABLE traces (
 
 
 # Columns that were added later: a file that has been begun without them gets them when it goes on
-_ADDED = {"cells": ("roc_auc", "brier", "calibration_error"), "datasets": ("wrong",)}
+_ADDED = {
+    "cells": {"roc_auc": "REAL", "brier": "REAL", "calibration_error": "REAL"},
+    "datasets": {"wrong": "REAL", "target": "TEXT"},
+}
 
 
 class Store:
@@ -127,10 +130,10 @@ class Store:
                         "results were stored; use another result file, or the former data"
                     )
                 row = (dataset.name, dataset.source, fingerprint, *dataset.X.shape)
-                row += (len(dataset.classes), len(dataset.categorical), dataset.wrong)
+                row += (len(dataset.classes), len(dataset.categorical), dataset.wrong, dataset.target)
                 self._connection.execute(
                     "REPLACE INTO datasets (name, source, fingerprint, rows, features, classes, categorical, "
-                    "wrong) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                    "wrong, target) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
                     row,
                 )
             for name, problem in problems.items():
@@ -282,9 +285,9 @@ def _with_added(frame: Any, table: str) -> Any:
 def _add_columns(connection: sqlite3.Connection) -> None:
     for table, names in _ADDED.items():
         there = {row[1] for row in connection.execute(f"PRAGMA table_info({table})")}
-        for name in names:
+        for name, type in names.items():
             if there and name not in there:
-                connection.execute(f"ALTER TABLE {table} ADD COLUMN {name} REAL")
+                connection.execute(f"ALTER TABLE {table} ADD COLUMN {name} {type}")
 
 
 def _stored_plan(connection: sqlite3.Connection, path: Path) -> Plan:

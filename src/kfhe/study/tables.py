@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kfhe.study.errors import StudyError
+from kfhe.study.errors import NoTargetError, StudyError
 from kfhe.table_files import SUFFIXES, TableFileError, import_pyarrow, open_table
-from kfhe.table_files.labelled import LabelledTable
+from kfhe.table_files.labelled import USUAL_TARGET, LabelledTable
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
@@ -30,14 +30,38 @@ class Roles:
     ----------
     given, true : str or None
         The columns of the labels to train on, and of the true ones to test against. None: there is one
-        column of labels, named ``class`` or the last one.
+        column of labels, the target.
     drop : tuple of str
         Columns to leave out where there are such; ``*`` stands for any letters.
+    target : str or None
+        The column to learn; datasets of the catalogue that have no such column keep theirs. None: the one
+        named ``class``.
     """
 
     given: str | None = None
     true: str | None = None
     drop: tuple[str, ...] = ()
+    target: str | None = None
+
+    def learnt(self, name: str, columns: list[str], *, of_catalogue: bool) -> str | None:
+        """Return the column of a table to learn; None for the usual one of a dataset of the catalogue.
+
+        Raises
+        ------
+        NoTargetError
+            If it would be a guess.
+        """
+        if self.given is not None:
+            return self.given
+        if of_catalogue:
+            return self.target if self.target in columns else None
+        if self.target is None and USUAL_TARGET not in columns:
+            shown = ", ".join(columns[:20]) + (f" and {len(columns) - 20} more" if len(columns) > 20 else "")
+            raise NoTargetError(
+                f'{name}: which column is to be learnt? Name it by --target (in a plan: target = "..."), as '
+                f"none is named '{USUAL_TARGET}'; there are {shown}"
+            )
+        return self.target or USUAL_TARGET
 
     def dropped(self, columns: Iterable[str]) -> list[str]:
         """Return which of a table's columns are no features; labels stay labels."""
@@ -65,6 +89,8 @@ class Dataset:
         Where it was found.
     true : ndarray of int or None
         The true class of each row, if `y` may be wrong: to test against, never to train on.
+    target : str
+        The column that `y` was in.
     """
 
     name: str
@@ -73,6 +99,7 @@ class Dataset:
     classes: list[str]
     source: str
     true: NDArray[np.intp] | None = None
+    target: str = USUAL_TARGET
 
     @property
     def categorical(self) -> list[str]:
@@ -120,8 +147,9 @@ def read_table(
     name: str | None = None,
     categorical: Collection[str] = (),
     roles: Roles = AS_USUAL,
+    of_catalogue: bool = False,
 ) -> Dataset:
-    """Read a csv or parquet file; its class column is the one named ``class``, else the last one.
+    """Read a csv or parquet file.
 
     Parameters
     ----------
@@ -132,7 +160,9 @@ def read_table(
     categorical : collection of str
         Columns of codes that are categories, as far as there are such, besides all columns of text.
     roles : Roles
-        Which columns hold other labels, or are left out.
+        Which column is learnt, which hold other labels, or are left out.
+    of_catalogue : bool
+        Whether the dataset is known: then its class column is the one named ``class``, else the last one.
 
     Returns
     -------
@@ -142,17 +172,20 @@ def read_table(
     Raises
     ------
     StudyError
-        If the file can't be read, or can't be learnt from.
+        If the file can't be read, or can't be learnt from, or nobody has said what to learn.
     """
     import_pandas()
     with _told_as_study_error(), open_table(path) as file:
         codes = [column for column in categorical if column in file.columns]
         drop = roles.dropped(file.columns)
-        table = LabelledTable.from_file(file, roles.given, categorical=codes, drop=drop, true=roles.true)
+        target = roles.learnt(file.name, file.columns, of_catalogue=of_catalogue)
+        table = LabelledTable.from_file(file, target, categorical=codes, drop=drop, true=roles.true)
         return _dataset(table, name or table_name(path))
 
 
-def make_dataset(frame: Any, name: str, *, source: str, categorical: Collection[str] = ()) -> Dataset:
+def make_dataset(
+    frame: Any, name: str, *, source: str, categorical: Collection[str] = (), target: str | None = None
+) -> Dataset:
     """Check a data frame with a class column and make a dataset of it."""
     import_pandas()
     with _told_as_study_error():
@@ -160,7 +193,7 @@ def make_dataset(frame: Any, name: str, *, source: str, categorical: Collection[
         import pyarrow as pa
 
         table = pa.Table.from_pandas(frame, preserve_index=False)
-        return _dataset(LabelledTable.from_table(table, source, categorical=categorical), name)
+        return _dataset(LabelledTable.from_table(table, source, target, categorical=categorical), name)
 
 
 def _dataset(table: LabelledTable, name: str) -> Dataset:
@@ -179,7 +212,7 @@ def _dataset(table: LabelledTable, name: str) -> Dataset:
     classes, codes = np.unique(given + true, return_inverse=True)
     y, truth = np.split(codes.astype(np.intp), [len(given)])
     X = import_pandas().DataFrame(columns)
-    return Dataset(name, X, y, classes.tolist(), table.name, truth if true else None)
+    return Dataset(name, X, y, classes.tolist(), table.name, truth if true else None, table.target)
 
 
 def _as_categories(column: Any) -> Any:

@@ -2,7 +2,8 @@
 
 A csv is read as pandas does by default: a column in which every cell is a number is numeric, one of ``true``
 and ``false`` is boolean, any other holds text, dates too. Cells such as an empty one, ``NA`` or ``nan`` are
-gaps.
+gaps. Separators other than commas, and decimal commas, are recognised by the first rows, or told by a
+`Dialect`.
 """
 
 from __future__ import annotations
@@ -16,13 +17,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, Protocol, cast
 
-from kfhe.table_files.csv import CsvTable
+from kfhe.table_files.csv import AS_FOUND, CsvTable
+from kfhe.table_files.dialect import Dialect
 from kfhe.table_files.errors import TableFileError, did_you_mean
 from kfhe.table_files.output import SUFFIXES, open_output, write_table
 from kfhe.table_files.parquet import ParquetTable
 
 __all__ = [
     "SUFFIXES",
+    "Dialect",
     "TableFile",
     "TableFileError",
     "open_output",
@@ -45,6 +48,8 @@ class TableFile(Protocol):
         Number of the first row in messages: the header of a csv is row 1.
     is_text : bool
         Whether values are written as text, so that their types are a guess.
+    notes : list of str
+        What was noticed in the rows that have been read, in sentences.
     """
 
     name: str
@@ -52,14 +57,26 @@ class TableFile(Protocol):
     first_row: int
     is_text: bool
 
+    @property
+    def notes(self) -> list[str]:
+        """Return what was noticed."""
+
     def read(self, text: Collection[str] = ()) -> Any:
         """Return all rows as a pyarrow table; the columns `text` hold text whatever they look like."""
 
     def batches(self, numbers: Collection[str], text: Collection[str]) -> Iterator[Any]:
         """Yield the rows of some columns, as pyarrow tables."""
 
+    def kept_batches(
+        self, numbers: Collection[str], text: Collection[str], kept: Collection[str]
+    ) -> Iterator[tuple[Any, Any]]:
+        """Yield what `batches` yields, each with the columns `kept` of its rows, as they are written."""
 
-def read_table(path: str | os.PathLike[str], text: Collection[str] = ()) -> Any:
+    def kept_schema(self, kept: Collection[str]) -> Any:
+        """Return the types that kept columns have: a pyarrow schema."""
+
+
+def read_table(path: str | os.PathLike[str], text: Collection[str] = (), dialect: Dialect = AS_FOUND) -> Any:
     r"""Read a csv or parquet file.
 
     Parameters
@@ -68,6 +85,8 @@ def read_table(path: str | os.PathLike[str], text: Collection[str] = ()) -> Any:
         The file; ``-`` for standard input.
     text : collection of str
         Columns that hold text even if it looks like numbers.
+    dialect : Dialect
+        How a csv is written; default: as its first rows look.
 
     Returns
     -------
@@ -90,12 +109,12 @@ def read_table(path: str | os.PathLike[str], text: Collection[str] = ()) -> Any:
     ...     read_table(path).to_pydict()
     {'name': ['Tom', None], 'legs': [4, 2]}
     """
-    with open_table(path) as table:
+    with open_table(path, dialect) as table:
         return table.read(text)
 
 
 @contextmanager
-def open_table(path: str | os.PathLike[str]) -> Iterator[TableFile]:
+def open_table(path: str | os.PathLike[str], dialect: Dialect = AS_FOUND) -> Iterator[TableFile]:
     """Open a csv or parquet file; ``-`` is standard input, and what it is can be seen by its first bytes."""
     import_pyarrow()
     name = "standard input" if str(path) == "-" else str(path)
@@ -105,9 +124,9 @@ def open_table(path: str | os.PathLike[str]) -> Iterator[TableFile]:
             yield ParquetTable(name, stream)
         elif name.endswith(".gz") or start[:2] == b"\x1f\x8b":
             with gzip.open(stream) as unpacked:
-                yield CsvTable(name, cast("IO[bytes]", unpacked))
+                yield CsvTable(name, cast("IO[bytes]", unpacked), dialect)
         else:
-            yield CsvTable(name, stream)
+            yield CsvTable(name, stream, dialect)
 
 
 @contextmanager

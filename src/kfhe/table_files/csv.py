@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Collection, Iterator
+from collections import deque
+from collections.abc import Callable, Collection, Iterator
+from threading import Lock
 from typing import IO, Any
 
+from kfhe.table_files.dialect import Dialect, Recoded
 from kfhe.table_files.errors import TableFileError, check_names
-from kfhe.table_files.types import is_plain, value_type
+from kfhe.table_files.quotes import QuotedLines
+from kfhe.table_files.types import is_plain
 
 # What pandas.read_csv takes for a gap, but for a few that start like numbers, such as -1.#IND: each number
 # would have to be compared with those.
@@ -17,6 +21,7 @@ GAPS = ["", "#N/A", "#N/A N/A", "#NA", "<NA>", "N/A", "NA", "NULL", "NaN", "None
 BLOCK = 1 << 19  # bytes that are read at once; more of them would not stay in the processor's cache
 PROBE = 1 << 16  # bytes that tell the columns
 ROWS = 1 << 15  # at least so many rows make a batch
+AS_FOUND = Dialect()
 
 
 class CsvTable:
@@ -25,21 +30,34 @@ class CsvTable:
     first_row = 2
     is_text = True
 
-    def __init__(self, name: str, stream: IO[bytes]) -> None:
+    def __init__(self, name: str, stream: IO[bytes], dialect: Dialect = AS_FOUND) -> None:
         self.name = name
-        self._stream = stream
-        self._start = _read_fully(stream, 1 << 22)
+        encoded: Any = Recoded(name, stream, dialect.encoding) if dialect.encoding else stream
+        self._stream: IO[bytes] = encoded
+        self._start = _read_fully(self._stream, 1 << 22)
+        self._dialect = dialect.found_in(self._start)
         width = len(self._start.split(b"\n", 1)[0])
         self._block = max(BLOCK, 16 * width)  # a row has to fit in it
         self._types = self._probe()
         self.columns = [column or f"Unnamed: {j}" for j, column in enumerate(self._types)]
         self._in_file = dict(zip(self.columns, self._types, strict=True))
+        self._quotes = QuotedLines(name, str(self._dialect.sep))
+
+    @property
+    def notes(self) -> list[str]:
+        """What was noticed in the rows that have been read, in sentences."""
+        unusual = self._dialect.sep != ","
+        return [f"{self.name}: {self._dialect.in_words()}"] * unusual + self._quotes.notes()
 
     def read(self, text: Collection[str] = ()) -> Any:
         """Return all rows as a pyarrow table."""
         import pyarrow as pa
 
         data = self._start + self._stream.read()
+        for position in range(0, len(data), BLOCK):
+            self._quotes.feed(data[position : position + BLOCK])
+        self._quotes.feed(b"")
+        self._quotes.check(at_end=True)
         types = {column: pa.string() for column, type in self._types.items() if not is_plain(type)}
         types |= {self._in_file[column]: pa.string() for column in self.columns if column in text}
         table = self._parse(data, types)
@@ -48,7 +66,6 @@ class CsvTable:
             table = self._parse(data, types | other)
         if not len(table):
             raise self._no_rows()
-        self._check_last_quote(data.count(b'"'), table)
         found = [pa.float64() if pa.types.is_null(type) else type for type in table.schema.types]
         return table.rename_columns(self.columns).cast(pa.schema(zip(self.columns, found, strict=True)))
 
@@ -56,11 +73,11 @@ class CsvTable:
         import pyarrow as pa
         from pyarrow import csv
 
-        convert = _convert_options(column_types=types)
+        convert = self._convert_options(column_types=types)
         for threads in (True, False):  # without threads, errors tell the row
             read = csv.ReadOptions(use_threads=threads, block_size=self._block)
             try:
-                return csv.read_csv(io.BytesIO(data), read, _parse_options(), convert)
+                return csv.read_csv(io.BytesIO(data), read, self._parse_options(), convert)
             except (pa.ArrowInvalid, UnicodeDecodeError) as error:
                 if not threads:
                     raise self._explained(error) from error
@@ -68,8 +85,33 @@ class CsvTable:
 
     def batches(self, numbers: Collection[str], text: Collection[str]) -> Iterator[Any]:
         """Yield the rows of some columns, as pyarrow tables."""
+        stream = _Resumed(self._start, self._stream, self._quotes)
+        return self._batches(stream, self._convert_options, self._wanted(numbers, text))
+
+    def kept_batches(
+        self, numbers: Collection[str], text: Collection[str], kept: Collection[str]
+    ) -> Iterator[tuple[Any, Any]]:
+        """Yield what `batches` yields, each with the columns `kept` of its rows, as they are written."""
         import pyarrow as pa
-        from pyarrow import csv
+
+        written = {self._in_file[column]: pa.string() for column in kept}
+        # A column can be asked for twice, as a number and as it is written: the bytes are parsed twice
+        first, second = _copies(_Resumed(self._start, self._stream, self._quotes))
+        return zip(
+            self._batches(first, self._convert_options, self._wanted(numbers, text)),
+            self._batches(second, _as_written_options, written),
+            strict=True,
+        )
+
+    def kept_schema(self, kept: Collection[str]) -> Any:
+        """Return the types that kept columns have."""
+        import pyarrow as pa
+
+        return pa.schema([pa.field(column, pa.string()) for column in kept])
+
+    def _wanted(self, numbers: Collection[str], text: Collection[str]) -> dict[str, Any]:
+        """Return the types of some columns, by their names in the file."""
+        import pyarrow as pa
 
         types = {}
         for column, in_file in self._in_file.items():
@@ -78,23 +120,34 @@ class CsvTable:
             elif column in numbers:
                 booleans = pa.types.is_boolean(self._types[in_file])
                 types[in_file] = pa.bool_() if booleans else pa.float64()
-        names = [column for column, in_file in self._in_file.items() if in_file in types]
-        convert = _convert_options(column_types=types, include_columns=list(types))
+        return types
+
+    def _batches(
+        self, stream: io.RawIOBase, options: Callable[..., Any], types: dict[str, Any]
+    ) -> Iterator[Any]:
+        import pyarrow as pa
+        from pyarrow import csv
+
+        in_file = {name: column for column, name in self._in_file.items()}
+        names = [in_file[name] for name in types]
+        convert = options(column_types=types, include_columns=list(types))
         read = csv.ReadOptions(use_threads=False, block_size=self._block)
-        stream = _Resumed(self._start, self._stream)
         pieces: list[Any] = []
         batch = None
         try:
-            for batch in csv.open_csv(stream, read, _parse_options(), convert):
+            for batch in csv.open_csv(stream, read, self._parse_options(), convert):
+                self._quotes.check()
                 pieces.append(batch)
                 if sum(map(len, pieces)) >= ROWS:
                     yield pa.Table.from_batches(pieces).rename_columns(names)
                     pieces = []
         except (pa.ArrowInvalid, UnicodeDecodeError) as error:
+            self._quotes.check()
             raise self._explained(error) from error
+        self._quotes.feed(b"")
+        self._quotes.check(at_end=True)
         if batch is None:
             raise self._no_rows()
-        self._check_last_quote(stream.quotes, batch)
         if pieces:
             yield pa.Table.from_batches(pieces).rename_columns(names)
 
@@ -104,42 +157,42 @@ class CsvTable:
         from pyarrow import csv
 
         if self._start.startswith((b"\xff\xfe", b"\xfe\xff")):
-            raise TableFileError(f"{self.name}: is in UTF-16; save it as UTF-8")
+            raise TableFileError(f"{self.name}: is in UTF-16; save it as UTF-8, or use --encoding utf-16")
         if not self._start.strip():
             raise TableFileError(f"{self.name}: is empty; the first row must name the columns")
         try:
             block = self._block if self._block > BLOCK else PROBE
             read = csv.ReadOptions(use_threads=False, block_size=block)
-            schema = csv.open_csv(io.BytesIO(self._start), read, _parse_options(), _convert_options()).schema
+            schema = csv.open_csv(
+                io.BytesIO(self._start), read, self._parse_options(), self._convert_options()
+            ).schema
             names = schema.names
         except (pa.ArrowInvalid, UnicodeDecodeError) as error:
             if "cannot infer number of columns" in str(error):
                 raise self._no_rows() from error
             raise self._explained(error) from error
         check_names(self.name, names)
-        only, *others = names
-        separator = next((mark for mark in ";\t|" if mark in only), None)
-        if separator and not others:
-            raise TableFileError(
-                f"{self.name}: columns seem to be separated by {separator!r}; accepted are commas"
-            )
         return dict(zip(names, schema.types, strict=True))
+
+    def _parse_options(self) -> Any:
+        from pyarrow import csv
+
+        return csv.ParseOptions(delimiter=self._dialect.sep, newlines_in_values=True)
+
+    def _convert_options(self, **options: Any) -> Any:
+        from pyarrow import csv
+
+        return csv.ConvertOptions(
+            null_values=[*GAPS, *self._dialect.na],
+            true_values=("true", "True", "TRUE"),
+            false_values=("false", "False", "FALSE"),
+            strings_can_be_null=True,
+            decimal_point=self._dialect.decimal,
+            **options,
+        )
 
     def _no_rows(self) -> TableFileError:
         return TableFileError(f"{self.name}: there are no rows below the header")
-
-    def _check_last_quote(self, quotes: int, last: Any) -> None:
-        """Raise if a quote that is never closed has swallowed the rest of the file."""
-        import pyarrow as pa
-
-        if quotes % 2 == 0:
-            return
-        for column in last.columns:
-            value = column[-1].as_py() if pa.types.is_string(value_type(column.type)) else None
-            if value is not None and "\n" in value:
-                raise TableFileError(
-                    f'{self.name}: a quote (") is opened and never closed: {value[:40]!r} ...'
-                )
 
     def _explained(self, error: Exception) -> TableFileError:
         """Put pyarrow's messages into words for whoever made the file."""
@@ -148,7 +201,7 @@ class CsvTable:
             row, expected, got = ragged.groups()
             return TableFileError(
                 f"{self.name}: row {row} has {got} values, but the header (row 1) names {expected} columns; "
-                "mend the row; a value with a comma needs quotes"
+                f"mend the row; a value with {self._dialect.sep!r} in it needs quotes"
             )
         if bad := re.search(
             r"column #(\d+): Row #(\d+): CSV conversion error to (\w+): (.*)", message, re.DOTALL
@@ -172,15 +225,14 @@ class CsvTable:
         return self.columns[j] if hasattr(self, "columns") else f"{j + 1}"
 
 
-_RECODE = "save the file as UTF-8, or for example: iconv -f latin1 -t utf-8 old.csv > new.csv"
+_RECODE = "save the file as UTF-8, or say what it is, for example: --encoding latin-1"
 
 
 class _Resumed(io.RawIOBase):
-    """A stream whose start has been read already; it counts the quotes that go by."""
+    """A stream whose start has been read already; somebody else sees what goes by."""
 
-    def __init__(self, start: bytes, rest: IO[bytes]) -> None:
-        self._start, self._rest = start, rest
-        self.quotes = 0
+    def __init__(self, start: bytes, rest: IO[bytes], quotes: QuotedLines) -> None:
+        self._start, self._rest, self._quotes = start, rest, quotes
 
     def readable(self) -> bool:
         return True
@@ -190,8 +242,35 @@ class _Resumed(io.RawIOBase):
         data = self._start[:size]
         self._start = self._start[size:]
         data = data or self._rest.read(size)
-        self.quotes += data.count(b'"')
+        self._quotes.feed(data)
         return data
+
+
+class _Copy(io.RawIOBase):
+    """One of two streams of the same bytes; what the other has not read yet is waiting for it."""
+
+    def __init__(self, source: _Resumed, mine: deque[bytes], others: deque[bytes], lock: Lock) -> None:
+        self._source, self._mine, self._others, self._lock = source, mine, others, lock
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        """Return the next bytes; both ask for as many at a time."""
+        with self._lock:
+            if self._mine:
+                return self._mine.popleft()
+            data = self._source.read(size)
+            self._others.append(data)
+            return data
+
+
+def _copies(source: _Resumed) -> tuple[_Copy, _Copy]:
+    """Return two streams that are read side by side; no more is kept than one is ahead of the other."""
+    one: deque[bytes] = deque()
+    other: deque[bytes] = deque()
+    lock = Lock()
+    return _Copy(source, one, other, lock), _Copy(source, other, one, lock)
 
 
 def _read_fully(stream: IO[bytes], size: int) -> bytes:
@@ -203,16 +282,7 @@ def _read_fully(stream: IO[bytes], size: int) -> bytes:
     return b"".join(pieces)
 
 
-def _parse_options() -> Any:
+def _as_written_options(**options: Any) -> Any:
     from pyarrow import csv
 
-    return csv.ParseOptions(newlines_in_values=True)
-
-
-def _convert_options(**options: Any) -> Any:
-    from pyarrow import csv
-
-    true, false = (("true", "True", "TRUE"), ("false", "False", "FALSE"))
-    return csv.ConvertOptions(
-        null_values=GAPS, true_values=true, false_values=false, strings_can_be_null=True, **options
-    )
+    return csv.ConvertOptions(null_values=[""], strings_can_be_null=True, **options)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from kfhe.table_files import TableFile, open_table
+from kfhe.table_files import Dialect, TableFile, open_table
+from kfhe.table_files.csv import AS_FOUND
 from kfhe.table_files.errors import TableFileError, no_column
 from kfhe.table_files.labels import as_written, checked_labels
 from kfhe.table_files.types import holds_categories, is_number
@@ -45,6 +46,8 @@ class LabelledTable:
         Columns that are categories because somebody said so.
     true : ndarray or None
         The true labels, if a column of them was named: not to be learnt from.
+    notes : tuple of str
+        What was noticed in the file, in sentences.
     """
 
     name: str
@@ -56,6 +59,7 @@ class LabelledTable:
     all_columns: Any
     made_categories: Collection[str] = ()
     true: NDArray[Any] | None = None
+    notes: tuple[str, ...] = ()
 
     @classmethod
     def read(
@@ -66,6 +70,7 @@ class LabelledTable:
         categorical: Collection[str] = (),
         drop: Collection[str] = (),
         true: str | None = None,
+        dialect: Dialect = AS_FOUND,
     ) -> LabelledTable:
         r"""Read a csv or parquet file.
 
@@ -81,6 +86,8 @@ class LabelledTable:
             Columns to leave out.
         true : str, optional
             The column of the true labels, if the target may be wrong. It is no feature.
+        dialect : Dialect
+            How a csv is written; default: as its first rows look.
 
         Returns
         -------
@@ -106,7 +113,7 @@ class LabelledTable:
         >>> table.categorical, table.y.tolist()
         ([True, False], ['cat', 'bird', 'cat', 'bird'])
         """
-        with open_table(path) as file:
+        with open_table(path, dialect) as file:
             return cls.from_file(file, target, categorical=categorical, drop=drop, true=true)
 
     @classmethod
@@ -130,7 +137,7 @@ class LabelledTable:
         for column in names:
             position = table.column_names.index(column)
             table = table.set_column(position, column, as_written(table.column(column)))
-        return cls.from_table(
+        found = cls.from_table(
             table,
             file.name,
             target,
@@ -139,6 +146,7 @@ class LabelledTable:
             true=true,
             first_row=file.first_row,
         )
+        return replace(found, notes=tuple(file.notes))
 
     @classmethod
     def from_table(

@@ -132,9 +132,8 @@ def _without_formulas(table: Any) -> Any:
 
 
 def _needs_quotes(column: Any) -> bool:
-    import pyarrow as pa
     from pyarrow import compute
 
-    if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+    if not is_text(column.type):
         return False
     return bool(compute.any(compute.match_substring_regex(column, '[",\r\n]')).as_py())

@@ -6,10 +6,10 @@ import io
 import re
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from typing import IO, Any
+from typing import IO, Any, ClassVar
 
 from kfhe.table_files.errors import TableFileError, check_names
-from kfhe.table_files.types import is_text
+from kfhe.table_files.types import is_text, value_type
 
 ROWS = 1 << 16  # that are read at once
 
@@ -19,6 +19,7 @@ class ParquetTable:
 
     first_row = 1
     is_text = False
+    notes: ClassVar[list[str]] = []
 
     def __init__(self, name: str, stream: IO[bytes]) -> None:
         from pyarrow import parquet
@@ -58,6 +59,26 @@ class ParquetTable:
         with self._damage():
             for batch in self._file.iter_batches(ROWS, columns=names):
                 yield pa.Table.from_batches([batch])
+
+    def kept_batches(
+        self, numbers: Collection[str], text: Collection[str], kept: Collection[str]
+    ) -> Iterator[tuple[Any, Any]]:
+        """Yield what `batches` yields, each with the columns `kept` of its rows."""
+        import pyarrow as pa
+
+        schema, names = self.kept_schema(kept), list(kept)
+        beside = self._file.iter_batches(ROWS, columns=names)
+        for rows in self.batches(numbers, text):
+            with self._damage():
+                batch = next(beside)
+            yield rows, pa.Table.from_batches([batch]).select(names).cast(schema)
+
+    def kept_schema(self, kept: Collection[str]) -> Any:
+        """Return the types that kept columns have: those of values that are stored as positions, too."""
+        import pyarrow as pa
+
+        types = self._file.schema_arrow
+        return pa.schema([pa.field(column, value_type(types.field(column).type)) for column in kept])
 
     @contextmanager
     def _damage(self) -> Iterator[None]:

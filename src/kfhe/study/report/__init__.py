@@ -15,7 +15,9 @@ from kfhe.study.report.page import page
 from kfhe.study.report.tables import Table, all_tables
 from kfhe.table_files import SUFFIXES
 
-__all__ = ["write_cells", "write_report"]
+__all__ = ["PAGE", "write_cells", "write_report"]
+
+PAGE = "index.html"
 
 
 def write_report(analysis: Analysis, folder: str | Path, *, files: bool = True) -> Path:
@@ -51,7 +53,7 @@ def write_report(analysis: Analysis, folder: str | Path, *, files: bool = True) 
                 "(or leave them out: --no-files)"
             ) from error
         write_figures(analysis, folder / "figures")
-    target = folder / "index.html"
+    target = folder / PAGE
     write_whole(target, page(analysis, tables))
     return target
 

@@ -316,10 +316,22 @@ def datasets(analysis: Analysis) -> Table:
         fields = [number(size, fixed(size, 0)) for size in sizes]
         if analysis.plan.given is not None:
             fields.append(number(row["wrong"], f"{row['wrong']:.1%}"))
-        rows.append([Value(name, str(name)), *fields, Value(printed, printed), Value(note, note)])
+        target = row["target"] if isinstance(row["target"], str) else ""  # older files don't tell
+        rows.append(
+            [
+                Value(name, str(name)),
+                Value(target, target),
+                *fields,
+                Value(printed, printed),
+                Value(note, note),
+            ]
+        )
     wrong = ["wrong labels"] if analysis.plan.given is not None else []
-    head = ["dataset", "rows", "features", "classes", "categorical", *wrong, "in the paper", "note"]
-    note = "'in the paper': its rows × dimensions × classes; its dimensions mostly count the class."
+    head = ["dataset", "target", "rows", "features", "classes", "categorical", *wrong, "in the paper", "note"]
+    note = (
+        "'target': the column that is learnt. 'in the paper': its rows × dimensions × classes; its "
+        "dimensions mostly count the class."
+    )
     return Table("datasets", "datasets", "Datasets", head, rows, note)
 
 

@@ -1,0 +1,95 @@
+"""How a csv is written: separator, decimal mark, encoding and gaps; told, or found in its first rows."""
+
+from __future__ import annotations
+
+import codecs
+import io
+import re
+from dataclasses import dataclass, replace
+from typing import IO
+
+from kfhe.table_files.errors import TableFileError
+
+SEPARATORS = ";\t|"  # besides commas
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How a csv is written; None stands for what its first rows look like.
+
+    Attributes
+    ----------
+    sep : str or None
+        What separates columns: one letter.
+    decimal : str or None
+        What separates the fraction of a number: a point or a comma.
+    encoding : str or None
+        A name that Python knows, such as latin-1; None is UTF-8.
+    na : tuple of str
+        Words that are gaps, besides the usual ones.
+    """
+
+    sep: str | None = None
+    decimal: str | None = None
+    encoding: str | None = None
+    na: tuple[str, ...] = ()
+
+    def found_in(self, start: bytes) -> Dialect:
+        """Return the dialect with separator and decimal mark, if need be as the file's start has them."""
+        header, _, rows = re.sub(rb'"[^"]*"', b"", start[: 1 << 16]).partition(b"\n")
+        others = [mark for mark in SEPARATORS if mark.encode() in header]
+        sep = self.sep or (others[0] if others and b"," not in header else ",")
+        decimal = self.decimal or ("," if sep != "," and _has_decimal_commas(rows, sep) else ".")
+        if decimal == sep:
+            raise TableFileError(f"columns and decimals can't both be separated by {sep!r}")
+        return replace(self, sep=sep, decimal=decimal)
+
+    def in_words(self) -> str:
+        """Say how a csv is written that is not written as usual."""
+        fractions = ", and decimals have a comma" if self.decimal == "," else ""
+        return f"columns are separated by {self.sep!r}{fractions}"
+
+
+def _has_decimal_commas(rows: bytes, sep: str) -> bool:
+    """Whether there are numbers with a comma, and none with a point."""
+    ends = re.escape(sep.encode())
+    number = rb"(?:^|%s)\s*[-+]?\d+%s\d+\s*(?=%s|\r?$)"
+    comma, point = (
+        re.search(number % (ends, mark, ends), rows, re.MULTILINE) is not None for mark in (b",", rb"\.")
+    )
+    return comma and not point
+
+
+class Recoded(io.RawIOBase):
+    """A stream in UTF-8 of one that has another encoding."""
+
+    def __init__(self, name: str, stream: IO[bytes], encoding: str) -> None:
+        try:
+            self._decoder = codecs.getincrementaldecoder(encoding)()
+        except LookupError:
+            raise TableFileError(
+                f"encoding {encoding!r} is not known; there are utf-8, latin-1, cp1252, utf-16 and others"
+            ) from None
+        self._name, self._encoding = name, encoding
+        self._stream = stream
+        self._ready = b""
+
+    def readable(self) -> bool:
+        """Whether it can be read."""
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        """Return the next bytes, as many as asked for unless the file ends."""
+        while size < 0 or len(self._ready) < size:
+            piece = self._stream.read(1 << 19)
+            try:
+                self._ready += self._decoder.decode(piece, final=not piece).encode()
+            except UnicodeDecodeError as error:
+                raise TableFileError(
+                    f"{self._name}: there are bytes that are not {self._encoding}: {error.reason}"
+                ) from error
+            if not piece:
+                break
+        end = len(self._ready) if size < 0 else size
+        data, self._ready = self._ready[:end], self._ready[end:]
+        return data
