@@ -197,7 +197,7 @@ class BaseKFHE(NotebookMixin, CallbackSupportMixin, ClassifierMixin, BaseEstimat
         return logarithms
 
     def apply(self, X: Any) -> NDArray[np.int32]:
-        """Return the leaves that rows fall into, of shape (n_samples, n_iter_ + 1), h_0's first.
+        """Return the leaves that rows fall into: a row each, and a column for each tree, h_0's first.
 
         A tree numbers its leaves from 0, as `leaf_weights` of the trees in `estimators_` does.
         """
