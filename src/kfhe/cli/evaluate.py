@@ -74,7 +74,7 @@ def evaluate(
         outcome = _of_training(data, new, folds or 5, holdout)
     else:
         of_training = [field.name for field in fields(options.Training)]
-        refused = [*of_training, "categorical", "drop", "folds", "holdout"]
+        refused = [*of_training, "categorical", "drop", "drop_unlabelled", "folds", "holdout"]
         options.refuse(context, refused, "with a model file nothing is trained; leave it out")
         outcome = _of_model(_model_file(model), labelled)
     if as_json:
