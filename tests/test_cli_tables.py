@@ -596,6 +596,43 @@ def test_a_picture_or_an_export_never_overwrites_the_model(kfhe, model):
         assert Path(its_input).read_bytes() == before
 
 
+def test_rows_without_a_label_are_left_out_on_request(kfhe):
+    rows = pd.read_csv("customers.csv")
+    rows["outcome"] = rows["outcome"].where(rows.index % 10 > 0)
+    rows.to_csv("mine.csv", index=False)
+    rows.dropna(subset="outcome").to_csv("labelled.csv", index=False)
+    learnt = ["mine.csv", "-t", "outcome"]
+    _, said = kfhe("fit", *learnt, "-o", "m.kfhe", code=1)
+    assert "--drop-unlabelled" in said
+    few = ["--n-estimators", "20"]
+    _, said = kfhe("fit", *learnt, "--drop-unlabelled", *few, "-o", "m.kfhe")
+    assert "mine.csv: 50 rows without a label are left out" in said
+    kfhe("fit", "labelled.csv", "-t", "outcome", *few, "-o", "labelled.kfhe")
+    for name in ("m", "labelled"):
+        kfhe("predict", f"{name}.kfhe", "new_customers.csv", "--proba", "-o", f"{name}.csv")
+    assert Path("m.csv").read_bytes() == Path("labelled.csv").read_bytes()
+    kfhe("audit", *learnt, "--drop-unlabelled", *few, "--all", "-o", "all.csv")
+    numbers = pd.read_csv("all.csv").sort_values("row")["row"]
+    assert numbers.tolist() == [row + 2 for row in rows.index if row % 10]
+
+
+def test_a_wide_table_is_summed_up(kfhe, rng):
+    rows = pd.DataFrame(rng.normal(size=(40, 500)).round(2)).add_prefix("x")
+    rows.iloc[3, 300] = np.nan
+    rows.insert(500, "label", ["a", "b"] * 20)
+    rows.to_csv("mine.csv", index=False)
+    _, said = kfhe("fit", "mine.csv", "-t", "label", "--n-estimators", "2", "-o", "m.kfhe")
+    assert len(said.splitlines()) < 40
+    assert re.search(r"480 more .* 0 of categories, 480 of numbers .* 1 ", said)
+    ids = pd.DataFrame({f"id{j}": [f"{j}-{row}" for row in range(40)] for j in range(500)})
+    pd.concat([ids, rows], axis=1).to_csv("ids.csv", index=False)
+    _, said = kfhe("fit", "ids.csv", "-t", "label", "--n-estimators", "2", "-o", "ids.kfhe")
+    assert "There are 480 more notes like these." in said
+    assert len(said.splitlines()) < 80
+    _, said = kfhe("predict", "m.kfhe", "ids.csv", "-o", "out.csv")
+    assert "id0, id1, id2, id3, id4, id5 and 495 more" in said
+
+
 def test_a_table_as_a_spreadsheet_saves_it_gives_the_same_model(kfhe, model):
     """Semicolons, decimal commas, Windows line ends, Latin-1, another word for gaps."""
     rows = pd.read_csv("customers.csv")

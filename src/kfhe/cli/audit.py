@@ -106,7 +106,7 @@ def _listed(data: LabelledTable, found: LabelAudit) -> Any:
     given = data.all_columns.column(data.target).take(order)
     given = given.cast(value_type(given.type))
     columns = {
-        "row": pa.array(order + data.first_row),
+        "row": pa.array(data.row_numbers[order]),
         "given": given,
         "suggested": pa.array(found.suggested[order].tolist(), given.type),
         "quality": pa.array(found.quality[order].round(4)),

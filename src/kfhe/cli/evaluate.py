@@ -70,12 +70,12 @@ def evaluate(
         training.check(name)
         data = labelled.read()
         for note in data.notes:
-            typer.echo(f"kfhe: {note}", err=True)
+            echo(f"kfhe: {note}", err=True)
         new = training.new_model(name, labelled.categorical_features(data))
         outcome = _of_training(data, new, folds or 5, holdout)
     else:
         of_training = [field.name for field in fields(options.Training)]
-        refused = [*of_training, "categorical", "drop", "folds", "holdout"]
+        refused = [*of_training, "categorical", "drop", "drop_unlabelled", "folds", "holdout"]
         options.refuse(context, refused, "with a model file nothing is trained; leave it out")
         outcome = _of_model(_model_file(model), labelled)
     if as_json:

@@ -104,6 +104,9 @@ class LabelledInput(CsvInput):
         list[str] | None,
         typer.Option(help="A column to leave out, such as an identifier; repeatable.", metavar="COLUMN"),
     ] = None
+    drop_unlabelled: Annotated[
+        bool, typer.Option("--drop-unlabelled", help="Leave rows out that have no label.")
+    ] = False
 
     def check(self) -> None:
         """Raise if the options contradict each other."""
@@ -120,6 +123,7 @@ class LabelledInput(CsvInput):
             categorical=self.categorical or (),
             drop=self.drop or (),
             dialect=self.dialect,
+            drop_unlabelled=self.drop_unlabelled,
         )
 
     def categorical_features(self, data: LabelledTable) -> Any:

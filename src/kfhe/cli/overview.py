@@ -10,6 +10,8 @@ from kfhe.table_files.errors import some
 if TYPE_CHECKING:
     from kfhe.table_files.labelled import LabelledTable
 
+MOST_COLUMNS, SOME_COLUMNS = 60, 20  # that are shown one by one; of a wider table, some
+MOST_NOTES = 20
 MANY_NUMBERS = 20  # different numbers in a target from which on they may be a quantity
 MOST_CATEGORIES = 255  # that a column tells apart
 NEARLY_ALL = 0.9  # share of numbers from which on other values look like mistakes
@@ -21,14 +23,26 @@ def summary(data: LabelledTable) -> Any:
     from rich.table import Table
 
     shown = Table("column", "type", "values", "gaps")
-    for field, is_category in zip(data.X.schema, data.categorical, strict=True):
+    listed = data.X.num_columns if data.X.num_columns <= MOST_COLUMNS else SOME_COLUMNS
+    for field, is_category in zip(list(data.X.schema)[:listed], data.categorical, strict=False):
         column = data.X.column(field.name)
         values = _categories(column) if is_category else _span(column)
         kind = "category" if is_category else "number"
         shown.add_row(escape(field.name), kind, escape(values), str(column.null_count or ""))
+    if listed < data.X.num_columns:
+        shown.add_row(*_others(data, listed))
     classes = [f"{label} ({count})" for label, count in data.class_counts().items()]
     shown.add_row(escape(data.target), "target", escape(some(classes)), "")
     return shown
+
+
+def _others(data: LabelledTable, listed: int) -> tuple[str, str, str, str]:
+    """Return the row that stands for all columns after the first few."""
+    others = data.X.columns[listed:]
+    n_categories = sum(data.categorical[listed:])
+    kinds = f"{n_categories:,} of categories, {len(others) - n_categories:,} of numbers"
+    gaps = sum(column.null_count for column in others)
+    return f"{len(others):,} more", kinds, "", str(gaps or "")
 
 
 def notes(data: LabelledTable) -> list[str]:
@@ -46,6 +60,8 @@ def notes(data: LabelledTable) -> list[str]:
     n_classes = len(data.class_counts())
     if data.y.dtype.kind in "iuf" and n_classes > MANY_NUMBERS:
         found.append(f"Target {data.target!r} has {n_classes} different numbers: each is taken for a class.")
+    if len(found) > MOST_NOTES:
+        found[MOST_NOTES:] = [f"There are {len(found) - MOST_NOTES:,} more notes like these."]
     return found
 
 

@@ -81,6 +81,7 @@ def predict(
     from kfhe.cli.models import read_forest
     from kfhe.cli.scoring import ModelReader
     from kfhe.table_files import open_output, open_table
+    from kfhe.table_files.errors import some
     from kfhe.table_files.output import check_output
 
     if keep and keep_all:
@@ -95,9 +96,7 @@ def predict(
         kept = list(rows.columns) if keep_all else _kept(keep or [], rows)
         ignored = [column for column in reader.match(rows) if column not in kept]
         if ignored:
-            echo(
-                f"kfhe: {rows.name}: not used, as the model doesn't know them: {', '.join(ignored)}", err=True
-            )
+            echo(f"kfhe: {rows.name}: not used, as the model doesn't know them: {some(ignored)}", err=True)
         classes = reader.classes.tolist()
         labels = _labels(classes, as_text=not str(output).endswith(".parquet"))
         schema = _schema(classes if proba else [], labels.type)

@@ -14,6 +14,7 @@ from kfhe.table_files.labels import as_written, checked_labels
 from kfhe.table_files.types import holds_categories, is_number
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
 USUAL_TARGET = "class"
@@ -48,6 +49,8 @@ class LabelledTable:
         The true labels, if a column of them was named: not to be learnt from.
     notes : tuple of str
         What was noticed in the file, in sentences.
+    positions : ndarray or None
+        Where in the file the rows are, if some were left out.
     """
 
     name: str
@@ -60,6 +63,7 @@ class LabelledTable:
     made_categories: Collection[str] = ()
     true: NDArray[Any] | None = None
     notes: tuple[str, ...] = ()
+    positions: NDArray[np.intp] | None = None
 
     @classmethod
     def read(
@@ -71,6 +75,7 @@ class LabelledTable:
         drop: Collection[str] = (),
         true: str | None = None,
         dialect: Dialect = AS_FOUND,
+        drop_unlabelled: bool = False,
     ) -> LabelledTable:
         r"""Read a csv or parquet file.
 
@@ -88,6 +93,8 @@ class LabelledTable:
             The column of the true labels, if the target may be wrong. It is no feature.
         dialect : Dialect
             How a csv is written; default: as its first rows look.
+        drop_unlabelled : bool
+            Whether rows without a label are left out; otherwise they are an error.
 
         Returns
         -------
@@ -114,7 +121,14 @@ class LabelledTable:
         ([True, False], ['cat', 'bird', 'cat', 'bird'])
         """
         with open_table(path, dialect) as file:
-            return cls.from_file(file, target, categorical=categorical, drop=drop, true=true)
+            return cls.from_file(
+                file,
+                target,
+                categorical=categorical,
+                drop=drop,
+                true=true,
+                drop_unlabelled=drop_unlabelled,
+            )
 
     @classmethod
     def from_file(
@@ -125,6 +139,7 @@ class LabelledTable:
         categorical: Collection[str] = (),
         drop: Collection[str] = (),
         true: str | None = None,
+        drop_unlabelled: bool = False,
     ) -> LabelledTable:
         """Read an open file; see `read`."""
         for column in (*(name for name in (target, true) if name is not None), *categorical, *drop):
@@ -145,8 +160,9 @@ class LabelledTable:
             drop=drop,
             true=true,
             first_row=file.first_row,
+            drop_unlabelled=drop_unlabelled,
         )
-        return replace(found, notes=tuple(file.notes))
+        return replace(found, notes=(*file.notes, *found.notes))
 
     @classmethod
     def from_table(
@@ -159,8 +175,11 @@ class LabelledTable:
         drop: Collection[str] = (),
         true: str | None = None,
         first_row: int = 1,
+        drop_unlabelled: bool = False,
     ) -> LabelledTable:
         """Check a pyarrow table that `name` calls; see `read`."""
+        import numpy as np
+
         guessed = target is None
         target = usual_target(table.column_names) if target is None else target
         left_out = {target, *drop} | ({true} if true is not None else set())
@@ -170,13 +189,28 @@ class LabelledTable:
         called = f"target {target!r}"
         if guessed and target != USUAL_TARGET:
             called += f" (the last column, as none is named {USUAL_TARGET!r})"
+        _check_features(X, name, first_row)
+        notes: tuple[str, ...] = ()
+        positions = None
+        if drop_unlabelled and table.column(target).null_count:
+            labelled = table.column(target).is_valid()
+            positions = np.flatnonzero(labelled.to_numpy())
+            notes = (f"{name}: {len(table) - len(positions):,} rows without a label are left out",)
+            table, X = table.filter(labelled), X.filter(labelled)
         y = checked_labels(table.column(target), f"{name}: {called}", first_row)
         truth = None
         if true is not None:
             truth = checked_labels(table.column(true), f"{name}: column {true!r} of true labels", first_row)
-        _check_features(X, name, first_row)
         of_categories = [holds_categories(field.type) or field.name in categorical for field in X.schema]
-        return cls(name, target, X, y, of_categories, first_row, table, categorical, truth)
+        return cls(name, target, X, y, of_categories, first_row, table, categorical, truth, notes, positions)
+
+    @property
+    def row_numbers(self) -> NDArray[np.intp]:
+        """Number of each row in messages."""
+        import numpy as np
+
+        positions = np.arange(len(self.y)) if self.positions is None else self.positions
+        return positions + self.first_row
 
     def class_counts(self) -> dict[str, int]:
         """Return the number of rows of each class."""

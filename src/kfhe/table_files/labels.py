@@ -90,7 +90,7 @@ def _gaps(column: Any, called: str, first_row: int) -> TableFileError:
     header = " (the header is row 1)" if first_row == 2 else ""
     found = f"1 gap, in row {rows}" if len(gaps) == 1 else f"{len(gaps)} gaps, in rows {rows}"
     return TableFileError(
-        f"{called} has {found}{header}; fill them in, or leave these rows out "
+        f"{called} has {found}{header}; fill them in, or leave these rows out: --drop-unlabelled "
         "(empty cells, NA, None and the like are gaps)"
     )
 
