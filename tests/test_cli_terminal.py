@@ -62,7 +62,7 @@ def test_escapes_in_a_table_do_not_reach_the_terminal(hostile):
         ("evaluate", "t.csv", "-t", "label", "--n-estimators", "3"),
         ("evaluate", "t.csv", "-t", "label", "--model", "m.kfhe"),
         ("audit", "t.csv", "-t", "label", "--n-estimators", "20", "-o", "-"),
-        ("data", "show", "t.csv"),
+        ("data", "show", "t.csv", "--target", "label"),
     ]
     for command in commands:
         said = said_on_a_terminal(hostile, *command)
