@@ -128,9 +128,10 @@ def test_a_log_gets_a_line_for_each_tenth(plan, tmp_path):
     log = io.StringIO()
     run(plan, tmp_path / "results.sqlite", n_jobs=1, console=Console(file=log))
     lines = log.getvalue().splitlines()
-    assert lines[0] == "4 of 24 cells are done"
+    assert lines[0].endswith("the column 'class' is learnt; classes: 'a', 'b', 'c'")
+    assert lines[1] == "4 of 24 cells are done"
     assert lines[-1] == "24 of 24 cells are done"
-    assert len(lines) == 10
+    assert len(lines) == 11
 
 
 def test_a_terminal_gets_a_table_of_averages(plan, tmp_path):
