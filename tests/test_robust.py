@@ -109,6 +109,11 @@ def test_noise_that_is_known_exactly_is_undone_exactly(n_classes):
     forest = RobustKFHEClassifier(n_estimators=2, random_state=0).fit(X, y).estimators_
     np.testing.assert_allclose(replace(forest, noise_undone=share).probabilities(noisy), true)
     np.testing.assert_array_equal(replace(forest, noise_undone=0.0).probabilities(noisy), noisy)
+    sure = np.full((1, n_classes), share / (n_classes - 1))  # what noise alone gives to each class
+    sure[0, 0] = 1 - share
+    least = 0.002 / (1 + 0.002 * (n_classes - 1))
+    found = replace(forest, noise_undone=share).probabilities(sure)
+    np.testing.assert_allclose(found[0], [1 - least * (n_classes - 1), *[least] * (n_classes - 1)])
 
 
 def test_probabilities_are_nearer_to_the_truth_than_scores_are(mixed):
@@ -158,7 +163,18 @@ def test_rare_classes_are_not_lost():
     prior = np.array([(y == label).mean() for label in (0, 1)])
     expected = (scores * prior**-auto.estimators_.prior_power).argmax(axis=1)
     np.testing.assert_array_equal(auto.predict(X), expected)
-    assert auto.estimators_.prior_power in (0.3, 0.5)
+    assert auto.estimators_.prior_power == (0.5 if auto.lambda_ >= 10 else 0.3)
+
+
+def test_the_noisier_the_labels_the_more_rare_classes_are_favoured():
+    X, y = load_breast_cancer(return_X_y=True)
+    powers = [
+        RobustKFHEClassifier(random_state=0)
+        .fit(X, flip_labels(y, rate, random_state=0))
+        .estimators_.prior_power
+        for rate in (0, 0.4)
+    ]
+    assert powers == [0.3, 0.5]
 
 
 # Promises
@@ -260,6 +276,17 @@ def test_it_is_exported_as_it_predicts(mixed):
     text = json.loads(kfhe.export.to_json(model))
     assert "votes" in text["trees"][1]["nodes"][-1]
     assert text["noise_undone"] == model.estimators_.noise_undone > 0.05
+
+
+def test_an_exported_graph_never_rules_a_class_out_either():
+    import onnxruntime
+
+    X, y, *_ = halves(load_wine, 0.3)
+    model = RobustKFHEClassifier(random_state=0).fit(X, y)
+    session = onnxruntime.InferenceSession(kfhe.export.to_onnx(model).SerializeToString())
+    expected = model.predict_proba(X)
+    assert expected.min() < 0.003  # some are as low as they can be
+    np.testing.assert_allclose(session.run(None, {"X": X})[1], expected, atol=1e-5)
 
 
 def test_it_is_cloned_and_shown(mixed):

@@ -96,9 +96,11 @@ class Watched:
 
 
 @pytest.mark.parametrize("alone", [False, True])
-def test_it_is_the_one_with_the_lowest_brier_score_on_rows_that_pilot_trees_have_not_seen(iris, alone):
+@pytest.mark.parametrize("wrong", [0.0, 0.05, 0.1, 0.2])
+def test_it_is_the_one_with_the_lowest_brier_score_on_rows_that_pilot_trees_have_not_seen(iris, alone, wrong):
     """Of each tree by itself, or of the trees' mean, by a plain loop over rows."""
     X, y = iris
+    y = flip_labels(y, wrong, random_state=0)
     labels, base = y.astype(np.int32), np.full(len(y), 1 / len(y))
     rows = TrainingRows(X, labels, np.arange(3), base, seed=3, n_threads=1)
     settings, log = TreeSettings(**PURE), []

@@ -26,7 +26,7 @@ COARSE_LEAF = 5  # rows in a leaf, once labels are known to be noisy
 
 
 class PilotSensor:
-    """Grows trees to purity, of two kinds at first, on the same samples, until the bank has chosen one.
+    """Grows large trees, of two kinds at first, on the same samples, until the bank has chosen one.
 
     Parameters
     ----------

@@ -91,7 +91,7 @@ class RobustKFHEClassifier(BaseKFHE):
         Accuracy on the training rows (by the given labels), each judged by trees that have not seen it.
     oob_decision_function_ : ndarray of shape (n_samples, n_classes)
         The scores that this is based on: probabilities of the given labels, as noisy as they are. Rows of
-        weight 0 are left out.
+        weight 0, and those held back for early stopping, are left out.
     n_iter_, estimators_, component_weights_, trace_, validation_scores_, feature_importances_
         As in `KFHEClassifier`. The first tree has one leaf, with the shares of the classes; the trace shows
         the shrinkage of each iteration.

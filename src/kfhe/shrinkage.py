@@ -7,13 +7,11 @@ are worth.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 from numpy.typing import NDArray
 
 from kfhe.bank import SHRINKAGES
-from kfhe.engine.arrays import exact_sum
+from kfhe.engine.bank import HonestBank
 from kfhe.engine.trees.growing import Grower
 from kfhe.engine.trees.grown_tree import GrownTree
 from kfhe.engine.trees.shrinkage import shrunken_shares
@@ -57,31 +55,21 @@ def resolve(shrinkage: float | str, growers: list[Grower], rows: TrainingRows, *
 
 def _pilot_scores(growers: list[Grower], rows: TrainingRows, alone: bool) -> Floats:
     """Return the Brier score of each shrinkage: the sum of single trees', or that of their mean votes."""
-    pilots = _pilots(growers, rows)
-    if alone:
-        return np.sum([_brier_scores(votes, unseen, rows) for votes, unseen in pilots], axis=0)
-    n_rows, n_classes = len(rows.labels), len(rows.classes)
-    totals, n_read = np.zeros((len(SHRINKAGES), n_rows, n_classes)), np.zeros(n_rows)
-    for votes, unseen in pilots:
-        totals += votes * unseen[:, np.newaxis]
-        n_read += unseen
-    return _brier_scores(totals / n_read.clip(1)[:, np.newaxis], n_read > 0, rows)
-
-
-def _pilots(growers: list[Grower], rows: TrainingRows) -> Iterator[tuple[Floats, NDArray[np.bool_]]]:
-    """Yield the votes of each pilot tree under each shrinkage, and which rows it has not seen."""
-    draws = rows.draws()
+    draws, scores = rows.draws(), np.zeros(len(SHRINKAGES))
+    bank = _empty_bank(rows)
     for t in range(1, PILOT_TREES + 1):
         counts = draws.draw(rows.base, t, PILOT)
         tree = growers[t % len(growers)].grow(counts, True, 2 * t)
-        yield _leaf_votes(tree, SHRINKAGES)[:, tree.leaves], counts == 0
+        bank = _empty_bank(rows) if alone else bank
+        bank.update(tree.leaves, _leaf_votes(tree, SHRINKAGES), counts)
+        scores += bank.brier_scores() if alone else 0.0
+    return scores if alone else bank.brier_scores()
 
 
-def _brier_scores(votes: Floats, judged: NDArray[np.bool_], rows: TrainingRows) -> Floats:
-    """Return the weighted squared error of each shrinkage's votes for the rows that are judged."""
-    right = np.eye(len(rows.classes))[rows.labels]
-    weights = rows.base * judged
-    return np.array([exact_sum(weights * ((each - right) ** 2).sum(axis=1)) for each in votes])
+def _empty_bank(rows: TrainingRows) -> HonestBank:
+    """Return a bank of filters that have read no tree; a row that none reads counts alike in all of them."""
+    prior = np.full(len(rows.classes), 1 / len(rows.classes))
+    return HonestBank(rows.labels, rows.base, prior, len(SHRINKAGES), rows.n_threads)
 
 
 def _leaf_votes(tree: GrownTree, shrinkages: Floats) -> Floats:

@@ -596,6 +596,10 @@ def test_arrays_are_checked(contents, name, change, message):
         ("parameters.class_weight", {"pairs": [[[], 1]]}, "parameters"),
         ("parameters.class_weight", [[[[[[1]]]]]], "parameters"),
         ("parameters.categorical_features", {"array": 1}, "parameters"),
+        ("rules.noise_undone", 0.54, "rules"),  # of three classes: beyond what leaves anything to know
+        ("rules.noise_undone", -0.1, "rules"),
+        ("rules.prior_power", "1", "rules"),
+        ("rules.shrinkage", 1e6, "rules"),
         ("parameters.voting", "loud", "'voting' parameter"),
         ("parameters.n_estimators", 0, "'n_estimators' parameter"),
         ("parameters.n_jobs", 0, "'n_jobs' parameter"),

@@ -48,13 +48,7 @@ def audit(
     jobs: Annotated[
         int | None, typer.Option(min=1, help="Threads; default: one per processor.", show_default=False)
     ] = None,
-    escape_formulas: Annotated[
-        bool,
-        typer.Option(
-            "--escape-formulas",
-            help="Put an apostrophe in front of text in a csv that a spreadsheet would take for a formula.",
-        ),
-    ] = False,
+    escape_formulas: options.EscapeFormulas = False,
 ) -> None:
     """Find the labels of a table that look wrong.
 

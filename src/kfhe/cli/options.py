@@ -41,6 +41,15 @@ class ClassWeight(StrEnum):
     balanced = "balanced"
 
 
+EscapeFormulas = Annotated[
+    bool,
+    typer.Option(
+        "--escape-formulas",
+        help="Put an apostrophe in front of text in a csv that a spreadsheet would take for a formula.",
+    ),
+]
+
+
 @dataclass(frozen=True, kw_only=True)
 class CsvInput:
     """How a csv is written, where that can't be seen."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kfhe.cli.echo import echo
-from kfhe.cli.options import CsvInput, refuse_input, spread
+from kfhe.cli.options import CsvInput, EscapeFormulas, refuse_input, spread
 
 if TYPE_CHECKING:
     import numpy as np
@@ -48,15 +48,9 @@ def predict(
         ),
     ] = Path("-"),
     proba: Annotated[
-        bool, typer.Option("--proba", help="Write the score of each class as well: they sum to 1.")
+        bool, typer.Option("--proba", help="Write the probability of each class as well: they sum to 1.")
     ] = False,
-    escape_formulas: Annotated[
-        bool,
-        typer.Option(
-            "--escape-formulas",
-            help="Put an apostrophe in front of text in a csv that a spreadsheet would take for a formula.",
-        ),
-    ] = False,
+    escape_formulas: EscapeFormulas = False,
     keep: Annotated[
         list[str] | None,
         typer.Option(
