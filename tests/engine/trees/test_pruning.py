@@ -157,3 +157,31 @@ def test_of_two_splits_of_equal_gain_the_left_one_is_made_first():
     rows = Rows(BinnedTable.from_table(X, None, 255, 1), labels, 4, np.ones(12, dtype=np.int32), True)
     tree, _ = rows.grow(max_leaf_nodes=3)
     assert tree["leaf_weights"].tolist() == [[3, 0, 0, 0], [0, 3, 0, 0], [0, 0, 3, 3]]
+
+
+@settings(max_examples=60)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    n_values=st.integers(2, 6),
+    n_classes=st.integers(2, 4),
+    max_leaf_nodes=st.integers(2, 12),
+    max_features=st.sampled_from([0, 2]),
+    counts=st.booleans(),
+    threads=st.sampled_from([{}, {"n_threads": 2, "force_parallel": True}]),
+)
+def test_few_leaves_are_grown_as_the_whole_tree_would_be_cut_back(
+    seed, n_values, n_classes, max_leaf_nodes, max_features, counts, threads
+):
+    rng = np.random.default_rng(seed)
+    n = 600  # many rows of few distinct values: leaves are few for them, and many splits gain the same
+    X = rng.integers(n_values, size=(n // 4, 5)).repeat(4, axis=0).astype(float)
+    X[rng.random(X.shape) < 0.1] = np.nan
+    labels = rng.integers(n_classes, size=n // 4).repeat(4).astype(np.int32)
+    table = BinnedTable.from_table(X, [0, 1], 255, 1)
+    rows = Rows(table, labels, n_classes, rng.integers(3, size=n, dtype=np.int32), counts)
+    limits = Settings(max_features=max_features, seed=seed % 100)
+    left, gains, totals = arrays_of(rows.grow(limits)[0])
+    kept = pruned(left, gains, totals, max_leaf_nodes=max_leaf_nodes)
+    grown, votes = rows.grow(limits, max_leaf_nodes=max_leaf_nodes, **threads)
+    assert outline_of(kept, totals) == Branch(grown).outline()
+    np.testing.assert_array_equal(votes, grown["leaf_weights"][grown["leaves"]].argmax(axis=1))
