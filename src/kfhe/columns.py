@@ -85,7 +85,7 @@ class SparseColumns:
         """Return what neighbouring columns store: values, their rows, and where each column starts."""
         starts = self.X.indptr[some.start : some.stop + 1].astype(np.int64)
         entries = slice(starts[0], starts[-1])
-        values = self.X.data[entries].astype(np.float64) + 0.0  # -0.0 becomes 0, as in a dense table
+        values = np.asarray(self.X.data[entries], dtype=np.float64)
         return values, self.X.indices[entries], starts - starts[0]
 
     def factorize(self, j: int) -> tuple[NDArray[Any], list[Hashable]]:
