@@ -8,7 +8,6 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.sparse import csr_matrix
 from sklearn.datasets import load_iris, make_classification
 from sklearn.metrics import roc_auc_score
 
@@ -201,10 +200,6 @@ class TestMistakes:
     def test_values(self, X, y, message):
         with pytest.raises(ValueError, match=message):
             label_quality(X, y, random_state=0)
-
-    def test_sparse(self):
-        with pytest.raises(TypeError, match="sparse"):
-            label_quality(csr_matrix(np.eye(2)), [0, 1])
 
     @pytest.mark.parametrize(
         "parameter",

@@ -109,7 +109,7 @@ def label_quality(
 
     Parameters
     ----------
-    X : array or data frame of shape (n, n_features)
+    X : array, data frame or sparse matrix of shape (n, n_features)
         The rows; columns of strings and gaps need no preparation.
     y : array-like of shape (n,)
         Their labels, of two classes at least: strings, integers or booleans.
@@ -161,7 +161,7 @@ def label_quality(
     """
     classes, labels = encode_labels(y, "label_quality")
     index = X.index if type(X).__module__.startswith("pandas") else None
-    X = readable_table(X, "label_quality")
+    X = readable_table(X, "label_quality", sparse=True)
     check_same_length(X, labels)
     if len(classes) < 2:
         raise ValueError(

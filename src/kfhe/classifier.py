@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import get_tags
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
-from sklearn.utils.validation import validate_data
 
 from kfhe import emphasis as emphases
 from kfhe.base import BaseKFHE
@@ -22,7 +21,7 @@ from kfhe.sensors import EstimatorSensor, Sensor, TreeSensor
 from kfhe.training import TrainingRun
 from kfhe.tree import CARTClassifier
 from kfhe.tree_settings import TreeSettings
-from kfhe.validation import check_component, check_list, check_tree_component, refuse_sparse
+from kfhe.validation import check_component, check_foreign_table, check_list, check_tree_component
 
 Floats = NDArray[np.float64]
 
@@ -309,12 +308,13 @@ categorical_features
         """Check X; a given estimator gets it as it came, and checks its values itself."""
         if self._grows_trees() or len(getattr(X, "shape", ())) != 2:
             return super()._check_table(X, reset=reset)
-        refuse_sparse(X, self)
-        return validate_data(self, X, reset=reset, skip_check_array=True)
+        return check_foreign_table(self, X, reset=reset)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = self._grows_trees() or all(
-            get_tags(each).input_tags.allow_nan for each in self._given()
-        )
+        for tag in ("allow_nan", "sparse"):
+            taken = self._grows_trees() or all(
+                getattr(get_tags(each).input_tags, tag) for each in self._given()
+            )
+            setattr(tags.input_tags, tag, taken)
         return tags

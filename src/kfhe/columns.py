@@ -1,4 +1,4 @@
-"""The columns of arrays, and of pandas, polars and pyarrow tables, read one at a time."""
+"""The columns of arrays, sparse matrices, and pandas, polars and pyarrow tables, read one at a time."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+
+from kfhe.sparse import by_column, is_sparse
 
 Floats = NDArray[np.float64]
 
@@ -58,6 +60,37 @@ class ArrayColumns:
         if not self.is_text(j):
             return _factorize_numbers(self.numbers(j))
         return _factorize_objects(self.X[:, j].tolist())
+
+
+class SparseColumns:
+    """The columns of a sparse matrix; what it doesn't store is 0."""
+
+    def __init__(self, X: Any) -> None:
+        self.X = by_column(X)
+        self.n_rows, self.n_columns = X.shape
+        self.names = [str(j) for j in range(self.n_columns)]
+
+    def is_text(self, j: int) -> bool:
+        """Sparse matrices hold numbers only."""
+        return False
+
+    def numbers(self, j: int) -> Floats:
+        """Return column j as numbers."""
+        values, rows, _ = self.stored(range(j, j + 1))
+        numbers = np.zeros(self.n_rows)
+        numbers[rows] = values
+        return numbers
+
+    def stored(self, some: range) -> tuple[Floats, NDArray[Any], NDArray[np.int64]]:
+        """Return what neighbouring columns store: values, their rows, and where each column starts."""
+        starts = self.X.indptr[some.start : some.stop + 1].astype(np.int64)
+        entries = slice(starts[0], starts[-1])
+        values = np.asarray(self.X.data[entries], dtype=np.float64)
+        return values, self.X.indices[entries], starts - starts[0]
+
+    def factorize(self, j: int) -> tuple[NDArray[Any], list[Hashable]]:
+        """Return column j as positions in a list of distinct values."""
+        return _factorize_numbers(self.numbers(j))
 
 
 class PandasColumns:
@@ -189,7 +222,9 @@ def _arrow_values(array: Any, gap: float) -> NDArray[Any]:
 
 
 def open_columns(X: Any) -> Columns:
-    """Open an array, or a table of pandas, polars or pyarrow."""
+    """Open an array, a sparse matrix, or a table of pandas, polars or pyarrow."""
+    if is_sparse(X):
+        return SparseColumns(X)
     library = type(X).__module__.split(".")[0]
     if library == "pandas":
         return PandasColumns(X)

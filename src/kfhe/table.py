@@ -10,12 +10,14 @@ from warnings import warn
 import numpy as np
 from numpy.typing import NDArray
 
-from kfhe.columns import ArrayColumns, Columns, open_columns
-from kfhe.engine.bins import bin_columns
+from kfhe.columns import ArrayColumns, Columns, SparseColumns, open_columns
+from kfhe.engine.bins import bin_columns, bin_sparse_columns
+from kfhe.sparse import SparseRows, is_sparse
 
 Floats = NDArray[np.float64]
 
 COLUMNS_AT_ONCE = 8  # neighbours in an array are read together
+SPARSE_COLUMNS_AT_ONCE = 512
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,10 @@ class Schema:
 
     names: list[str]
     categories: list[dict[Hashable, int] | None]
+
+    def rows(self, X: Any) -> Floats | SparseRows:
+        """Return X as trees take it: as `matrix` does, or, if it is sparse, to be read block by block."""
+        return SparseRows(X.tocsr(), self.matrix) if is_sparse(X) else self.matrix(X)
 
     def matrix(self, X: Any) -> Floats:
         """Return X as numbers: a category is its bin's number, NaN if it is missing or was never seen."""
@@ -124,20 +130,25 @@ class BinnedTable:
         for j in np.flatnonzero(categorical).tolist():
             bins, codes[j] = _bin_categories(columns.factorize(j), max_bins)
             categories[j], n_bins[j] = bins, max(bins.values(), default=-1) + 2
-        for some in _neighbours(categorical):
-            numbers = _read_together(columns, some)
-            found = bin_columns(numbers, some.start, max_bins, codes, low, high, n_threads)
+        at_once = SPARSE_COLUMNS_AT_ONCE if isinstance(columns, SparseColumns) else COLUMNS_AT_ONCE
+        for some in _neighbours(categorical, at_once):
+            if isinstance(columns, SparseColumns):
+                stored = columns.stored(some)
+                found = bin_sparse_columns(*stored, some.start, max_bins, codes, low, high, n_threads)
+            else:
+                numbers = _read_together(columns, some)
+                found = bin_columns(numbers, some.start, max_bins, codes, low, high, n_threads)
             if (found < 0).any():
                 raise _infinite(columns.names[some[int(found.argmin())]])
             n_bins[some.start : some.stop] = found + 1
         return cls(Schema(columns.names, categories), codes, n_bins, categorical.astype(np.uint8), low, high)
 
 
-def _neighbours(categorical: NDArray[np.bool_]) -> Iterator[range]:
+def _neighbours(categorical: NDArray[np.bool_], at_once: int) -> Iterator[range]:
     """Yield runs of numeric columns, to be read together."""
     first = 0
     for j, skipped in enumerate([*categorical.tolist(), True]):
-        if (skipped or j - first == COLUMNS_AT_ONCE) and j > first:
+        if (skipped or j - first == at_once) and j > first:
             yield range(first, j)
             first = j
         if skipped:
