@@ -11,10 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kfhe.dates import MICROSECONDS
+
 DATES = {"date": "2024-12-31", "day-first": "31.12.2024", "month-first": "12/31/2024"}
 NUMBERS = {"decimal-point": "$1,200.50", "decimal-comma": "1.200,50 €"}
-BOOLEAN = "boolean"
-READINGS = {**DATES, **NUMBERS, BOOLEAN: "true, no, 1"}  # each with what it reads
+TIME, BOOLEAN = "time", "boolean"
+READINGS = {**DATES, **NUMBERS, TIME: "18:30", BOOLEAN: "true, no, 1"}  # each with what it reads
 
 _TRUE, _FALSE = {"true", "t", "yes", "y", "1"}, {"false", "f", "no", "n", "0"}
 _YEAR, _MONTH, _DAY = r"(?P<year>\d{4})", r"(?P<month>\d{1,2})", r"(?P<day>\d{1,2})"
@@ -53,7 +55,7 @@ class UnreadableError(ValueError):
 
 def accepted(reading: str) -> str:
     """Say what a reading takes."""
-    kind = "dates" if reading in DATES else "numbers" if reading in NUMBERS else "words"
+    kind = "dates" if reading in DATES else "numbers" if reading in NUMBERS else "values"
     return f"{kind} such as {READINGS[reading]}"
 
 
@@ -118,8 +120,8 @@ def recognise(texts: Sequence[str], decimal: str = ".") -> list[str]:
     words = {text.strip().lower() for text in texts}
     if len({*texts}) > 2 and words <= _TRUE | _FALSE and words & _TRUE and words & _FALSE:
         return [BOOLEAN]
-    dates = [reading for reading in DATES if _fits(texts, reading)]
-    return dates or numbers_in(texts, decimal)
+    fitting = [reading for reading in (*DATES, TIME) if _fits(texts, reading)]
+    return fitting or numbers_in(texts, decimal)
 
 
 def numbers_in(texts: Sequence[str], decimal: str = ".") -> list[str]:
@@ -133,6 +135,13 @@ def numbers_in(texts: Sequence[str], decimal: str = ".") -> list[str]:
         # Three digits behind each mark: of money these are thousands, whatever the decimal mark is elsewhere
         fitting.sort(key=lambda reading: -float(np.abs(read(texts, reading)).sum()))
     return fitting[:1]
+
+
+def most_fitting(texts: Sequence[str], readings: Iterable[str]) -> str:
+    """Return the reading that fits most of some texts; the first one if several do."""
+    return max(
+        readings, key=lambda reading: sum(_reader(reading)(text.strip()) is not None for text in texts)
+    )
 
 
 def _fits(texts: Iterable[str], reading: str) -> bool:
@@ -159,7 +168,9 @@ def _reader(reading: str) -> Callable[[str], Any]:
         match = pattern.fullmatch(text)
         return None if match is None else make(match)
 
-    make: Callable[[re.Match[str]], Any] = _date if reading in DATES else _number
+    make: Callable[[re.Match[str]], Any] = (
+        _date if reading in DATES else _days if reading == TIME else _number
+    )
     return read_one if reading != "date" else lambda text: _iso_date(text) or read_one(text)
 
 
@@ -179,6 +190,10 @@ def _pattern(reading: str) -> re.Pattern[str]:
     if reading in DATES:
         first, second, third = _ORDERS[reading]
         return re.compile(rf"{first}(?P<mark>[-/.]){second}(?P=mark){third}{_TIME}", re.ASCII)
+    if reading == TIME:
+        return re.compile(
+            r"(?P<hours>[0-9]{1,4}):(?P<minutes>[0-5][0-9])(?::(?P<seconds>[0-5][0-9](?:[.][0-9]{1,9})?))?"
+        )
     decimal, thousands = (",", ".") if reading == "decimal-comma" else (".", ",")
     return re.compile(
         rf"(?P<bracket>\()?(?P<sign>[-+\u2212])?\s*(?:{_CURRENCY})?\s*(?P<inner>[-+\u2212])?"
@@ -214,6 +229,12 @@ def _to_utc(moment: datetime, zone: str) -> datetime:
     ahead = timedelta(hours=int(digits[:2]), minutes=int(digits[2:]))
     offset = timezone(-ahead if zone[0] == "-" else ahead)
     return moment.replace(tzinfo=offset).astimezone(UTC).replace(tzinfo=None)
+
+
+def _days(match: re.Match[str]) -> float:
+    """Return a time of day, or a duration, as days."""
+    hours, minutes, seconds = (float(text or 0) for text in match.group("hours", "minutes", "seconds"))
+    return round((hours * 3600 + minutes * 60 + seconds) * 1_000_000) / MICROSECONDS
 
 
 def _number(match: re.Match[str]) -> float | None:

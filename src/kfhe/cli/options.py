@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from kfhe.table_files.labelled import LabelledTable
 
 _PANEL = "Training"
-_CSV_PANEL = "How the csv is written"
+_CSV_PANEL = "How the file is written"
 _PAPER_PANEL = "Trees of kfhe-e and kfhe-l"
 
 
@@ -52,7 +52,7 @@ EscapeFormulas = Annotated[
 
 @dataclass(frozen=True, kw_only=True)
 class CsvInput:
-    """How a csv is written, where that can't be seen."""
+    """How a csv or Excel file is written, where that can't be seen."""
 
     sep: Annotated[
         str | None,
@@ -66,7 +66,10 @@ class CsvInput:
     ] = None
     encoding: Annotated[
         str | None,
-        typer.Option(help="The encoding, such as latin-1; default: UTF-8.", rich_help_panel=_CSV_PANEL),
+        typer.Option(
+            help="The encoding, such as latin-1; default: UTF-8, or what Windows writes.",
+            rich_help_panel=_CSV_PANEL,
+        ),
     ] = None
     na: Annotated[
         list[str] | None,
@@ -75,6 +78,10 @@ class CsvInput:
             metavar="WORD",
             rich_help_panel=_CSV_PANEL,
         ),
+    ] = None
+    sheet: Annotated[
+        str | None,
+        typer.Option(help="The sheet of an Excel file; default: the first.", rich_help_panel=_CSV_PANEL),
     ] = None
 
     @property
@@ -87,7 +94,7 @@ class CsvInput:
             raise typer.BadParameter(f"must be one letter, or tab, got {sep!r}", param_hint="--sep")
         if self.decimal not in (None, ".", ","):
             raise typer.BadParameter(f"must be . or , got {self.decimal!r}", param_hint="--decimal")
-        return Dialect(sep, self.decimal, self.encoding, tuple(self.na or ()))
+        return Dialect(sep, self.decimal, self.encoding, tuple(self.na or ()), self.sheet)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,15 +105,22 @@ class LabelledInput(CsvInput):
         Path,
         typer.Argument(
             metavar="TABLE",
-            help="A .csv, .csv.gz or .parquet file; - for standard input.",
+            help="A .csv, .csv.gz, .parquet or .xlsx file; - for standard input.",
             show_default=False,
         ),
     ]
     target: Annotated[str, typer.Option("--target", "-t", help="The column to learn.", show_default=False)]
     categorical: Annotated[
         list[str] | None,
+        typer.Option(help="A column of numbers that are categories; repeatable.", metavar="COLUMN"),
+    ] = None
+    read_as: Annotated[
+        list[str] | None,
         typer.Option(
-            help="A column of numbers that are categories; repeatable. Text always is.", metavar="COLUMN"
+            "--as",
+            help="Read a column as category, number, date, day-first, month-first, time or boolean, such as "
+            "joined=day-first; repeatable. Default: as it looks, if that leaves no doubt.",
+            metavar="COLUMN=KIND",
         ),
     ] = None
     drop: Annotated[
@@ -130,6 +144,7 @@ class LabelledInput(CsvInput):
             self.table,
             self.target,
             categorical=self.categorical or (),
+            read_as=kinds(self.read_as),
             drop=self.drop or (),
             dialect=self.dialect,
             drop_unlabelled=self.drop_unlabelled,
@@ -137,7 +152,7 @@ class LabelledInput(CsvInput):
 
     def categorical_features(self, data: LabelledTable) -> Any:
         """Return the parameter of that name for the table that was read."""
-        return data.categorical if self.categorical else "from_dtype"
+        return data.categorical if data.made_categories else "from_dtype"
 
 
 @dataclass(frozen=True)
@@ -206,6 +221,22 @@ class Training:
             return RobustKFHEClassifier(categorical_features=categorical_features, **given)
         emphasis = {Model.kfhe_e: "exponential", Model.kfhe_l: "linear"}[model]
         return KFHEClassifier(emphasis=emphasis, categorical_features=categorical_features, **given)
+
+
+def kinds(read_as: list[str] | None) -> dict[str, str]:
+    """Return what `--as` says of each column, checked."""
+    from kfhe.table_files.texts import KINDS
+
+    found = {}
+    for given in read_as or ():
+        column, mark, kind = given.rpartition("=")
+        if not mark or kind not in KINDS:
+            raise typer.BadParameter(
+                f"must be COLUMN=KIND, a kind being one of {', '.join(KINDS)}; got {given!r}",
+                param_hint="--as",
+            )
+        found[column] = kind
+    return found
 
 
 GROUPS = (CsvInput, LabelledInput, Training)

@@ -27,7 +27,7 @@ def summary(data: LabelledTable) -> Any:
     for field, is_category in zip(list(data.X.schema)[:listed], data.categorical, strict=False):
         column = data.X.column(field.name)
         values = _categories(column) if is_category else _span(column)
-        kind = "category" if is_category else "number"
+        kind = "category" if is_category else "date" if _is_date(field.type) else "number"
         shown.add_row(escape(field.name), kind, escape(values), str(column.null_count or ""))
     if listed < data.X.num_columns:
         shown.add_row(*_others(data, listed))
@@ -108,11 +108,20 @@ def _categories(column: Any) -> str:
     return f"{len(values)}: {some(values)}" if values else ""
 
 
+def _is_date(type: Any) -> bool:
+    from pyarrow import types
+
+    return bool(types.is_date(type) or types.is_timestamp(type))
+
+
 def _span(column: Any) -> str:
     from pyarrow import compute, types
 
     if types.is_boolean(column.type):
         return "false (0), true (1)"
+    if _is_date(column.type):
+        earliest, latest = compute.min_max(column).as_py().values()
+        return "" if earliest is None else f"{earliest:%Y-%m-%d} to {latest:%Y-%m-%d}"
     if types.is_integer(column.type) or types.is_floating(column.type):
         span = compute.min_max(column).as_py()
         return "" if span["min"] is None else f"{span['min']:g} to {span['max']:g}"
