@@ -4,6 +4,7 @@ import datetime
 import io
 import random
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,9 @@ import xlsxwriter
 
 import kfhe as library
 from kfhe.cli import main
+from kfhe.study.errors import StudyError
+from kfhe.study.plan import Plan
+from kfhe.study.store import Store
 
 FLAGS = {False: ["false", "0", "no"], True: ["true", "1", "yes"]}
 
@@ -259,3 +263,54 @@ def test_an_excel_file_without_rows_is_said(kfhe, rows, message):
         for line, cells in enumerate(rows):
             sheet.write_row(line, 0, cells)
     assert message in kfhe("fit", "mine.xlsx", "-t", "b", "-o", "model.kfhe", code=1)
+
+
+# ---------------------------------------------------------------- studies
+
+STUDY = (
+    "study",
+    "run",
+    "--dataset",
+    "orders.csv",
+    "-t",
+    "label",
+    "--drop",
+    "id",
+    "--folds",
+    "2",
+    "--jobs",
+    "1",
+)
+STUDY += ("--algorithm", "KFHE-l")
+
+
+def test_studies_read_tables_as_fit_does(kfhe):
+    write_csv("orders.csv", orders())
+    write_excel("book.xlsx", orders())
+    kfhe(*STUDY, "--dataset", "book.xlsx", "--results", "all.sqlite")
+    show = ("data", "show", "orders.csv", "-t", "label")
+    said = kfhe(*show)
+    assert "9 features" in said  # id, three of a date, price, size, member, share, town
+    assert "read as dates: joined (day first)" in said
+    assert "categorical: town" in said
+    said = kfhe(*show, "--as", "joined=category", "--encoding", "cp1252")
+    assert "categorical: joined, town" in said
+    assert "not UTF-8" not in said
+
+
+def test_a_study_remembers_how_tables_are_read(kfhe):
+    write_csv("orders.csv", orders())
+    said = kfhe(*STUDY, "--as", "joined=category", "--na", "Bern", "--results", "all.sqlite")
+    assert "read as numbers: price" in said
+    with Store.read(Path("all.sqlite")) as store:
+        assert store.plan.reading == {"na": ["Bern"], "as": {"joined": "category"}}
+        assert Plan.from_json(store.plan.to_json()) == store.plan
+    assert "reading" in kfhe(*STUDY, "--results", "all.sqlite", code=1)  # it is another study
+
+
+@pytest.mark.parametrize(
+    "reading", [7, {"colour": "red"}, {"as": {"a": "star-date"}}, {"as": "date"}, {"na": "x"}, {"sep": 1}]
+)
+def test_a_plan_is_checked_for_how_tables_are_read(reading):
+    with pytest.raises(StudyError, match="'reading"):
+        replace(Plan.preset("quick"), reading=reading).checked()

@@ -98,7 +98,46 @@ class CsvInput:
 
 
 @dataclass(frozen=True, kw_only=True)
-class LabelledInput(CsvInput):
+class ReadingInput(CsvInput):
+    """How a file is written, and what its columns are read as."""
+
+    read_as: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--as",
+            help="Read a column as category, number, date, day-first, month-first, time or boolean, such as "
+            "joined=day-first; repeatable. Default: as it looks, if that leaves no doubt.",
+            metavar="COLUMN=KIND",
+        ),
+    ] = None
+
+    @property
+    def kinds(self) -> dict[str, str]:
+        """What columns are to be read as, checked."""
+        from kfhe.table_files.texts import KINDS
+
+        found = {}
+        for given in self.read_as or ():
+            column, _, kind = given.rpartition("=")
+            if not column or kind not in KINDS:
+                raise typer.BadParameter(
+                    f"must be COLUMN=KIND, a kind being one of {', '.join(KINDS)}; got {given!r}",
+                    param_hint="--as",
+                )
+            found[column] = kind
+        return found
+
+    @property
+    def for_plan(self) -> dict[str, Any]:
+        """What these options say, as a plan of a study has it: without what is not said."""
+        dialect = self.dialect
+        names = ("sep", "decimal", "encoding", "sheet")
+        said = {name: getattr(dialect, name) for name in names} | {"na": list(dialect.na), "as": self.kinds}
+        return {name: value for name, value in said.items() if value}
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabelledInput(ReadingInput):
     """A table with a target, and which of its columns are learnt from."""
 
     table: Annotated[
@@ -113,15 +152,6 @@ class LabelledInput(CsvInput):
     categorical: Annotated[
         list[str] | None,
         typer.Option(help="A column of numbers that are categories; repeatable.", metavar="COLUMN"),
-    ] = None
-    read_as: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--as",
-            help="Read a column as category, number, date, day-first, month-first, time or boolean, such as "
-            "joined=day-first; repeatable. Default: as it looks, if that leaves no doubt.",
-            metavar="COLUMN=KIND",
-        ),
     ] = None
     drop: Annotated[
         list[str] | None,
@@ -144,7 +174,7 @@ class LabelledInput(CsvInput):
             self.table,
             self.target,
             categorical=self.categorical or (),
-            read_as=kinds(self.read_as),
+            read_as=self.kinds,
             drop=self.drop or (),
             dialect=self.dialect,
             drop_unlabelled=self.drop_unlabelled,
@@ -223,23 +253,7 @@ class Training:
         return KFHEClassifier(emphasis=emphasis, categorical_features=categorical_features, **given)
 
 
-def kinds(read_as: list[str] | None) -> dict[str, str]:
-    """Return what `--as` says of each column, checked."""
-    from kfhe.table_files.texts import KINDS
-
-    found = {}
-    for given in read_as or ():
-        column, mark, kind = given.rpartition("=")
-        if not mark or kind not in KINDS:
-            raise typer.BadParameter(
-                f"must be COLUMN=KIND, a kind being one of {', '.join(KINDS)}; got {given!r}",
-                param_hint="--as",
-            )
-        found[column] = kind
-    return found
-
-
-GROUPS = (CsvInput, LabelledInput, Training)
+GROUPS = (CsvInput, ReadingInput, LabelledInput, Training)
 
 
 def spread(command: Callable[..., None]) -> Callable[..., None]:

@@ -20,7 +20,7 @@ from typing import IO, Any, Protocol, cast
 from kfhe.table_files.csv import AS_FOUND, CsvTable
 from kfhe.table_files.dialect import Dialect
 from kfhe.table_files.errors import TableFileError, did_you_mean
-from kfhe.table_files.excel import ExcelTable
+from kfhe.table_files.excel import ExcelTable, import_calamine
 from kfhe.table_files.output import SUFFIXES, open_output, write_table
 from kfhe.table_files.parquet import ParquetTable
 
@@ -129,8 +129,10 @@ def read_table(path: str | os.PathLike[str], text: Collection[str] = (), dialect
 @contextmanager
 def open_table(path: str | os.PathLike[str], dialect: Dialect = AS_FOUND) -> Iterator[TableFile]:
     """Open a csv, parquet or Excel file; ``-`` is standard input; first bytes tell what it is."""
-    import_pyarrow()
     name = "standard input" if str(path) == "-" else str(path)
+    if name.endswith(READABLE[len(SUFFIXES) :]):
+        import_calamine(name)
+    import_pyarrow()
     with _told_as_table_file_error(name), _open_bytes(path) as stream:
         start = stream.peek(4)[:4]
         if name.endswith(".parquet") or start == b"PAR1":
