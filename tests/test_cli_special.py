@@ -189,6 +189,18 @@ def test_days_that_may_be_months_are_asked_for(kfhe):
     kfhe("predict", "model.kfhe", "new.csv", "--na", "31/12/2024", "-o", "out.csv")
 
 
+def test_a_few_cells_that_do_not_fit_are_named(kfhe):
+    rows = [f"2024-01-{1 + i:02},${i},{'xy'[i % 2]}\n" for i in range(31)] * 2
+    rows[7] = "soon,unknown,x\n"
+    Path("mine.csv").write_text("when,price,label\n" + "".join(rows))
+    fit = ("fit", "mine.csv", "-t", "label", "-o", "model.kfhe")
+    said = kfhe(*fit)
+    assert "Column 'when' holds dates but for soon, so it is taken for categories." in said
+    assert "Column 'price' holds numbers but for unknown" in said
+    said = kfhe(*fit, "--na", "soon", "--na", "unknown")
+    assert 'read as dates: when; as numbers: price ("$0")' in said
+
+
 def test_rows_are_numbered_through_all_batches(kfhe, monkeypatch):
     monkeypatch.setattr("kfhe.table_files.csv.ROWS", 10)
     monkeypatch.setattr("kfhe.table_files.csv.BLOCK", 200)

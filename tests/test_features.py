@@ -82,6 +82,11 @@ def test_an_array_of_dates_is_read():
     )
 
 
+def test_dates_among_other_things_are_not_lost():
+    mixed = np.array([[WHEN[0].astype(object)], ["1990-01-01"]] * 50, dtype=object)
+    assert CARTClassifier().fit(mixed, [0, 1] * 50).score(mixed, [0, 1] * 50) == 1
+
+
 def test_durations_and_times_of_day_are_days():
     spans = pd.DataFrame({"span": pd.to_timedelta(HOURS, unit="h")})
     expected = fitted(pd.DataFrame({"span": HOURS / 24}))

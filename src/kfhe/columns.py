@@ -69,9 +69,11 @@ class ArrayColumns:
         """Return column j as dates."""
         if self.X.dtype.kind == "M":
             return self.X[:, j].astype("M8[us]")
-        if self.X.dtype.kind == "O" and any(isinstance(value, date) for value in self.X[:, j]):
-            return from_objects(self.X[:, j])
-        return None
+        if self.X.dtype.kind != "O":
+            return None
+        present = [value for value in self.X[:, j] if not _is_missing(value)]
+        dated = bool(present) and all(isinstance(value, date) for value in present)
+        return from_objects(self.X[:, j]) if dated else None
 
     def reading(self, j: int) -> str | None:
         """Return nothing: an array does not know."""

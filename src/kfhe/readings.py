@@ -139,9 +139,13 @@ def numbers_in(texts: Sequence[str], decimal: str = ".") -> list[str]:
 
 def most_fitting(texts: Sequence[str], readings: Iterable[str]) -> str:
     """Return the reading that fits most of some texts; the first one if several do."""
-    return max(
-        readings, key=lambda reading: sum(_reader(reading)(text.strip()) is not None for text in texts)
-    )
+    return min(readings, key=lambda reading: len(misfits(texts, reading)))
+
+
+def misfits(texts: Sequence[str], reading: str) -> list[str]:
+    """Return those of some texts that can't be read so."""
+    read_one = _reader(reading)
+    return [text for text in texts if read_one(text.strip()) is None]
 
 
 def _fits(texts: Iterable[str], reading: str) -> bool:
