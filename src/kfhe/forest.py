@@ -249,8 +249,8 @@ class Forest(Ensemble):
         return found
 
     def importances(self) -> Floats:
-        """Return each feature's share of the trees' gains, trees averaged by weight."""
-        total = np.zeros(len(self.schema.names))
+        """Return each column's share of the trees' gains, trees averaged by weight."""
+        total = np.zeros(len(self.schema.column_features))
         for tree, weight in zip(self, self.weights, strict=True):
             total += weight * tree.feature_importances_
         return total / (total.sum() or 1.0)  # trees without a split have none
@@ -268,6 +268,8 @@ class Forest(Ensemble):
             ):
                 trees.update(f"{column.name}{value.shape}".encode())
                 trees.update(value.tobytes())
+        if self.schema.rules:
+            trees.update(repr(self.schema.rules).encode())
         for rule in RULES:
             if getattr(self, rule):
                 trees.update(f"{rule}{getattr(self, rule).hex()}".encode())
@@ -357,10 +359,11 @@ class Tree:
 
     @property
     def feature_importances_(self) -> Floats:
-        """Share of each feature in the tree's gains; all zero for a tree without a split."""
+        """Share of each column in the tree's gains; all zero for a tree without a split."""
         splits = self.nodes["kind"] != LEAF
         total = np.zeros(len(self._forest.schema.names))
         np.add.at(total, self.nodes["feature"][splits], self.gains[splits].clip(min=0))
+        total = self._forest.schema.by_column(total)
         return total / (total.sum() or 1.0)
 
     def _depths(self) -> NDArray[np.int64]:

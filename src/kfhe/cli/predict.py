@@ -38,7 +38,9 @@ def predict(
     ],
     table: Annotated[
         Path,
-        typer.Argument(help="A .csv, .csv.gz or .parquet file; - for standard input.", show_default=False),
+        typer.Argument(
+            help="A .csv, .csv.gz, .parquet or .xlsx file; - for standard input.", show_default=False
+        ),
     ],
     csv: CsvInput,
     output: Annotated[
