@@ -12,8 +12,8 @@ from scipy.sparse import csr_matrix
 from sklearn.datasets import load_iris, make_classification
 from sklearn.metrics import roc_auc_score
 
-from kfhe import audit as audit_module
-from kfhe.audit import _judge, label_quality
+from kfhe.audit import LabelAudit, label_quality
+from kfhe.audit import votes as votes_module
 from kfhe.noise import flip_labels
 
 
@@ -23,7 +23,7 @@ def clean_iris():
 
 
 def same(audit, other):
-    names = set(vars(audit)) - {"index"}
+    names = set(vars(audit)) - {"index", "findings", "worst"}
     return all(np.array_equal(getattr(audit, name), getattr(other, name)) for name in names)
 
 
@@ -160,7 +160,7 @@ def test_any_votes_give_a_sound_result(data, n, c):
     votes = votes.reshape(n, c)
     with np.errstate(invalid="ignore"):
         votes /= votes.sum(axis=1, keepdims=True)
-    audit = _judge(np.arange(c), labels, votes)
+    audit = LabelAudit.from_votes(np.arange(c), labels, votes)
     assert sorted(audit.rank) == list(range(1, n + 1))
     assert 0 <= audit.estimated_share <= 1
     assert audit.suspects.sum() <= round(audit.estimated_share * n)
@@ -170,7 +170,7 @@ def test_any_votes_give_a_sound_result(data, n, c):
 class TestEstimatedShare:
     def judged(self, confidences, right):
         votes = np.column_stack([confidences, 1 - np.array(confidences)])
-        return _judge(np.array([0, 1]), 1 - np.array(right, dtype=np.int32), votes)
+        return LabelAudit.from_votes(np.array([0, 1]), 1 - np.array(right, dtype=np.int32), votes)
 
     def test_it_is_the_disagreement_among_the_surest(self):
         """The surest half is wrong in 1 of 10, the rest by chance."""
@@ -236,9 +236,9 @@ def test_an_interrupted_audit_does_not_grow_all_trees(clean_iris, monkeypatch):
         grown.append(arguments)
         return draw(*arguments)
 
-    draw = audit_module.bootstrap
-    monkeypatch.setattr(audit_module, "bootstrap", counted)
-    monkeypatch.setattr(audit_module, "ThreadPoolExecutor", InterruptedPool)
+    draw = votes_module.bootstrap
+    monkeypatch.setattr(votes_module, "bootstrap", counted)
+    monkeypatch.setattr(votes_module, "ThreadPoolExecutor", InterruptedPool)
     with pytest.raises(KeyboardInterrupt):
         label_quality(*clean_iris, random_state=0, n_estimators=100_000, n_jobs=2)
     assert len(grown) < 50_000
