@@ -38,4 +38,5 @@ def rows_of(path: Path) -> int | None:
         return int(parquet.read_metadata(path).num_rows)
     with open(path, "rb") as file:
         start = file.read(PROBE)
-    return max(1, round(start.count(b"\n") * path.stat().st_size / max(1, len(start))))
+    lines = start.count(b"\n") * path.stat().st_size / max(1, len(start))
+    return max(1, round(lines) - 1)

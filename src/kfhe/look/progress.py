@@ -20,7 +20,7 @@ class Bar:
     done : int
         How much of it is done already.
     transient : bool
-        Whether the bar goes away when the work is done.
+        Whether the bar leaves the terminal when the work is done.
     columns
         What else to show, as rich writes it.
     fields
@@ -46,6 +46,7 @@ class Bar:
             TimeRemainingColumn,
         )
 
+        console = Console(stderr=True)
         self._progress = Progress(
             what,
             BarColumn(),
@@ -54,8 +55,8 @@ class Bar:
             TimeElapsedColumn(),
             TimeRemainingColumn(),
             "left",
-            console=Console(stderr=True),
-            transient=transient,
+            console=console,
+            transient=transient and console.is_terminal,
         )
         self._task = self._progress.add_task("", total=total, completed=done, **fields)
 
