@@ -193,6 +193,7 @@ class TestMistakes:
             ([[1.0], [2.0]], ["a", None], "missing labels"),
             ([[1.0], [2.0]], [0.5, 1.5], "continuous"),
             ([[1.0], [2.0]], None, "y"),
+            (None, ["a", "b"], "needs the rows X, or votes on them"),
             ([[np.inf], [2.0]], [0, 1], "infinity in column '0'"),
             ([1.0, 2.0], [0, 1], "2D"),
             (np.empty((0, 2)), [0, 1], "0 sample"),

@@ -142,3 +142,11 @@ def test_an_audit_can_be_pickled(audit):
     again = pickle.loads(pickle.dumps(audit))
     np.testing.assert_array_equal(again.quality, audit.quality)
     assert again._repr_html_() == audit._repr_html_()
+
+
+def test_an_index_of_several_levels_is_kept(noisy_iris):
+    X, y = noisy_iris
+    levels = pd.MultiIndex.from_product([range(15), range(10)])
+    audit = label_quality(X.set_index(levels), np.asarray(y), n_estimators=20, random_state=0)
+    assert set(audit.to_frame().index) == set(levels)
+    assert audit.issues().index.isin(levels).all()

@@ -140,8 +140,10 @@ def label_quality(
     15
     """
     classes, labels = encode_labels(y, "label_quality")
+    if X is None and pred_proba is None:
+        raise ValueError("label_quality needs the rows X, or votes on them: pred_proba")
     index = X.index if type(X).__module__.startswith("pandas") else None
-    if X is not None or pred_proba is None:
+    if X is not None:
         X = readable_table(X, "label_quality")
         check_same_length(X, labels)
     if len(classes) < 2:

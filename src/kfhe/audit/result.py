@@ -109,12 +109,11 @@ class LabelAudit:
         """
         if self.findings is None:
             raise ValueError("issues() needs the rows: give label_quality their X as well")
-        names = self.to_frame().sort_index().index if self.index is None else self.index
         found = self._frame({name: getattr(self, name) for name in ("rank", "given", "suggested", "quality")})
         found["suspect"] = self.suspects
         for name in ("duplicate_of", "conflicts_with"):
             rows = getattr(self.findings, name)
-            found[name] = [names[row] if row >= 0 else None for row in rows.tolist()]
+            found[name] = [found.index[row] if row >= 0 else None for row in rows.tolist()]
         found["outlying"] = self.findings.outlying
         any_issue = found["suspect"] | found["duplicate_of"].notna() | found["conflicts_with"].notna()
         return found[any_issue | (found["outlying"] != "")].sort_values("rank")
@@ -186,7 +185,9 @@ class LabelAudit:
         except ImportError as error:
             raise ImportError("LabelAudit.to_frame() needs pandas: pip install kfhe[frames]") from error
         index = pd.RangeIndex(len(self)) if self.index is None else self.index
-        return pd.DataFrame(columns, index=index).rename_axis(index=index.name or "row")
+        frame = pd.DataFrame(columns, index=index)
+        unnamed = index.nlevels == 1 and index.name is None
+        return frame.rename_axis(index="row") if unnamed else frame
 
 
 def _relabelled(y: Any, labels: NDArray[Any]) -> Any:
