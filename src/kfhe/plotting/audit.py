@@ -91,8 +91,12 @@ class AuditDisplay(Display):
         n_suspects = int(audit.suspects.sum())
         shown = order[np.unique(np.linspace(0, len(order) - 1, MOST_POINTS).round().astype(int))]
         rank, quality = audit.rank[shown], audit.quality[shown]
-        (self.line_,) = ax.plot(rank, quality, color=BLUE)
-        ax.fill_between(rank, quality, where=audit.suspects[shown], color=VERMILION, alpha=0.5, linewidth=0)
+        (self.line_,) = ax.plot(rank, quality, color=BLUE, label="all labels")
+        suspect = audit.suspects[shown]
+        ax.fill_between(
+            rank, quality, where=suspect, color=VERMILION, alpha=0.5, linewidth=0, label="suspects"
+        )
+        ax.legend(loc="lower right", frameon=False, fontsize="small")
         ax.set(
             xlabel="labels, the most suspicious first",
             ylabel="quality (share of the votes)",
