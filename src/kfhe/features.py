@@ -55,6 +55,12 @@ def rules_for(columns: Columns, categorical: NDArray[np.bool_]) -> Rules:
     return tuple(rules)
 
 
+def number_columns(columns: Columns) -> Columns:
+    """Return columns of which dates, too, are numbers: days since 1970."""
+    rules = [(j, Rule("date")) for j in range(columns.n_columns) if columns.dates(j) is not None]
+    return FeatureColumns(columns, tuple(rules)) if rules else columns
+
+
 def features_of(n_columns: int, rules: Rules) -> list[tuple[int, str]]:
     """Return for each feature its column's number, and which part of a date it is, if it is one."""
     parts = {j: rule.parts for j, rule in rules}

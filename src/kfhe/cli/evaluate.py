@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kfhe.cli import options
+from kfhe.cli.bars import bar, rows_of
 from kfhe.cli.echo import echo
 from kfhe.metrics import METRICS, metrics_of
 
@@ -72,12 +73,14 @@ def evaluate(
         for note in data.notes:
             echo(f"kfhe: {note}", err=True)
         new = training.new_model(name, labelled.categorical_features(data))
-        outcome = _of_training(data, new, folds or 5, holdout)
+        with bar("Trees", new.n_estimators * (1 if holdout else folds or 5)) as advance:
+            outcome = _of_training(data, new, folds or 5, holdout, advance)
     else:
         of_training = [field.name for field in fields(options.Training)]
         refused = [*of_training, "categorical", "drop", "drop_unlabelled", "folds", "holdout"]
         options.refuse(context, refused, "with a model file nothing is trained; leave it out")
-        outcome = _of_model(_model_file(model), labelled)
+        with bar("Rows", rows_of(labelled.table)) as advance:
+            outcome = _of_model(_model_file(model), labelled, advance)
     if as_json:
         echo(json.dumps(outcome.as_dict(), indent=2))
     else:
@@ -139,14 +142,16 @@ def _outcome(how: str, classes: NDArray[Any], tests: list[tuple[Any, Any, Any]])
     return Outcome(how, classes.tolist(), metrics, confusion)
 
 
-def _of_training(data: LabelledTable, model: BaseKFHE, folds: int, holdout: float | None) -> Outcome:
+def _of_training(
+    data: LabelledTable, model: BaseKFHE, folds: int, holdout: float | None, advance: Callable[[int], None]
+) -> Outcome:
     import numpy as np
     from sklearn.base import clone
 
     classes, labels = np.unique(data.y, return_inverse=True)
     tests = []
     for train, test in _splits(data, labels, folds, holdout, model.random_state):
-        trained = clone(model).fit(data.X.take(train), data.y[train])
+        trained = clone(model).fit(data.X.take(train), data.y[train], callbacks=[lambda row: advance(1)])
         X = data.X.take(test)
         tests.append((labels[test], np.searchsorted(classes, trained.predict(X)), trained.predict_proba(X)))
     how = f"{folds}-fold cross-validation" if holdout is None else "hold-out"
@@ -189,7 +194,7 @@ def _model_file(name: str) -> Path:
     return path
 
 
-def _of_model(path: Path, labelled: options.LabelledInput) -> Outcome:
+def _of_model(path: Path, labelled: options.LabelledInput, advance: Callable[[int], None]) -> Outcome:
     import numpy as np
 
     from kfhe.cli.models import read_forest
@@ -204,6 +209,7 @@ def _of_model(path: Path, labelled: options.LabelledInput) -> Outcome:
         for features, labels in reader.labelled_batches(rows, labelled.target):
             true.append(labels)
             predictions.append(saved.predict(features))
+            advance(len(labels))
     for note in reader.notes(rows):
         echo(f"kfhe: {note}", err=True)
     predicted, probabilities = map(np.concatenate, zip(*predictions, strict=True))

@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
+from kfhe.cli.echo import echo
+
 if TYPE_CHECKING:
     from kfhe.base import BaseKFHE
     from kfhe.table_files import Dialect
@@ -316,3 +318,19 @@ def refuse_input(output: Path, *inputs: Path, option: str = "--output") -> None:
     """Raise if an output would overwrite an input; every command that writes a file asks this first."""
     if any(output.is_file() and path.is_file() and output.samefile(path) for path in inputs):
         raise typer.BadParameter(f"{output} is the input; choose another file", param_hint=option)
+
+
+def check_picture(output: Path, *inputs: Path, option: str = "--output") -> None:
+    """Raise unless a picture can be drawn, to a file of a known kind that is none of the inputs."""
+    try:
+        import matplotlib
+
+        from kfhe.plotting.display import FORMATS
+    except ImportError:
+        echo("kfhe: plots need matplotlib: pip install kfhe[plot]", err=True)
+        raise typer.Exit(1) from None
+    if output.suffix.lower().removeprefix(".") not in FORMATS:
+        accepted = ", ".join(f".{known}" for known in FORMATS)
+        raise typer.BadParameter(f"{output}: the file's name must end in {accepted}", param_hint=option)
+    refuse_input(output, *inputs, option=option)
+    matplotlib.use("agg")  # no window

@@ -3,6 +3,7 @@
 They need matplotlib: ``pip install kfhe[plot]``.
 """
 
+from kfhe.plotting.audit import AuditDisplay
 from kfhe.plotting.display import Display
 from kfhe.plotting.importance import FeatureImportanceDisplay
 from kfhe.plotting.noise import NoiseDisplay
@@ -13,6 +14,7 @@ from kfhe.plotting.trace import TraceDisplay
 from kfhe.plotting.weights import SamplingWeightsDisplay
 
 __all__ = [
+    "AuditDisplay",
     "DecisionRegionsDisplay",
     "Display",
     "FeatureImportanceDisplay",
