@@ -81,7 +81,7 @@ def plot(
     try:
         import matplotlib
 
-        from kfhe.plotting.display import FORMATS, rendered
+        from kfhe.plotting.display import FORMATS, entitle, rendered
     except ImportError:
         echo("kfhe: plots need matplotlib: pip install kfhe[plot]", err=True)
         raise typer.Exit(1) from None
@@ -96,6 +96,7 @@ def plot(
     refuse_input(output, model, *(data or []))
     matplotlib.use("agg")  # no window
     display = _display(kind, read_model(model), data or [], str(target), csv.dialect)
+    entitle(display.figure_, model.name)
     write_whole(output, rendered(display.figure_, suffix))
     echo(f"The picture is in {output}")
 
