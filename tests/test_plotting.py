@@ -504,7 +504,7 @@ def test_another_kind_of_model_is_an_error_that_says_what_is_accepted(iris):
 
 
 def test_without_matplotlib_the_extra_is_named(monkeypatch):
-    for name in [name for name in sys.modules if name.startswith("kfhe.plotting")]:
+    for name in [name for name in sys.modules if name.startswith(("kfhe.plotting", "matplotlib"))]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(ImportError, match=r"kfhe.plotting needs matplotlib: pip install kfhe\[plot\]"):

@@ -3,6 +3,11 @@
 They need matplotlib: ``pip install kfhe[plot]``.
 """
 
+try:
+    import matplotlib  # noqa: F401
+except ImportError as error:
+    raise ImportError("kfhe.plotting needs matplotlib: pip install kfhe[plot]") from error
+
 from kfhe.plotting.calibration import CalibrationDisplay
 from kfhe.plotting.confusion import ConfusionMatrixDisplay
 from kfhe.plotting.display import Display

@@ -11,23 +11,18 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from typing import Any, Self
 
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 from rich.cells import cell_len
 from sklearn.utils.validation import check_is_fitted
 
 from kfhe.base import BaseKFHE
 from kfhe.look import names
 from kfhe.look.palette import PALETTE
-
-try:
-    import matplotlib as mpl
-    from matplotlib.axes import Axes
-    from matplotlib.axis import Axis
-    from matplotlib.figure import Figure
-    from matplotlib.ticker import MaxNLocator
-
-    from kfhe.plotting.fonts import cover
-except ImportError as error:
-    raise ImportError("kfhe.plotting needs matplotlib: pip install kfhe[plot]") from error
+from kfhe.plotting.fonts import cover
 
 LETTER, LINE = 0.075, 0.14  # width of a letter and height of a line, in inches, in a small font
 LEFT_TO_RIGHT = "\u200e"  # a mark that can't be seen
