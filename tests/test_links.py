@@ -3,6 +3,7 @@
 import re
 import runpy
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -92,6 +93,16 @@ def test_on_the_site_an_example_is_its_page_in_the_gallery():
     link_gallery(None, "guide/plots", source)
     shown = "[trace](/gallery/trace), [all](/gallery/index) and [data](../examples/data/customers.csv)"
     assert source == [shown]
+
+
+def test_the_names_of_a_module_are_documented_at_one_place():
+    """Sources on the site link back to what is documented, and know one place for each module."""
+    places = {}
+    for name in re.findall(r"^   ([\w.]+)$", (DOCS / "api.rst").read_text("utf-8"), re.MULTILINE):
+        place, _, last = f"kfhe.{name}".rpartition(".")
+        home = getattr(getattr(import_module(place), last), "__module__", place)
+        places.setdefault(home, set()).add(place)
+    assert {home: found for home, found in places.items() if len(found) > 1} == {}
 
 
 def test_anchors_are_those_of_github(tmp_path):

@@ -88,7 +88,7 @@ class TestConfusionMatrix:
             VERMILION,
             BLUE,
         ]
-        np.testing.assert_allclose(shades[..., 3], [[0.9 * 0.75, 0.9 * 0.25], [0, 0]])
+        np.testing.assert_allclose(shades[..., 3], [[0.9 * 0.75**0.5, 0.9 * 0.5], [0, 0]])
 
     @pytest.mark.parametrize("normalize", ["true", "pred", "all"])
     def test_shares_are_drawn_on_request(self, case, normalize):

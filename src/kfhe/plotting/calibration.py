@@ -159,6 +159,6 @@ class CalibrationDisplay(Display):
         )
         areas = LARGEST * np.asarray(self.n_rows) / np.max(self.n_rows)
         ax.scatter(self.prob_pred, self.prob_true, areas, color=self.line_.get_color(), alpha=0.7, zorder=2)
-        ax.set(xlim=(0, 1.03), ylim=(0, 1.03), xlabel="probability of the likeliest class")
+        ax.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), xlabel="probability of the likeliest class")
         ax.set(ylabel="share of rows in which it is the true one")
         ax.legend(fontsize="small", loc="upper left")

@@ -176,6 +176,9 @@ class ConfusionMatrixDisplay(Display):
 
     @staticmethod
     def _strength(matrix: NDArray[Any]) -> NDArray[np.float64]:
-        """Return how strong the shades are, 0 to 1: a count's share of its row, a share's of the largest."""
+        """Return how strong the shades are, 0 to 1, by a count's share of its row, a share's of the largest.
+
+        By the root, so that rare mistakes can be seen.
+        """
         whole = matrix.sum(axis=1, keepdims=True) if np.issubdtype(matrix.dtype, np.integer) else matrix.max()
-        return np.divide(matrix, whole, out=np.zeros(matrix.shape), where=np.asarray(whole) > 0)
+        return np.sqrt(np.divide(matrix, whole, out=np.zeros(matrix.shape), where=np.asarray(whole) > 0))
