@@ -112,6 +112,13 @@ def test_published_figures_stand_beside_ours(paper):
     assert "one-tailed" in tables["wilcoxon_0"].note
 
 
+def test_a_noise_level_is_not_rounded(plan, tmp_path):
+    run(replace(plan, noise_levels=(0.0, 0.125), repeats=1), tmp_path / "r.sqlite", n_jobs=1)
+    tables = {table.key: table for table in all_tables(Analysis(tmp_path / "r.sqlite"))}
+    assert [row[0].text for row in tables["average_ranks"].rows] == ["0%", "12.5%"]
+    assert "12.5% of the training labels changed" in tables["scores_12_5"].title
+
+
 def test_tables_and_figures_are_files_too(plan, tmp_path):
     ours = Algorithm("ours", "KFHE-l", {"n_estimators": 5})
     plan = Plan((*plan.datasets, "iris"), (*plan.algorithms, ours), (0.0, 0.2), folds=2)

@@ -18,7 +18,7 @@ def write_figures(analysis: Analysis, report: ReportFolder) -> None:
     _write(report, ranks, "Average ranks", "average_ranks", analysis.plan.level)
     for noise in filter(analysis.can_test, levels):
         ranks_here = RankDisplay(analysis.average_ranks.loc[noise], analysis.groups(noise))
-        _write(report, ranks_here, f"Average ranks, {noise:.0%} noise", f"rank_plot_{percent(noise)}")
+        _write(report, ranks_here, f"Average ranks, {100 * noise:g}% noise", f"rank_plot_{percent(noise)}")
     means = [analysis.means(noise) for noise in levels]
     for dataset in means[0].index:
         scores = {name: [mean.at[dataset, name] for mean in means] for name in analysis.algorithms}
@@ -28,7 +28,7 @@ def write_figures(analysis: Analysis, report: ReportFolder) -> None:
         _write(report, chart, dataset, f"scores_{dataset}", analysis.plan.level)
     for (dataset, algorithm, noise), trace in analysis.traces.items():
         if noise == levels[0]:  # as in the paper; the page has the others
-            title = f"{dataset}, {algorithm}, {noise:.0%} noise"
+            title = f"{dataset}, {algorithm}, {100 * noise:g}% noise"
             _write(report, TraceDisplay(trace), title, f"training_{dataset}_{algorithm}")
 
 
