@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from rich.table import Table
 
+    from kfhe.cli.console import Console
     from kfhe.plotting import Display
 
 MOST_CLASSES = 20  # that are listed one by one
@@ -113,9 +114,7 @@ class Outcome:
                 f"The {LISTED} of {len(self.classes)} classes that are found worst; --json has all:"
             )
         console.print(self._class_table())
-        matrix = self._matrix_table()
-        # As wide as it would like to be
-        if console.measure(matrix, options=console.options.update(width=10_000)).maximum <= console.width:
+        if len(self.classes) <= MOST_CLASSES and _fits(console, matrix := self._matrix_table()):
             console.print("Rows by true class (down) and predicted class (across):")
             console.print(matrix)
         elif mistakes := self._mistakes():
@@ -195,6 +194,11 @@ def _table(first: str, *others: str) -> Table:
     for name in others:
         table.add_column(name, justify="right")
     return table
+
+
+def _fits(console: Console, table: Table) -> bool:
+    """Whether there is room for a table as wide as it would like to be."""
+    return console.measure(table, options=console.options.update(width=10_000)).maximum <= console.width
 
 
 def _name(label: Any, width: int = NAME) -> str:
