@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from kfhe.robust import RobustKFHEClassifier
     from kfhe.saving.loading import load
     from kfhe.saving.model_file import ModelFileError
-    from kfhe.trace import Iteration
+    from kfhe.trace import Iteration, Trace
     from kfhe.tree import CARTClassifier
 
 __all__ = [
@@ -25,6 +25,7 @@ __all__ = [
     "KalmanFilter",
     "ModelFileError",
     "RobustKFHEClassifier",
+    "Trace",
     "audit",
     "export",
     "load",
@@ -45,6 +46,7 @@ _HOMES = {
     "KalmanFilter": "kfhe.kalman",
     "ModelFileError": "kfhe.saving.model_file",
     "RobustKFHEClassifier": "kfhe.robust",
+    "Trace": "kfhe.trace",
     "load": "kfhe.saving.loading",
 }
 

@@ -49,7 +49,9 @@ class KFHEClassifier(BaseKFHE):
     measurement : {"training", "out-of-bag"}, default="training"
         Which rows a component is judged by, and moves: all, as in the paper, or those that are not in its
         sample. Out of bag, errors and misses are those of unseen rows, also `training_error` in the trace.
-        h_0 has no more than the shares of the classes then, as any other would have seen all rows.
+        That is no estimate of the error on new rows: rows with much weight are in nearly every sample, so
+        few components judge them (`RobustKFHEClassifier` has an `oob_score_`, which is one). h_0 has
+        no more than the shares of the classes then, as any other would have seen all rows.
     fusion : float, default=0.5
         How far a measurement lies from the state (0) to the votes of the component (1).
     process_noise : float, sequence of float or callable, default=0.0

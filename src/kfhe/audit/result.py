@@ -44,7 +44,7 @@ class LabelAudit:
     n_estimators : int or None
         How many trees voted; None if others did.
     findings : RowFindings or None
-        Duplicates, near-duplicates of another label, and outliers; None if there was no X to look at, or a sparse one.
+        Duplicates, near-duplicates of another label, and outliers; None of a sparse matrix, or without X.
     worst : WorstRows or None
         The most suspicious rows, for notebooks.
     """

@@ -81,10 +81,11 @@ def plot(
     check_picture(output, model, *(data or []))
     from kfhe.cli.models import read_model
     from kfhe.files import write_whole
-    from kfhe.plotting.display import rendered
+    from kfhe.plotting.display import entitle, rendered
 
     _check_data(kind, data or [], target)
     display = _display(kind, read_model(model), data or [], str(target), csv.dialect)
+    entitle(display.figure_, model.name)
     write_whole(output, rendered(display.figure_, output.suffix.lower().removeprefix(".")))
     echo(f"The picture is in {output}")
 

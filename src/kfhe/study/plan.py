@@ -205,7 +205,7 @@ class Plan:
 
     def noise_done(self, *levels: float) -> str:
         """Say what was done to the training rows at some levels."""
-        amounts = ", ".join(f"{level:.0%}" for level in levels)
+        amounts = ", ".join(f"{100 * level:g}%" for level in levels)
         return f"{amounts} {NOISE_MODELS[self.noise_model].done}"
 
     def cells(self) -> list[Cell]:
