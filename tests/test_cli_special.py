@@ -189,6 +189,32 @@ def test_days_that_may_be_months_are_asked_for(kfhe):
     kfhe("predict", "model.kfhe", "new.csv", "--na", "31/12/2024", "-o", "out.csv")
 
 
+def test_years_of_two_digits_are_asked_for(kfhe):
+    rows = "".join(f"{1 + i % 12}/{1 + i % 28}/24,{'xy'[i % 2]}\n" for i in range(60))
+    Path("mine.csv").write_text("due,label\n" + rows)
+    fit = ("fit", "mine.csv", "-t", "label", "-o", "model.kfhe")
+    said = kfhe(*fit)
+    assert "may hold dates such as 1/1/24, but years of two digits leave doubt, so it is taken" in said
+    assert "If you know: --as due=month-first\n" in said  # there is no 28th month
+    said = kfhe(*fit, "--as", "due=month-first")
+    assert "│ due    │ date   │ 2024-01-01 to 2024-12-24 │" in said
+
+
+def test_a_mark_that_may_be_a_gap_is_named(kfhe):
+    rows = [
+        ("?" if i % 5 else i % 3, "-+"[i % 2], "?" if i % 7 else ["red", "blue"][i % 2]) for i in range(60)
+    ]
+    lines = [f"{size},{sign},{colour},{'xy'[i % 2]}\n" for i, (size, sign, colour) in enumerate(rows)]
+    Path("mine.csv").write_text("size,sign,colour,label\n" + "".join(lines))
+    fit = ("fit", "mine.csv", "-t", "label", "-o", "model.kfhe")
+    said = kfhe(*fit)
+    assert "'?' is taken for a category in size, colour. If it stands for a gap: --na '?'" in said
+    assert "'-'" not in said  # it is one of two signs
+    said = kfhe(*fit, "--na", "?")
+    assert "│ size   │ number   │ 0 to 2" in said
+    assert "is taken for a category" not in said
+
+
 def test_a_few_cells_that_do_not_fit_are_named(kfhe):
     rows = [f"2024-01-{1 + i:02},${i},{'xy'[i % 2]}\n" for i in range(31)] * 2
     rows[7] = "soon,unknown,x\n"
@@ -261,6 +287,39 @@ def test_the_first_sheet_is_read_and_others_can_be_named(kfhe):
     assert "orders.csv: has no sheets" in said
 
 
+def test_titles_above_the_header_of_a_sheet_are_left_out(kfhe):
+    with xlsxwriter.Workbook("book.xlsx") as book:
+        sheet = book.add_worksheet()
+        sheet.write_row(1, 0, ["Orders of 2024"])
+        sheet.write_row(3, 0, ["id", "size", "label"])
+        for i in range(40):
+            sheet.write_row(4 + i, 0, [i, i % 7, "xy"[i % 2]])
+        sheet.write(43, 1, "large")
+    fit = ("fit", "book.xlsx", "-t", "label", "-o", "model.kfhe")
+    said = kfhe(*fit)
+    assert "book.xlsx: 40 rows" in said
+    assert "book.xlsx: the header is row 4, below a title" in said
+    assert "column 'size', row 44: found 'large'" in kfhe(*fit, "--as", "size=number", code=1)
+
+
+def test_true_and_false_of_excel_are_read_in_any_spelling(kfhe):
+    with xlsxwriter.Workbook("book.xlsx") as book:
+        sheet = book.add_worksheet()
+        sheet.write_row(0, 0, ["member", "paid", "size", "label"])
+        for i in range(40):
+            sheet.write_row(1 + i, 0, [[True, False, 1, 0][i % 4], i % 3 > 0, i % 2, "xy"[i // 2 % 2]])
+    kfhe("fit", "book.xlsx", "-t", "label", "-o", "model.kfhe")
+    Path("new.csv").write_text("member,paid,size\ntrue,1,1\n0,yes,0\nFALSE,,1\n")
+    kfhe("predict", "model.kfhe", "new.csv", "-o", "out.csv")
+    numbers = pd.DataFrame({"member": [1, 0, 0], "paid": [1, 1, np.nan], "size": [1, 0, 1]})
+    expected = library.load("model.kfhe").predict(numbers)
+    assert pd.read_csv("out.csv")["prediction"].tolist() == expected.tolist()
+    Path("new.csv").write_text("member,paid,size\n0,1,1\n0,1,true\n")
+    said = kfhe("predict", "model.kfhe", "new.csv", code=1)
+    assert "column 'size', row 3: found 'true'; accepted are numbers" in said
+    assert "write 1 for true and 0 for false" in said
+
+
 @pytest.mark.parametrize("content", [b"", b"PK\x03\x04 and so on", b"a,b\n1,2\n"])
 def test_an_excel_file_that_is_none_is_said(kfhe, content):
     Path("mine.xlsx").write_bytes(content)
@@ -318,6 +377,13 @@ def test_a_study_remembers_how_tables_are_read(kfhe):
         assert store.plan.reading == {"na": ["Bern"], "as": {"joined": "category"}}
         assert Plan.from_json(store.plan.to_json()) == store.plan
     assert "reading" in kfhe(*STUDY, "--results", "all.sqlite", code=1)  # it is another study
+
+
+def test_a_study_names_a_column_that_no_table_has(kfhe):
+    write_csv("orders.csv", orders())
+    said = kfhe(*STUDY, "--as", "joind=date", "--results", "all.sqlite", code=1)
+    assert "no table has a column 'joind' to be read as date; did you mean 'joined'?" in said
+    kfhe(*STUDY, "--dataset", "iris", "--as", "joined=date", "--results", "all.sqlite")
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,14 @@ from kfhe.readings import READINGS, UnreadableError, numbers_in, read, recognise
         (["12/31/2024", "1/2/2024 12:05 AM"], "month-first", ["2024-12-31", "2024-01-02T00:05"]),
         (["12/31/2024, 1:05:09 pm"], "month-first", ["2024-12-31T13:05:09"]),
         (["31-12-2024 18:30 +0200"], "day-first", ["2024-12-31T16:30"]),
+        (
+            ["12 Mar 2024", "1. september 2024", "31-DEC-24"],
+            "day-first",
+            ["2024-03-12", "2024-09-01", "2024-12-31"],
+        ),
+        (["Mar 12, 2024", "Sept. 1 2024 6:30 PM"], "month-first", ["2024-03-12", "2024-09-01T18:30"]),
+        (["31.12.24", "1/2/69"], "day-first", ["2024-12-31", "1969-02-01"]),
+        (["12/31/68"], "month-first", ["2068-12-31"]),
     ],
 )
 def test_dates_are_read_in_utc(texts, reading, expected):
@@ -81,7 +89,7 @@ def test_there_are_no_such_times(text):
         (["05/03/2024", "06/03/2024"], ["day-first", "month-first"]),
         (["31/03/2024", "03/31/2024"], []),
         (["2024-12-31", "soon"], []),
-        (["31/03/24"], []),  # which of them is the year?
+        (["31/03/24"], ["day-first", "month-first"]),  # which of them is the year?
         (["$1,200", "7"], ["decimal-point"]),
         (["$1,200", "€7"], []),
         (["12,5", "7"], ["decimal-comma"]),
@@ -104,3 +112,17 @@ def test_the_decimal_mark_of_the_file_comes_first():
     assert numbers_in(["1,200", "7"], ".") == ["decimal-point"]
     assert numbers_in(["1,200", "7"], ",") == ["decimal-comma"]
     assert numbers_in(["3.50 %"], ",") == ["decimal-point"]  # it can't be otherwise
+
+
+def test_names_of_months_leave_no_doubt_but_years_of_two_digits_do():
+    assert recognise(["12 Mar 2024", "5 May 2024"]) == ["day-first"]
+    assert recognise(["Mar 12, 2024", "May 5, 2024"]) == ["month-first"]
+    assert recognise(["1/31/24", "2/28/24"]) == ["day-first", "month-first"]
+    assert recognise(["31.12.24", "01.02.24"]) == ["day-first", "month-first"]
+
+
+@pytest.mark.parametrize(
+    "text", ["24-12-31", "1.2.24", "12 Mag 2024", "Mar 2024", "31 Feb 2024", "12Mar2024"]
+)
+def test_numbers_of_versions_and_other_words_are_no_dates(text):
+    assert recognise([text]) == []

@@ -19,12 +19,22 @@ TIME, BOOLEAN = "time", "boolean"
 READINGS = {**DATES, **NUMBERS, TIME: "18:30", BOOLEAN: "true, no, 1"}  # each with what it reads
 
 _TRUE, _FALSE = {"true", "t", "yes", "y", "1"}, {"false", "f", "no", "n", "0"}
-_YEAR, _MONTH, _DAY = r"(?P<year>\d{4})", r"(?P<month>\d{1,2})", r"(?P<day>\d{1,2})"
+_MONTHS = "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"
+_YEAR, _MONTH, _DAY = r"(?P<year>\d{4}|\d\d)", r"(?P<month>\d{1,2})", r"(?P<day>\d{1,2})"
+_NAME = (
+    r"(?P<month>(?i:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?"
+    r"|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?))\.?"
+)
 _ORDERS = {
-    "date": (_YEAR, _MONTH, _DAY),
+    "date": (r"(?P<year>\d{4})", _MONTH, _DAY),
     "day-first": (_DAY, _MONTH, _YEAR),
     "month-first": (_MONTH, _DAY, _YEAR),
 }
+_WITH_NAMES = {  # of months
+    "day-first": rf"{_DAY}(?P<mark>[-/\s]|\.\s?){_NAME}(?:[-/]|,?\s){_YEAR}",
+    "month-first": rf"{_NAME}(?P<mark>\s){_DAY},?\s{_YEAR}",
+}
+_SHORT_YEAR = re.compile(r"\d{1,2}([/.])\d{1,2}\1\d\d(?!\d)", re.ASCII)
 _TIME = (
     r"(?:(?:T|,?\s+)(?P<hour>\d{1,2}):(?P<minute>\d\d)(?::(?P<second>\d\d)(?:[.,](?P<fraction>\d{1,9}))?)?"
     r"\s*(?P<half>[AaPp][Mm])?\s*(?P<zone>[Zz]|UTC|[+-]\d\d:?(?:\d\d)?)?)?"
@@ -98,7 +108,8 @@ def read(texts: Sequence[Any], reading: str) -> NDArray[Any]:
 def recognise(texts: Sequence[str], decimal: str = ".") -> list[str]:
     """Return the readings that the distinct texts of a column are open to; none if they are words.
 
-    There is doubt if there is more than one: whether the day or the month comes first.
+    There is doubt if there is more than one: whether the day or the month comes first, or which number is
+    the year if it has two digits.
 
     Parameters
     ----------
@@ -121,7 +132,14 @@ def recognise(texts: Sequence[str], decimal: str = ".") -> list[str]:
     if len({*texts}) > 2 and words <= _TRUE | _FALSE and words & _TRUE and words & _FALSE:
         return [BOOLEAN]
     fitting = [reading for reading in (*DATES, TIME) if _fits(texts, reading)]
+    if fitting and has_short_years(texts):
+        return ["day-first", "month-first"]
     return fitting or numbers_in(texts, decimal)
+
+
+def has_short_years(texts: Iterable[str]) -> bool:
+    """Whether a date among some texts has three short numbers, of which any may be the year."""
+    return any(_SHORT_YEAR.match(text.strip()) for text in texts)
 
 
 def numbers_in(texts: Sequence[str], decimal: str = ".") -> list[str]:
@@ -166,10 +184,10 @@ def _reader(reading: str) -> Callable[[str], Any]:
     """Return what reads a text; None is what it makes of a text that is something else."""
     if reading == BOOLEAN:
         return _boolean
-    pattern = _pattern(reading)
+    pattern, with_names = _pattern(reading), _pattern_with_names(reading)
 
     def read_one(text: str) -> Any:
-        match = pattern.fullmatch(text)
+        match = pattern.fullmatch(text) or (with_names and with_names.fullmatch(text))
         return None if match is None else make(match)
 
     make: Callable[[re.Match[str]], Any] = (
@@ -207,12 +225,32 @@ def _pattern(reading: str) -> re.Pattern[str]:
     )
 
 
+@cache
+def _pattern_with_names(reading: str) -> re.Pattern[str] | None:
+    return re.compile(_WITH_NAMES[reading] + _TIME, re.ASCII) if reading in _WITH_NAMES else None
+
+
 def _date(match: re.Match[str]) -> datetime | None:
+    year, month = match.group("year", "month")
+    if len(year) == 2 and month.isdigit():
+        # 24-12-31 begins with the year, and 1.2.24 may be the number of a version
+        padded = len(match["day"]) == len(month) == 2
+        if match["mark"] == "-" or (match["mark"] == "." and not padded):
+            return None
     try:
-        day = datetime(*map(int, match.group("year", "month", "day")))  # type: ignore[arg-type]
+        day = datetime(_full_year(year), _month(month), int(match["day"]))
         return day if match["hour"] is None else _at_time(day, match)
     except (OverflowError, ValueError):  # there is no such day
         return None
+
+
+def _full_year(year: str) -> int:
+    """Return a year with its century: from 1969 to 2068, as in C and Python."""
+    return int(year) + (0 if len(year) == 4 else 2000 if int(year) < 69 else 1900)
+
+
+def _month(month: str) -> int:
+    return int(month) if month.isdigit() else _MONTHS.index(month[:3].lower()) + 1
 
 
 def _at_time(day: datetime, match: re.Match[str]) -> datetime:

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from kfhe.cli.echo import echo
 from kfhe.cli.options import refuse_input
 
 EXAMPLES = """
@@ -74,3 +75,4 @@ def export(
         sys.stdout.buffer.flush()
     else:
         write_whole(output, content)
+        echo(f"The model is in {output}", err=True)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from kfhe.readings import DATES, NUMBERS, misfits, most_fitting
 from kfhe.table_files.errors import some
+from kfhe.table_files.types import is_text
 
 if TYPE_CHECKING:
     from kfhe.table_files.labelled import LabelledTable
@@ -16,6 +17,7 @@ MOST_NOTES = 20
 MANY_NUMBERS = 20  # different numbers in a target from which on they may be a quantity
 MOST_CATEGORIES = 255  # that a column tells apart
 MANY_TEXTS = 1000  # that tell whether the others are worth a look
+MARKS_OF_GAPS = ("?", "-", "--", ".")
 NEARLY_ALL = 0.9  # share of numbers from which on other values look like mistakes
 
 
@@ -59,12 +61,30 @@ def notes(data: LabelledTable) -> list[str]:
             )
         if is_category and len(column) >= MANY_NUMBERS:
             found += _notes_on_categories(field.name, column, made=field.name in data.made_categories)
+    found += _notes_on_marks(data)
     n_classes = len(data.class_counts())
     if data.y.dtype.kind in "iuf" and n_classes > MANY_NUMBERS:
         found.append(f"Target {data.target!r} has {n_classes} different numbers: each is taken for a class.")
     if len(found) > MOST_NOTES:
         found[MOST_NOTES:] = [f"There are {len(found) - MOST_NOTES:,} more notes like these."]
     return found
+
+
+def _notes_on_marks(data: LabelledTable) -> list[str]:
+    """Name the columns in which a mark that stands for a gap elsewhere is a category."""
+    from pyarrow import compute
+
+    marked: dict[str, list[str]] = {}
+    for field, is_category in zip(data.X.schema, data.categorical, strict=True):
+        if is_category and is_text(field.type) and field.name not in data.made_categories:
+            values = compute.unique(data.X.column(field.name)).to_pylist()
+            for mark in MARKS_OF_GAPS:
+                if mark in values and len(values) > 2:
+                    marked.setdefault(mark, []).append(field.name)
+    return [
+        f"{mark!r} is taken for a category in {some(columns)}. If it stands for a gap: --na {quote(mark)}"
+        for mark, columns in marked.items()
+    ]
 
 
 def _notes_on_categories(name: str, column: Any, *, made: bool) -> list[str]:

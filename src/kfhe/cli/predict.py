@@ -107,6 +107,8 @@ def predict(
                 advance(len(found))
     for note in reader.notes(rows):
         echo(f"kfhe: {note}", err=True)
+    if str(output) != "-":
+        echo(f"The predictions are in {output}", err=True)
 
 
 def _kept(keep: list[str], rows: TableFile) -> list[str]:

@@ -23,13 +23,13 @@ from kfhe.study.plan import ALL_TABLES
 from kfhe.study.store import Store
 from kfhe.study.tables import import_pandas
 from kfhe.study.versions import versions_of
-from kfhe.table_files.errors import some
+from kfhe.table_files.errors import did_you_mean, some
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from kfhe.study.plan import Cell, Plan
-    from kfhe.study.tables import Dataset
+    from kfhe.study.tables import Dataset, Roles
 
 
 @dataclass
@@ -143,7 +143,18 @@ def _datasets(plan: Plan, folder: Path | None) -> tuple[list[Dataset], dict[str,
             raise
         except StudyError as error:
             problems[name] = str(error)
+    if not problems:  # the column may be in a table that is not here
+        _check_readings(plan.roles, datasets)
     return datasets, problems
+
+
+def _check_readings(roles: Roles, datasets: list[Dataset]) -> None:
+    """Raise if it is said how to read a column that no table has."""
+    columns = {column for dataset in datasets for column in (*dataset.X.columns, dataset.target)}
+    for column, kind in roles.read_as:
+        if column not in columns and column != roles.true and not roles.dropped([column]):
+            near = did_you_mean(column, columns)
+            raise StudyError(f"no table has a column {column!r} to be read as {kind}{near}")
 
 
 def _learnt(plan: Plan, dataset: Dataset) -> str:

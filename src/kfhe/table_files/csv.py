@@ -206,9 +206,12 @@ class CsvTable:
         message = str(error)
         if ragged := re.search(r"Row #(\d+): Expected (\d+) columns, got (\d+)", message):
             row, expected, got = ragged.groups()
+            header = f"{self.name}: row {row} has {got} values, but the header (row 1) names"
+            if expected == "1":
+                return TableFileError(f"{header} one column; leave titles above the header out of the file")
             return TableFileError(
-                f"{self.name}: row {row} has {got} values, but the header (row 1) names {expected} columns; "
-                f"mend the row; a value with {self._dialect.sep!r} in it needs quotes"
+                f"{header} {expected} columns; mend the row; a value with {self._dialect.sep!r} in it needs "
+                "quotes"
             )
         if bad := re.search(
             r"column #(\d+): Row #(\d+): CSV conversion error to (\w+): (.*)", message, re.DOTALL

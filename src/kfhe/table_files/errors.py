@@ -30,6 +30,8 @@ def no_column(source: str, column: str, columns: list[str]) -> TableFileError:
 
 def to_mend(text: str) -> str:
     """Return the end of a sentence that says what to do about a value of a csv that can't be read."""
+    if text.lower() in ("true", "false"):
+        return "write 1 for true and 0 for false"
     return f"mend it, or take it for a gap: --na {quote(text)}"
 
 

@@ -7,6 +7,8 @@ from collections.abc import Collection, Iterator
 from datetime import date, datetime, time, timedelta
 from typing import IO, Any
 
+from kfhe.columns import READING
+from kfhe.readings import BOOLEAN
 from kfhe.table_files.csv import GAPS
 from kfhe.table_files.dialect import Dialect
 from kfhe.table_files.errors import TableFileError, check_names, did_you_mean, some, to_mend
@@ -16,7 +18,7 @@ ERRORS = ["#DIV/0!", "#NAME?", "#NULL!", "#NUM!", "#REF!", "#VALUE!"]  # of form
 
 
 class ExcelTable:
-    """A sheet of an Excel file; its first row names the columns."""
+    """A sheet of an Excel file; its first row names the columns, titles above it aside."""
 
     is_text = False
     decimal = "."
@@ -25,7 +27,7 @@ class ExcelTable:
         self.name = name
         self.notes: list[str] = []
         self._gaps = {*GAPS, *ERRORS, *dialect.na}
-        rows, self.first_row = self._rows(stream, dialect.sheet)
+        rows, self.first_row = self._below_titles(*self._rows(stream, dialect.sheet))
         header = [str(_plain(cell)) for cell in rows[0]] if rows else []
         if not any(header):
             raise TableFileError(f"{name}: the sheet is empty; its first row must name the columns")
@@ -56,11 +58,26 @@ class ExcelTable:
             )
         return found.to_python(), (found.start or (0, 0))[0] + 2
 
+    def _below_titles(self, rows: list[list[Any]], first_row: int) -> tuple[list[list[Any]], int]:
+        """Leave out rows above the header: of three columns or more, one cell at most is filled there."""
+        header = next((i for i, row in enumerate(rows) if len(row) < 3 or sum(map(_is_filled, row)) > 1), 0)
+        if header:
+            self.notes.append(f"{self.name}: the header is row {first_row + header - 1}, below a title")
+        return rows[header:], first_row + header
+
     def read(self, text: Collection[str] = ()) -> Any:
-        """Return all rows as a pyarrow table."""
+        """Return all rows as a pyarrow table; the metadata tell which columns hold true and false."""
         import pyarrow as pa
 
-        return pa.table({column: self._column(column) for column in self.columns})
+        columns = {column: self._column(column) for column in self.columns}
+        fields = [pa.field(name, column.type, metadata=self._note(name)) for name, column in columns.items()]
+        return pa.table(list(columns.values()), schema=pa.schema(fields))
+
+    def _note(self, column: str) -> dict[bytes, str] | None:
+        """Return how other tables write a column of true and false, which may be 1 and 0 in some cells."""
+        cells = [cell for cell in self._cells[column] if cell not in self._gaps]
+        flags = any(isinstance(cell, bool) for cell in cells) and all(cell in (0, 1) for cell in cells)
+        return {READING: BOOLEAN} if flags else None
 
     def batches(
         self, numbers: Collection[str], text: Collection[str], special: Collection[str] = ()
@@ -130,6 +147,10 @@ class ExcelTable:
 def _plain(cell: Any) -> Any:
     """Return a cell as people write it: 12 for 12.0."""
     return int(cell) if isinstance(cell, float) and cell.is_integer() else cell
+
+
+def _is_filled(cell: Any) -> bool:
+    return cell != ""
 
 
 def _moment(cell: date | None) -> date | None:

@@ -16,6 +16,8 @@ from kfhe.readings import (
     READINGS,
     TIME,
     UnreadableError,
+    has_short_years,
+    misfits,
     most_fitting,
     numbers_in,
     read,
@@ -77,7 +79,7 @@ def read_texts(
         texts = _distinct(table.column(j))
         fitting = _fitting(texts, kind, decimal or ".")
         if len(fitting) > 1:
-            doubts.append(_doubt(where, field.name, texts[0], asked=kind is not None))
+            doubts.append(_doubt(where, field.name, texts, asked=kind is not None))
         elif fitting:
             column = converted(table.column(j), fitting[0], where, first_row)
             marked = field.with_type(column.type).with_metadata({READING: fitting[0]})
@@ -137,12 +139,14 @@ def _fitting(texts: list[str], kind: str | None, decimal: str) -> list[str]:
     return [kind]
 
 
-def _doubt(where: str, column: str, text: str, *, asked: bool) -> str:
+def _doubt(where: str, column: str, texts: list[str], *, asked: bool) -> str:
     """Say that nobody knows which number is the day; that is an error if dates were asked for."""
-    unknown = (
-        f"{where} may hold dates such as {text}, but no value tells whether the day or the month is first"
-    )
-    which = " or ".join(f"--as {quote(f'{column}={order}')}" for order in _BESIDES)
+    why = "no value tells whether the day or the month is first"
+    if has_short_years(texts):
+        why = "years of two digits leave doubt"
+    unknown = f"{where} may hold dates such as {texts[0]}, but {why}"
+    orders = [order for order in _BESIDES if not misfits(texts, order)]
+    which = " or ".join(f"--as {quote(f'{column}={order}')}" for order in orders)
     if asked:
         raise TableFileError(f"{unknown}; say which: {which}")
     return f"{unknown}, so it is taken for categories. If you know: {which}"
