@@ -46,6 +46,10 @@ class LabelAudit:
         that the votes disagree with are among them.
     estimated_share : float
         Estimated share of wrong labels, 0 to 1.
+    classes : ndarray of shape (n_classes,)
+        The classes.
+    votes : ndarray of shape (n, n_classes)
+        Share of the votes that each class got; NaN if a row got none.
     index : pandas.Index or None
         The index of a pandas table, for `to_frame`.
     """
@@ -56,6 +60,8 @@ class LabelAudit:
     rank: NDArray[np.int64]
     suspects: NDArray[np.bool_]
     estimated_share: float
+    classes: NDArray[Any]
+    votes: Floats
     index: Any = None
 
     def __len__(self) -> int:
@@ -222,4 +228,6 @@ def _judge(classes: NDArray[Any], labels: NDArray[np.int32], votes: Floats, inde
     suspects = np.zeros(n, dtype=bool)
     disputed = order[suggested[order] != labels[order]]
     suspects[disputed[: round(share * n)]] = True
-    return LabelAudit(classes[labels], quality, classes[suggested], rank, suspects, share, index)
+    return LabelAudit(
+        classes[labels], quality, classes[suggested], rank, suspects, share, classes, votes, index
+    )
