@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from kfhe.review.chances import Chances, wrong_chances
 from kfhe.review.cleaning import Cleaned, apply_decisions, clean_file
 from kfhe.review.decisions import Decision, DecisionError, read_decisions, write_decisions
+from kfhe.review.page import write_page
+from kfhe.review.reaudit import audit_again
 
 __all__ = [
+    "Chances",
     "Cleaned",
     "Decision",
     "DecisionError",
     "apply_decisions",
+    "audit_again",
     "clean_file",
     "read_decisions",
     "write_decisions",
+    "write_page",
+    "wrong_chances",
 ]

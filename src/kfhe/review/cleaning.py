@@ -47,7 +47,14 @@ class Cleaned:
     source: NDArray[np.intp]
 
 
-def apply_decisions(decisions: Sequence[Decision], X: Any, y: Any, *, first_row: int = 0) -> Cleaned:
+def apply_decisions(
+    decisions: Sequence[Decision],
+    X: Any,
+    y: Any,
+    *,
+    first_row: int = 0,
+    row_numbers: NDArray[np.intp] | None = None,
+) -> Cleaned:
     """Apply decisions to labels; nothing changes that nobody decided.
 
     Parameters
@@ -61,6 +68,8 @@ def apply_decisions(decisions: Sequence[Decision], X: Any, y: Any, *, first_row:
     first_row : int, default=0
         Number of the first row in the decisions: 2 if they are about a csv file, where the header is row 1;
         1 for a parquet file, 0 if the page was made of a table in memory.
+    row_numbers : ndarray of int of shape (n,), optional
+        Number of each row in the decisions, if rows of the table are missing here.
 
     Returns
     -------
@@ -88,7 +97,9 @@ def apply_decisions(decisions: Sequence[Decision], X: Any, y: Any, *, first_row:
     """
     given = np.asarray(y)
     texts = ["" if is_gap(label) else label_text(label) for label in given.tolist()]
-    positions = np.array([decision.row - first_row for decision in decisions], dtype=np.intp)
+    numbers = np.arange(len(given)) + first_row if row_numbers is None else row_numbers
+    places = dict(zip(numbers.tolist(), range(len(given)), strict=True))
+    positions = np.array([places.get(decision.row, -1) for decision in decisions], dtype=np.intp)
     _check_rows(decisions, positions, X, texts)
     home = {text: position for position, text in reversed(list(enumerate(texts))) if text}
     source = np.arange(len(given))
@@ -112,11 +123,7 @@ def _check_rows(
     decisions: Sequence[Decision], positions: NDArray[np.intp], X: Any, texts: Sequence[str]
 ) -> None:
     """Raise unless each decision is about the row, and the label, that is there."""
-    beyond = [
-        decision.row
-        for decision, position in zip(decisions, positions, strict=True)
-        if not 0 <= position < len(texts)
-    ]
+    beyond = [decision.row for decision, position in zip(decisions, positions, strict=True) if position < 0]
     if beyond:
         raise DecisionError(
             f"there is no row {some([str(row) for row in beyond])}: the table has {len(texts):,} rows, and "
