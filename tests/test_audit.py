@@ -73,6 +73,27 @@ class TestFinding:
         assert roc_auc_score((noisy != y)[known], -audit.quality[known]) > 0.97
 
 
+class TestWeights:
+    def test_equal_weights_are_none(self, iris):
+        settings = {"random_state": 0, "n_estimators": 30}
+        weighed = label_quality(*iris, sample_weight=np.full(150, 2.5), **settings)
+        assert same(weighed, label_quality(*iris, **settings))
+
+    def test_what_weighs_nothing_is_not_learnt_from(self, clean_iris):
+        X, y = clean_iris
+        known = np.arange(150) % 2 == 0
+        noisy = np.where(known, y, (y + 1) % 3)
+        audit = label_quality(X, noisy, sample_weight=known, random_state=0, n_estimators=100)
+        assert (audit.suggested == y).mean() > 0.9
+
+    def test_weights_that_are_none_are_refused(self, clean_iris):
+        X, y = clean_iris
+        with pytest.raises(ValueError, match="negative"):
+            label_quality(X, y, sample_weight=np.full(150, -1.0))
+        with pytest.raises(ValueError, match="at least one non-zero"):
+            label_quality(X, y, sample_weight=np.zeros(150))
+
+
 class TestResult:
     def test_ranks_order_the_qualities(self, iris):
         audit = label_quality(*iris, random_state=0, n_estimators=50)

@@ -16,7 +16,14 @@ from kfhe.engine.draws import bootstrap
 from kfhe.engine.threads import thread_count
 from kfhe.noise import estimated_rate
 from kfhe.tree_settings import TreeSettings
-from kfhe.validation import COMMON_CONSTRAINTS, check_same_length, encode_labels, readable_table, seed_from
+from kfhe.validation import (
+    COMMON_CONSTRAINTS,
+    check_same_length,
+    encode_labels,
+    readable_table,
+    row_weights,
+    seed_from,
+)
 
 Floats = NDArray[np.float64]
 
@@ -94,6 +101,7 @@ class LabelAudit:
     {
         "n_estimators": [Interval(Integral, 1, None, closed="left")],
         "categorical_features": TreeSettings.constraints()["categorical_features"],
+        "sample_weight": ["array-like", None],
         **{name: COMMON_CONSTRAINTS[name] for name in ("random_state", "n_jobs")},
     },
     prefer_skip_nested_validation=True,
@@ -104,6 +112,7 @@ def label_quality(
     *,
     n_estimators: int = 1000,
     categorical_features: Any = "from_dtype",
+    sample_weight: Any = None,
     random_state: Any = None,
     n_jobs: int | None = None,
 ) -> LabelAudit:
@@ -123,6 +132,9 @@ def label_quality(
         Number of trees.
     categorical_features : "from_dtype", array-like or None, default="from_dtype"
         Which columns are categorical: those with strings or categories; or column numbers, names or a mask.
+    sample_weight : array-like of shape (n,) or None, default=None
+        How often a row is drawn, compared with others: more for labels that are certain, 0 for rows that
+        nothing is to be learnt from.
     random_state : int, Generator, RandomState or None, default=None
         Where the randomness comes from.
     n_jobs : int or None, default=None
@@ -174,6 +186,8 @@ def label_quality(
             f"y has one class only ({classes.tolist()[0]!r}): an audit needs two at least, "
             "there is nothing else that a row could be"
         )
+    weights = row_weights(sample_weight, None, classes, labels)
+    chances = weights / weights.sum()
     n_threads = thread_count(n_jobs)
     settings = TreeSettings(
         max_depth=None,
@@ -191,11 +205,10 @@ def label_quality(
         """Grow a worker's share of the trees; sum up the votes for rows out of bag, and their number."""
         grower = settings.grower(table, labels, len(classes), seed, n_threads=1)
         votes, n_votes = np.zeros((len(labels), len(classes))), np.zeros((len(labels), 1))
-        uniform = np.full(len(labels), 1 / len(labels))
         for t in range(worker, n_estimators, n_workers):
             if stopped.is_set():
                 break
-            counts = bootstrap(uniform, seed, t, 0)
+            counts = bootstrap(chances, seed, t, 0)
             shares = grower.grow(counts, True, t).share_votes()
             np.rint(np.multiply(shares, UNITS, out=shares), out=shares)
             out_of_bag = (counts == 0)[:, np.newaxis]

@@ -60,13 +60,16 @@ class TestAuditAgain:
         assert gain[rest & ~wrong].mean() > 0.01
         assert (again.suggested == TRUTH)[rest].mean() >= (first.suggested == TRUTH)[rest].mean()
 
-    def test_what_is_dropped_has_no_vote_and_gets_none(self, first):
+    def test_what_is_dropped_is_no_suspect_and_has_no_vote(self, first):
         row = int(np.argmin(first.rank))
         digest = row_digests(X, np.array([row]))[0]
         again = audit_again(X, GIVEN, [Decision(row, digest, "species", GIVEN[row], "drop")], **SETTINGS)
-        assert np.isnan(again.quality[row])
-        assert again.suggested[row] == GIVEN[row]
-        assert len(again) == 150
+        assert again.rank[row] == 150
+        assert not again.suspects[row]
+        weights = np.where(np.arange(150) == row, 0, 1)
+        other = np.where(np.arange(150) == row, "virginica", GIVEN)
+        alike = label_quality(X, other, sample_weight=weights, **SETTINGS)
+        assert again.votes.tolist() == alike.votes.tolist(), "whatever its label is"
 
     def test_a_class_may_lose_its_last_row(self):
         labels = np.where(np.arange(150) == 7, "typo", TRUTH)

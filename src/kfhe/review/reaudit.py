@@ -23,9 +23,9 @@ def audit_again(
     """Find the labels that look wrong, knowing what people found of some of them.
 
     The trees learn the labels as they were decided, and each of these counts as three others; dropped rows
-    are left out. So rows like those that were judged are seen otherwise now. Labels are ranked by the chance
-    that they are wrong, which `wrong_chances` learns from the decisions, too; those that were decided about
-    come last, and are no suspects.
+    are not learnt from. So rows like those that were judged are seen otherwise now. Labels are ranked by the
+    chance that they are wrong, which `wrong_chances` learns from the decisions, too; those that were decided
+    about come last, and are no suspects.
 
     Parameters
     ----------
@@ -54,13 +54,11 @@ def audit_again(
 def audit_cleaned(X: Any, y: Any, cleaned: Cleaned, **settings: Any) -> tuple[LabelAudit, Chances]:
     """Do what `audit_again` does, with decisions that are applied already; and tell the chances."""
     given = np.asarray(y)
-    kept, judged = np.flatnonzero(cleaned.kept), np.flatnonzero(cleaned.judged)
-    rows = np.concatenate([kept, np.repeat(judged, WEIGHT - 1)])
-    learnt = label_quality(rows_of(X, rows), cleaned.labels[rows], **settings)
-    audit = _of_given_labels(learnt, given, kept)
+    weights = np.where(cleaned.judged, WEIGHT, 1.0) * cleaned.kept
+    learnt = label_quality(X, cleaned.labels, sample_weight=weights, **settings)
+    audit = _of_given_labels(learnt, given)
     found = wrong_chances(audit, cleaned.judged, cleaned.labels != given)
-    open_to_doubt = np.ones(len(given), dtype=bool)
-    open_to_doubt[[*judged, *np.flatnonzero(~cleaned.kept)]] = False
+    open_to_doubt = cleaned.kept & ~cleaned.judged
     order = np.lexsort((audit.quality, -found.wrong, ~open_to_doubt))
     rank = np.empty(len(given), dtype=np.int64)
     rank[order] = np.arange(1, len(given) + 1)
@@ -68,27 +66,16 @@ def audit_cleaned(X: Any, y: Any, cleaned: Cleaned, **settings: Any) -> tuple[La
     disputed = order[(open_to_doubt & (audit.suggested != given))[order]]
     suspects = np.zeros(len(given), dtype=bool)
     suspects[disputed[: max(expected, 0)]] = True
-    index = X.index if type(X).__module__.startswith("pandas") else None
-    audit = replace(audit, rank=rank, suspects=suspects, estimated_share=found.share, index=index)
-    return audit, found
+    return replace(audit, rank=rank, suspects=suspects, estimated_share=found.share), found
 
 
-def _of_given_labels(learnt: LabelAudit, given: NDArray[Any], kept: NDArray[np.intp]) -> LabelAudit:
-    """Return what trees that learnt decided labels say of the given ones; rows left out get no votes."""
+def _of_given_labels(learnt: LabelAudit, given: NDArray[Any]) -> LabelAudit:
+    """Return what trees that learnt decided labels say of the given ones."""
     classes, labels = np.unique(given, return_inverse=True)
-    votes = np.full((len(given), len(classes)), np.nan)
-    votes[kept] = 0.0  # for a class that no row has any more
-    votes[np.ix_(kept, np.searchsorted(classes, learnt.classes))] = learnt.votes[: len(kept)]
+    votes = np.zeros((len(given), len(classes)))  # none for a class that no row has any more
+    votes[:, np.searchsorted(classes, learnt.classes)] = learnt.votes
     quality = votes[np.arange(len(given)), labels]
     suggested = np.where(np.isnan(quality), labels, votes.argmax(axis=1))
     return replace(
         learnt, given=given, quality=quality, suggested=classes[suggested], classes=classes, votes=votes
     )
-
-
-def rows_of(X: Any, rows: NDArray[np.intp]) -> Any:
-    """Return some rows of an array or data frame, in the order in which they are named."""
-    kind = type(X).__module__.split(".")[0]
-    if kind == "pandas":
-        return X.iloc[rows]
-    return X.take(rows) if kind == "pyarrow" else X[rows]
