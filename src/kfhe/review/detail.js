@@ -102,8 +102,8 @@ class Detail {
     const { classes, columns } = this.data;
     if (!item.similar.some((rows) => rows.length)) return;
     const looked = item.looks.map(([column]) => column);
-    const shown = [...looked, ...columns.keys()].filter((column, i) => i < looked.length
-      || (!looked.includes(column) && (columns[column].kind === "picture" || columns.length <= 10)));
+    const isShort = ({ kind }) => kind === "picture" || (columns.length <= 10 && (kind === "number" || kind === "text"));
+    const shown = [...looked, ...[...columns.keys()].filter((column) => !looked.includes(column) && isShort(columns[column]))];
     add(this.place, "h3", { textContent: "The most similar rows that are surely labelled" });
     const table = add(add(this.place, "div", { className: "scroll" }), "table", { className: "like" });
     const head = add(add(table, "thead"), "tr");
@@ -112,7 +112,7 @@ class Detail {
     }
     const body = add(table, "tbody");
     const addLine = (number, cells, position, kind) => {
-      const line = add(body, "tr", { className: kind });
+      const line = add(body, "tr", { className: kind === "this" ? kind : "" });
       add(line, "th", { textContent: kind === "this" ? "this one" : classes[position], className: kind, scope: "row" });
       add(line, "td", { textContent: number });
       for (const column of shown) {

@@ -479,7 +479,7 @@ function start() {
   const first = items.findIndex((_, place) => !decisions.has(place));
   current = Math.max(0, first);
   setFilter({});
-  $("list").focus();
+  if (window === window.top) $("list").focus(); // on a page of others, that would be their reader's focus
 }
 
 start();

@@ -117,8 +117,8 @@ def write_page(
         **content.table(),
         "columns": content.columns(column_names(X), evidence.usual),
         "rows": content.rows_with(evidence.weights, evidence.similar, column_names(X)),
-        "others": content.others(np.array(sorted(others), dtype=np.intp)),
-        "pictures": content.pictures(None if pictures is None else Path(pictures)),
+        "others": (compared := content.others(np.array(sorted(others), dtype=np.intp))),
+        "pictures": content.pictures(None if pictures is None else Path(pictures), compared),
         "decisions": [vars(decision) for decision in decisions],
     }
     write_whole(path, html(data))
@@ -215,7 +215,7 @@ class _Content:
             )
         return found
 
-    def others(self, rows: NDArray[np.intp]) -> dict[str, Any]:
+    def others(self, rows: NDArray[np.intp]) -> dict[str, list[str | None]]:
         """Return the rows that others are compared with, by their numbers."""
         shown = cells(self.shown, rows)
         return {
@@ -223,19 +223,17 @@ class _Content:
             for i, row in enumerate(rows.tolist())
         }
 
-    def pictures(self, folder: Path | None) -> dict[str, str]:
-        """Return the pictures that the first rows name."""
-        found: dict[str, str] = {}
+    def pictures(self, folder: Path | None, compared: dict[str, list[str | None]]) -> dict[str, str]:
+        """Return the pictures that the rows name, those of the first ones if there are too many."""
         columns = [j for j, kind in enumerate(self.kinds) if kind == "picture"]
-        if folder is None:
-            return found
-        for row in self.cells:
-            for j in columns:
-                name = row[j]
-                if isinstance(name, str) and name not in found and len(found) < MOST_PICTURES:
-                    picture = embedded(name, folder)
-                    if picture is not None:
-                        found[name] = picture
+        if folder is None or not columns:
+            return {}
+        names = [row[j] for row in (*self.cells, *compared.values()) for j in columns]
+        found: dict[str, str] = {}
+        for name in dict.fromkeys(name for name in names if isinstance(name, str)):
+            picture = embedded(name, folder) if len(found) < MOST_PICTURES else None
+            if picture is not None:
+                found[name] = picture
         return found
 
 
