@@ -2,7 +2,9 @@
 
 import json
 import re
+import sys
 import time
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -158,6 +160,12 @@ class TestReviewing:
             "choice.dispatchEvent(new Event('change'))"
         )
         assert ask("return document.querySelectorAll('.item .state')[3].className") == "state change"
+
+    def test_who_tabs_to_a_button_stays_there(self, ask, press):
+        ask("document.querySelectorAll('.actions button')[2].focus()")
+        press(Keys.ENTER, Keys.ENTER, Keys.SPACE)
+        assert ask("return document.getElementById('count').textContent").startswith("3 of")
+        assert ask("return document.activeElement.getAttribute('aria-keyshortcuts')") == "d"
 
     def test_decisions_are_there_after_a_reload(self, ask, press, browser, files):
         press("s", "t", "sure of it", Keys.ESCAPE, "d")
@@ -431,10 +439,24 @@ class TestContent:
         assert data["columns"][1]["usual"][1][0][0] == "red"
 
     def test_the_same_table_has_the_same_key_and_another_one_another(self, audited, tmp_path):
-        X, _, audit = audited
+        X, y, audit = audited
+        cleaned = replace(audit, given=np.where(np.arange(600) == 5, "large", y))
         keys = []
-        for other in (X, X.copy(), X.assign(size=X["size"] + 1), X.rename(columns={"size": "length"})):
-            write_page(tmp_path / "p.html", audit, other)
+        for found, other in (
+            (audit, X),
+            (replace(audit, quality=audit.quality / 2), X.copy()),
+            (audit, X.assign(size=X["size"] + 1)),
+            (audit, X.rename(columns={"size": "length"})),
+            (cleaned, X),
+        ):
+            write_page(tmp_path / "p.html", found, other)
             keys.append(data_of(tmp_path / "p.html")["key"])
         assert keys[0] == keys[1]
-        assert len(set(keys)) == 3
+        assert len(set(keys)) == 4
+
+    def test_without_pillow_names_of_pictures_are_text(self, audited, tmp_path, monkeypatch):
+        X, _, audit = audited
+        monkeypatch.setitem(sys.modules, "PIL", None)
+        with pytest.warns(UserWarning, match=r"pip install kfhe\[review\]"):
+            write_page(tmp_path / "p.html", audit, X, all_columns=X.assign(face="a.png"), pictures=tmp_path)
+        assert data_of(tmp_path / "p.html")["pictures"] == {}

@@ -56,18 +56,20 @@ class Storage {
       return action();
     } catch {
       this.works = false;
-      this.warn("This browser keeps nothing for this page: export your decisions before you close it.");
+      this.warn("This browser keeps nothing, or nothing more, for this page: export your decisions before you close it.");
       return undefined;
     }
   }
 
-  load() {
+  load(target) {
     return this.attempt(() => Object.keys(localStorage).filter((key) => key.startsWith(this.prefix))
-      .map((key) => JSON.parse(localStorage.getItem(key)))) ?? [];
+      .map((key) => ({ row: key.slice(this.prefix.length), target, ...JSON.parse(localStorage.getItem(key)) }))) ?? [];
   }
 
+  // What all entries share, or their key says, is not kept with each: browsers keep a few megabytes
   save(row, entry) {
-    this.attempt(() => (entry ? localStorage.setItem(this.prefix + row, JSON.stringify(entry))
+    const kept = { ...entry, row: undefined, target: undefined };
+    this.attempt(() => (entry ? localStorage.setItem(this.prefix + row, JSON.stringify(kept))
       : localStorage.removeItem(this.prefix + row)));
   }
 }

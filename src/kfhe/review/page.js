@@ -187,6 +187,7 @@ function open(position, reading = true) {
 
 function drawDetail() {
   const place = listed[current], article = $("detail");
+  const held = article.contains(document.activeElement) ? document.activeElement.getAttribute("aria-keyshortcuts") : null;
   article.replaceChildren();
   article.scrollTop = 0;
   if (place === undefined) {
@@ -209,6 +210,7 @@ function drawDetail() {
   detail.addLooks(item);
   detail.addSimilar(item);
   detail.addRow(item);
+  if (held) article.querySelector(`[aria-keyshortcuts="${held}"]`)?.focus(); // who tabs through buttons stays there
 }
 
 function addActions(article, place) {
@@ -474,7 +476,7 @@ function start() {
     add(add($("keys"), "dt"), "kbd", { textContent: keys });
     add($("keys"), "dd", { textContent: text });
   }
-  const left = [...data.decisions, ...storage.load()].filter((entry) => !take(entry));
+  const left = [...data.decisions, ...storage.load(data.target)].filter((entry) => !take(entry));
   if (left.length) warn(`${left.length} decisions that this browser has kept are about other labels: they are left out.`);
   const first = items.findIndex((_, place) => !decisions.has(place));
   current = Math.max(0, first);

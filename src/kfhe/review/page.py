@@ -12,6 +12,7 @@ from html import escape
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
+from warnings import warn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -161,12 +162,10 @@ class _Content:
         counts = np.zeros((len(audit.classes), BINS), dtype=int)
         np.add.at(counts, (self.given, bins), 1)
         suspicious = audit.quality[audit.suspects]
-        sample = np.unique(np.linspace(0, len(audit) - 1, min(SAMPLED, len(audit))).astype(np.intp))
         return {
             "name": self.name,
             "target": self.target,
-            "key": digest(["target", "rows", *self.names], [self.target, len(audit), *self.names])
-            + digest(["rows"], ["".join(row_digests(self.shown, sample))]),
+            "key": self._key(),
             "size": len(audit),
             "classes": [label_text(label) for label in audit.classes],
             "counts": counts.tolist(),
@@ -176,6 +175,18 @@ class _Content:
             "noVote": model.NO_VOTE,
             "width": model.WIDTH,
         }
+
+    def _key(self) -> str:
+        """Return by what a browser knows the decisions about this table: its labels, and some rows."""
+        n = len(self.audit)
+        sample = np.unique(np.linspace(0, n - 1, min(SAMPLED, n)).astype(np.intp))
+        parts = [
+            self.target,
+            *self.names,
+            *row_digests(self.shown, sample),
+            *map(label_text, self.audit.given),
+        ]
+        return hashlib.sha256("\n".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
     def columns(self, learnt: list[str], usual: list[list[Any]]) -> list[dict[str, Any]]:
         """Return the columns, and what is usual in those that the trees look at."""
@@ -227,6 +238,14 @@ class _Content:
         """Return the pictures that the rows name, those of the first ones if there are too many."""
         columns = [j for j, kind in enumerate(self.kinds) if kind == "picture"]
         if folder is None or not columns:
+            return {}
+        try:
+            import PIL  # noqa: F401
+        except ImportError:
+            warn(
+                "to see the pictures that the table names, on the page: pip install kfhe[review]",
+                stacklevel=4,
+            )
             return {}
         names = [row[j] for row in (*self.cells, *compared.values()) for j in columns]
         found: dict[str, str] = {}

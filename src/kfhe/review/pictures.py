@@ -25,16 +25,9 @@ def embedded(name: str, folder: Path) -> str | None:
         The file's name, relative to the folder.
     folder : path
         Where pictures may be taken from.
-
-    Raises
-    ------
-    ImportError
-        If Pillow is not installed.
     """
-    try:
-        from PIL import Image
-    except ImportError as error:
-        raise ImportError("pictures on a page need Pillow: pip install kfhe[review]") from error
+    from PIL import Image
+
     home = folder.resolve()
     try:
         path = (home / name).resolve()
