@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from copy import deepcopy
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from numbers import Integral
 from typing import Any, ClassVar, Self
 
@@ -99,6 +99,12 @@ class BaseKFHE(NotebookMixin, CallbackSupportMixin, ClassifierMixin, BaseEstimat
         Emphasis
             A function of the sampling weights and of the rows that were missed.
         """
+
+    @classmethod
+    @cache  # reading the signature takes as long as a few trees of a small table
+    def _get_param_names(cls) -> list[str]:
+        names: list[str] = super()._get_param_names()
+        return names
 
     @_fit_context(prefer_skip_nested_validation=False)
     def fit(

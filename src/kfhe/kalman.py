@@ -114,8 +114,10 @@ class KalmanFilter:
 
     def _later(self, variance: Any) -> Any:
         """Return what a variance is after a time update."""
-        noise = scheduled(self.process_noise, self._n_predicted)
-        return self.transition * variance * self.transition + noise
+        noise, transition = self.process_noise, self.transition
+        if type(noise) is not float:  # asked for twice in each iteration
+            noise = scheduled(noise, self._n_predicted)
+        return transition * variance * transition + noise
 
     def update(self, measurement: ArrayLike, noise: float) -> float:
         """Measurement update: move the state towards a measurement.
@@ -215,8 +217,6 @@ def check_schedule(process_noise: Schedule) -> Schedule:
 
 def scheduled(process_noise: Schedule, time: int) -> float:
     """Return the process noise of a time update; they are counted from 1."""
-    if type(process_noise) is float:  # asked for twice in each iteration
-        return process_noise
     if callable(process_noise):
         return _non_negative(process_noise(time), f"process_noise({time})")
     if isinstance(process_noise, Sequence | np.ndarray):
