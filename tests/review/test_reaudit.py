@@ -60,6 +60,14 @@ class TestAuditAgain:
         assert gain[rest & ~wrong].mean() > 0.01
         assert (again.suggested == TRUTH)[rest].mean() >= (first.suggested == TRUTH)[rest].mean()
 
+    def test_a_judged_label_counts_as_three_others(self, first):
+        decisions = judged_truly(first, 15)
+        rows = [each.row for each in decisions]
+        labels, weights = GIVEN.copy(), np.ones(150)
+        labels[rows], weights[rows] = TRUTH[rows], 3
+        alike = label_quality(X, labels, sample_weight=weights, **SETTINGS)
+        assert audit_again(X, GIVEN, decisions, **SETTINGS).votes.tolist() == alike.votes.tolist()
+
     def test_what_is_dropped_is_no_suspect_and_has_no_vote(self, first):
         row = int(np.argmin(first.rank))
         digest = row_digests(X, np.array([row]))[0]

@@ -26,7 +26,7 @@ from kfhe.review.decisions import Decision
 from kfhe.review.evidence import gather
 from kfhe.review.pictures import ENDINGS, embedded
 
-SCRIPTS = ("chances.js", "decisions.js", "detail.js", "page.js")
+SCRIPTS = ("chances.js", "decisions.js", "detail.js", "overview.js", "page.js")
 MOST_ROWS = 10_000  # on a page
 FEWEST_ROWS = 50  # even if the votes disagree with fewer labels
 MOST_PICTURES = 1000
