@@ -210,7 +210,7 @@ class TestCommand:
 
     def test_it_says_what_was_done_and_where_it_is(self, kfhe, tmp_path):
         said = kfhe("apply", "decisions.csv", "t.csv", "-o", "cleaned.csv")
-        assert "3 decisions: 1 labels changed, 1 rows dropped, 1 labels found right, 0 left open." in said
+        assert "3 decisions. Labels changed: 1, found right: 1, left open: 0; rows dropped: 1." in said
         assert "The table is in cleaned.csv, every change in cleaned_changes.csv." in said
         assert b'c",dog' in (tmp_path / "cleaned.csv").read_bytes()
         assert len(read_decisions(tmp_path / "cleaned_changes.csv")) == 2

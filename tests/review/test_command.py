@@ -83,7 +83,8 @@ def test_the_whole_way(kfhe):
 def test_a_parquet_file_and_columns_that_are_left_out(kfhe):
     table = pd.read_csv("customers.csv").assign(id=lambda t: [f"C{n}" for n in range(len(t))])
     table.to_parquet("t.parquet")
-    kfhe("audit", "t.parquet", "-t", "outcome", *FEW, "--drop", "id", "--page", "review.html")
+    said = kfhe("audit", "t.parquet", "-t", "outcome", *FEW, "--drop", "id", "--page", "review.html")
+    assert "kfhe apply decisions.csv t.parquet -o cleaned.parquet" in said
     data = page_data()
     names = [column["name"] for column in data["columns"]]
     assert "id" in names

@@ -57,7 +57,7 @@ def apply(
     n_dropped, n_judged = int((~done.kept).sum()), int(done.judged.sum())
     n_changed = len(done.changes) - n_dropped
     echo(
-        f"{len(found):,} decisions: {n_changed:,} labels changed, {n_dropped:,} rows dropped, "
-        f"{n_judged - n_changed:,} labels found right, {len(found) - n_dropped - n_judged:,} left open."
+        f"{len(found):,} decisions. Labels changed: {n_changed:,}, found right: {n_judged - n_changed:,}, "
+        f"left open: {len(found) - n_dropped - n_judged:,}; rows dropped: {n_dropped:,}."
     )
     echo(f"The table is in {output}, every change in {log}.", err=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -91,8 +92,10 @@ def write_page_of(
         pictures=None if str(labelled.table) == "-" else labelled.table.parent,
         categorical_features=labelled.categorical_features(data),
     )
+    table = Path("table.csv") if str(labelled.table) == "-" else labelled.table
+    cleaned = f"cleaned{''.join(table.suffixes[-2:] if table.suffix == '.gz' else [table.suffix])}"
     echo(
         f"The page is in {page}: {n_rows:,} labels to look at. It opens in any browser; export your "
-        f"decisions there, then: kfhe apply decisions.csv {data.name} -o cleaned.csv",
+        f"decisions there, then: kfhe apply decisions.csv {quote(str(table))} -o {cleaned}",
         err=True,
     )

@@ -389,7 +389,8 @@ document.addEventListener("keydown", (event) => {
 function start() {
   document.title = `Labels of ${data.name}`;
   $("title").textContent = `${data.target} in ${data.name}`;
-  $("command").textContent = `kfhe apply decisions.csv ${data.name} -o cleaned.csv`;
+  const ending = data.name.match(/\.(parquet|csv\.gz)$/)?.[0] ?? ".csv";
+  $("command").textContent = `kfhe apply decisions.csv ${data.name} -o cleaned${ending}`;
   const fill = (name, choices) => choices.forEach(([value, textContent]) => add($(name), "option", { value, textContent }));
   fill("state", [["all", "Open and judged"], ["open", "Open"], ["judged", "Judged"], ["suspects", "Suspects: below the cut"]]);
   for (const side of ["given", "suggested"]) {
