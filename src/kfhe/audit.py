@@ -52,7 +52,7 @@ class LabelAudit:
         The proposed cut: as many of the most suspicious labels as are estimated to be wrong. Only labels
         that the votes disagree with are among them.
     estimated_share : float
-        Estimated share of wrong labels, 0 to 1.
+        Estimated share of wrong labels, 0 to 1, if they went wrong by chance.
     classes : ndarray of shape (n_classes,)
         The classes.
     votes : ndarray of shape (n, n_classes)

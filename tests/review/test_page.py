@@ -407,6 +407,11 @@ class TestContent:
         disputed = np.flatnonzero(audit.suggested != audit.given)
         assert set(disputed) <= set(rows.tolist())
 
+    def test_a_table_of_many_columns_has_fewer_rows_on_its_page(self, audited, tmp_path, monkeypatch):
+        X, _, audit = audited
+        monkeypatch.setattr("kfhe.review.page.MOST_CELLS", 3 * 60)
+        assert write_page(tmp_path / "p.html", audit, X) == 60
+
     def test_evidence_names_the_column_that_tells(self, files):
         data = data_of(files / "review.html")
         names = [column["name"] for column in data["columns"]]

@@ -220,6 +220,9 @@ def clean_file(
 
 
 def _check_kind(source: Path, output: Path, is_csv: bool) -> None:
+    with open(source, "rb") as file:
+        if not is_csv and file.read(4) != b"PAR1":
+            raise TableFileError(f"{source}: decisions are applied to csv and parquet files; save it as one")
     endings = (".csv", ".csv.gz") if is_csv else (".parquet",)
     if output.suffix in (".gz", ".csv", ".tsv", ".txt") if is_csv else output.suffix == ".parquet":
         return

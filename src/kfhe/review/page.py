@@ -28,6 +28,7 @@ from kfhe.review.pictures import ENDINGS, embedded
 
 SCRIPTS = ("chances.js", "decisions.js", "detail.js", "overview.js", "page.js")
 MOST_ROWS = 10_000  # on a page
+MOST_CELLS = 2_000_000  # on a page; a table of very many columns has fewer rows there
 FEWEST_ROWS = 50  # even if the votes disagree with fewer labels
 MOST_PICTURES = 1000
 MOST_LETTERS = 5000  # of a cell
@@ -55,8 +56,9 @@ def write_page(
 ) -> int:
     """Write the page on which the suspects of an audit are reviewed.
 
-    It lists the labels that the votes disagree with, the most suspicious first, 10,000 at most. Decisions
-    are kept in the browser, and exported as a csv file for `read_decisions`.
+    It lists the labels that the votes disagree with, the most suspicious first: 10,000 at most, fewer
+    if there are more than 200 columns. Decisions are kept in the browser, and exported as a csv file for
+    `read_decisions`.
 
     Parameters
     ----------
@@ -105,7 +107,8 @@ def write_page(
     shown = X if all_columns is None else all_columns
     numbers = np.arange(len(audit)) + first_row if row_numbers is None else row_numbers
     cleaned = apply_decisions(decisions, shown, audit.given, row_numbers=numbers)
-    rows = listed_rows(audit, [*np.flatnonzero(cleaned.judged | ~cleaned.kept)])
+    most = max(FEWEST_ROWS, MOST_CELLS // len(column_names(shown)))
+    rows = listed_rows(audit, [*np.flatnonzero(cleaned.judged | ~cleaned.kept)], most)
     sure = cleaned.judged | (cleaned.kept & (audit.suggested == audit.given) & ~audit.suspects)
     evidence = gather(
         X, cleaned.labels, audit, rows, sure, categorical_features=categorical_features, n_jobs=n_jobs
@@ -126,12 +129,12 @@ def write_page(
     return len(rows)
 
 
-def listed_rows(audit: LabelAudit, also: Sequence[int] = ()) -> NDArray[np.intp]:
+def listed_rows(audit: LabelAudit, also: Sequence[int] = (), most: int = MOST_ROWS) -> NDArray[np.intp]:
     """Return the rows that a page lists: those that the votes disagree with, the most suspicious first."""
     order = np.argsort(audit.rank)
     disputed = audit.suggested[order] != audit.given[order]
     disputed[:FEWEST_ROWS] = True
-    first = order[disputed][:MOST_ROWS]
+    first = order[disputed][: min(most, MOST_ROWS)]
     return np.concatenate([first, np.setdiff1d(np.asarray(also, dtype=np.intp), first)])
 
 
