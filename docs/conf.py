@@ -1,5 +1,6 @@
 """How the documentation is built: ``make docs``."""
 
+import re
 from pathlib import Path
 
 from sphinx_gallery.sorting import ExplicitOrder
@@ -15,7 +16,7 @@ copyright = author
 version = release = kfhe.__version__
 
 # The examples, in the order to be read in
-GALLERY = ["battery", "noisy_labels", "noise_models", "regions", "audit", "trace"]
+GALLERY = ["battery", "noisy_labels", "noise_models", "regions", "evaluation", "audit", "trace"]
 GALLERY += ["abstaining", "early_stopping", "categories", "component", "framework"]
 # Pages of the top level: there is no section to navigate in
 SINGLE = ["index", "idea", "reproduction", "paper", "contributing", "changelog"]
@@ -80,3 +81,16 @@ html_theme_options = {
     "footer_start": ["copyright"],
     "footer_end": [],
 }
+
+# Links to examples are such that the repository's pages have them as well
+EXAMPLE = re.compile(r"\]\((?:\.\./)+examples(?:/(\w+)\.py)?\)")
+
+
+def link_gallery(app, docname, source):
+    """Make a link to an example one to its page in the gallery."""
+    source[0] = EXAMPLE.sub(lambda link: f"](/gallery/{link[1] or 'index'})", source[0])
+
+
+def setup(app):
+    """Tell sphinx what to call, and when."""
+    app.connect("source-read", link_gallery)

@@ -55,3 +55,48 @@ def test_the_robust_error_is_0_where_no_unseen_row_is_missed(bank, rows, times_d
     reading = OutOfBag(rows, bank).take(bank.state, votes_for(voted, slice(None)), counts)
     assert not reading.missed.any()
     assert reading.error == reading.component_error == 0
+
+
+# A little worse on the whole, and better in half of the rows: within a standard error of none
+MORE_OR_LESS = np.where(np.arange(N_ROWS) % 2, -0.05, 0.05)
+
+
+def confident(labels, shares):
+    """Return votes of a tree with a leaf per row: under each shrinkage, this share for the row's label."""
+    votes = np.empty((len(SHRINKAGES), len(labels), 3))
+    for filtered, share in zip(votes, shares, strict=True):
+        right = np.eye(3)[labels] > 0
+        filtered[:] = np.where(right, np.reshape(share, (-1, 1)), np.reshape(1 - share, (-1, 1)) / 2)
+    return {"sqrt": TreeVotes(np.arange(len(labels), dtype=np.int32), votes)}
+
+
+def verdict(bank, rows, shares):
+    bank.update(Unseen(confident(rows.labels, shares), np.zeros(N_ROWS, dtype=np.int32)), 0.0)
+    return SHRINKAGES[bank.verdict()]
+
+
+def test_of_shrinkages_that_are_as_good_the_verdict_is_for_the_most(bank, rows):
+    shares = np.full((6, N_ROWS), 0.5)
+    shares[1], shares[3] = 0.8, 0.8 + MORE_OR_LESS
+    assert verdict(bank, rows, shares) == 10
+
+
+def test_the_verdict_is_for_the_best_where_more_is_surely_worse(bank, rows):
+    shares = np.array([0.5, 0.8, 0.79, 0.79, 0.79, 0.79])[:, np.newaxis] * np.ones(N_ROWS)
+    assert verdict(bank, rows, shares) == 1
+
+
+@pytest.mark.parametrize(("share", "expected"), [(0.8, 30), (0.7, 100)])
+def test_the_highest_shrinkage_has_to_be_the_best_itself(bank, rows, share, expected):
+    shares = np.full((6, N_ROWS), 0.5)
+    shares[4], shares[5] = share, 0.8 + MORE_OR_LESS
+    assert verdict(bank, rows, shares) == expected
+
+
+def test_weights_speak_in_the_verdict(rows):
+    heavy = TrainingRows(None, rows.labels, rows.classes, np.array([0.89] + [0.01] * 11), 0, 1)
+    shares = np.full((6, N_ROWS), 0.5)
+    shares[0, 0], shares[3, 1:] = 0.8, 0.8
+    assert verdict(FilterBank(heavy, ("sqrt",)), heavy, shares) == 0
+    even = TrainingRows(None, rows.labels, rows.classes, np.full(N_ROWS, 1 / N_ROWS), 0, 1)
+    assert verdict(FilterBank(even, ("sqrt",)), even, shares) == 10

@@ -48,6 +48,7 @@ class TestSuspects:
         assert list(suspects.columns) == [
             *("row", "given", "suggested", "quality"),
             *customers.columns.drop("outcome"),
+            "notes",
         ]
         assert 25 <= len(suspects) <= 60
         assert suspects["row"].isin(WRONG).mean() > 0.8
@@ -117,7 +118,7 @@ class TestSuspects:
         audit("own.csv", "-t", "outcome", *FEW, "--all", "-o", "all.csv")
         header = Path("all.csv").read_text().splitlines()[0].split(",")
         ours = ["row", "given", "suggested", "audit audit quality", "audit suspect"]
-        assert header == [*ours, *table.columns.drop("outcome")]
+        assert header == [*ours, *table.columns.drop("outcome"), "notes"]
         written = pd.read_csv("all.csv")
         assert set(written["suspect"]) == {"ours"}
         assert set(written["audit suspect"]) == {True, False}
@@ -138,7 +139,58 @@ class TestSuspects:
         pd.DataFrame({"x": range(60), "y": ["a"] * 30 + ["b"] * 30}).to_csv("clean.csv", index=False)
         out, _ = audit("clean.csv", "-t", "y", "-o", "none.csv")
         assert "0.0% to 5.0% of them seem to be wrong, if mistakes happened by chance" in out
-        assert Path("none.csv").read_text() == "row,given,suggested,quality,x\n"
+        assert Path("none.csv").read_text() == "row,given,suggested,quality,x,notes\n"
+
+
+class TestFindings:
+    @pytest.fixture
+    def odd(self):
+        """Make a table with a duplicate, a copy of another label and a mistyped age; return its name."""
+        table = pd.read_csv("customers.csv")
+        copies = table.iloc[[10, 20]].copy()
+        copies["outcome"] = [
+            copies["outcome"].iloc[0],
+            "stays" if table["outcome"][20] != "stays" else "leaves",
+        ]
+        table.loc[30, "age"] = 999
+        pd.concat([table, copies]).to_csv("odd.csv", index=False)
+        return "odd.csv"
+
+    def test_odd_rows_are_said(self, audit, odd):
+        out, _ = audit(odd, "-t", "outcome", *FEW)
+        assert "2 rows repeat an earlier row. The first is row 502: same as row 12." in out
+        assert "rows are like a row of another label" in out
+        assert "1 rows hold a number far from all others. The first is row 32: age is far from all" in out
+
+    def test_notes_are_written(self, audit, odd):
+        audit(odd, "-t", "outcome", *FEW, "--all", "-o", "all.csv")
+        notes = pd.read_csv("all.csv").set_index("row")["notes"]
+        assert notes[32] == "age is far from all others"
+        assert notes[502] == "same as row 12"
+        assert notes[503].startswith("same as row 22; like row 22, which is ")
+        assert notes[22].startswith("like row 503, which is ")
+        assert notes.notna().sum() < 10
+
+    def test_an_ordinary_table_has_none(self, audit):
+        out, _ = audit("customers.csv", "-t", "outcome", *FEW)
+        assert "repeat" not in out
+        assert "far from" not in out
+
+
+class TestPicture:
+    def test_it_is_drawn_beside_the_suspects(self, audit):
+        _, err = audit("customers.csv", "-t", "outcome", *FEW, "--plot", "audit.svg", "-o", "s.csv")
+        assert err.endswith("The picture is in audit.svg\n")
+        assert "suspects" in Path("audit.svg").read_text()
+
+    def test_a_wrong_ending_is_told_before_the_audit(self, audit):
+        _, err = audit("customers.csv", "-t", "outcome", "--plot", "audit.doc", code=2)
+        assert "must end in .png, .svg, .pdf" in " ".join(err.replace("│", " ").split())
+
+    def test_it_does_not_overwrite_the_table(self, audit):
+        Path("t.png").write_bytes(Path("customers.csv").read_bytes())
+        _, err = audit("t.png", "-t", "outcome", "--plot", "t.png", code=2)
+        assert "is the input" in err
 
 
 class TestMistakes:

@@ -58,7 +58,7 @@ def test_each_kind_is_drawn(folder, kind, texts):
     result = run(folder / "model.kfhe", "--kind", kind, *data, "-o", folder / "deep" / "picture.svg")
     assert result.exit_code == 0, result.output
     drawn = (folder / "deep" / "picture.svg").read_text()
-    for text in texts:
+    for text in [*texts, "model.kfhe"]:
         assert f">{text}</text>" in drawn
 
 

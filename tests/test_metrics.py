@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score
+from sklearn.metrics import balanced_accuracy_score, brier_score_loss, log_loss, roc_auc_score
 
-from kfhe.metrics import METRICS, calibration_error, metrics_of
+from kfhe.metrics import METRICS, CalibrationBins, calibration_error, class_metrics, metrics_of
 
 
 @pytest.fixture
@@ -20,6 +20,7 @@ def test_every_metric_is_there_and_as_scikit_learn_has_it(rows):
     found = metrics_of(true, shares.argmax(axis=1), shares, 3)
     assert list(found) == list(METRICS)
     assert found["roc_auc"] == pytest.approx(roc_auc_score(true, shares, multi_class="ovr"))
+    assert found["balanced_accuracy"] == pytest.approx(balanced_accuracy_score(true, shares.argmax(axis=1)))
     assert found["log_loss"] == pytest.approx(log_loss(true, shares))
     one_by_one = sum(brier_score_loss(true == code, shares[:, code]) for code in range(3))
     assert found["brier"] == pytest.approx(one_by_one)
@@ -57,3 +58,25 @@ def test_calibration_error_is_the_gap_between_said_and_found_in_each_bin():
     # Too sure and too unsure in one bin make up for each other, in two bins they don't
     assert calibration_error(np.array([0, 1]), np.array([[0.5, 0.5], [0.5, 0.5]])) == 0
     assert calibration_error(np.array([0, 0]), np.array([[1.0, 0.0], [1.0, 0.0]])) == 0
+
+
+def test_the_bins_of_calibration_have_all_rows(rows):
+    true, shares = rows
+    bins = CalibrationBins.of(true, shares, 10)
+    assert bins.n_rows.sum() == len(true)
+    assert bins.said.sum() == pytest.approx(shares.max(axis=1).sum())
+    assert bins.right.sum() == np.sum(shares.argmax(axis=1) == true)
+    assert CalibrationBins.of(true, shares).error == calibration_error(true, shares)
+    certain = CalibrationBins.of(np.array([0]), np.array([[1.0, 0.0]]), 10)
+    assert certain.n_rows.tolist() == [0] * 9 + [1]
+
+
+def test_balanced_accuracy_is_of_the_classes_that_have_rows():
+    found = metrics_of(np.array([0, 0, 1]), np.array([0, 2, 1]), None, 4)
+    assert found["balanced_accuracy"] == pytest.approx((0.5 + 1) / 2)
+
+
+def test_what_nothing_can_be_said_of_is_none():
+    seen, unseen = class_metrics(np.array([[0, 2], [0, 0]]))
+    assert seen == (2, None, 0.0, 0.0)
+    assert unseen == (0, 0.0, None, 0.0)

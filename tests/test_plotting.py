@@ -18,15 +18,18 @@ from sklearn.tree import DecisionTreeClassifier
 
 from kfhe import CARTClassifier, KFHEClassifier, stats
 from kfhe.plotting import (
+    CalibrationDisplay,
+    ConfusionMatrixDisplay,
     DecisionRegionsDisplay,
     FeatureImportanceDisplay,
     NoiseDisplay,
     RankDisplay,
+    RocCurveDisplay,
     SamplingWeightsDisplay,
     StagedScoreDisplay,
     TraceDisplay,
 )
-from kfhe.plotting.display import MARKERS, class_colours, rendered, shortened
+from kfhe.plotting.display import MARKERS, class_colours, entitle, rendered, shortened
 
 LONG = "a name that is far too long for any axis or legend, number"
 
@@ -69,6 +72,12 @@ def displays(model, iris, plane):
         "weights": SamplingWeightsDisplay(model.trace_),
         "importance": FeatureImportanceDisplay(rng.random(60), [f"{LONG} {i}" for i in range(60)]),
         "ranks": RankDisplay(ranks, [names[:5], names[3:9], names[8:20]]),
+        "thirty ranks": RankDisplay({f"{LONG} {i}": i + 1.2 for i in range(30)}),
+        "uneven noise": NoiseDisplay(
+            [0, 0.01, 0.02, 0.03, 0.125, 0.5],
+            {f"{LONG} {i}": rng.random(6) for i in range(30)},
+            value_name="macro F1",
+        ),
         "two ranks": RankDisplay({"a": 1.2, "b": 1.8}),
         "noise": NoiseDisplay([0, 0.05, 0.1], {name: rng.random(3) for name in names}, value_name="macro F1"),
         "regions": DecisionRegionsDisplay(
@@ -81,6 +90,13 @@ def displays(model, iris, plane):
             labels=np.repeat(many, 2),
             predicted=np.repeat(many[::-1], 2),
         ),
+        "confusion": ConfusionMatrixDisplay(rng.integers(2000, size=(3, 3)), display_labels=["a", "b", "c"]),
+        "long confusion": ConfusionMatrixDisplay(rng.integers(20, size=(5, 5)), display_labels=many[:5]),
+        "wide confusion": ConfusionMatrixDisplay(rng.integers(10**6, size=(20, 20)), display_labels=many),
+        "many classes": ConfusionMatrixDisplay(np.eye(30), display_labels=[f"{LONG} {i}" for i in range(30)]),
+        "hundreds": ConfusionMatrixDisplay(np.eye(300), display_labels=[f"{LONG} {i}" for i in range(300)]),
+        "calibration": CalibrationDisplay(rng.random(9), np.linspace(0.1, 1, 9), np.arange(1, 10), name=LONG),
+        "roc": RocCurveDisplay(*[[np.array([0, 1])] * 20] * 2, roc_auc=rng.random(20), names=many),
     }
     # Not drawn by pyplot, so that making them opens no figure
     regions = DecisionRegionsDisplay.from_estimator(plane_model, X, y, ax=mpl.figure.Figure().add_subplot())
@@ -94,9 +110,18 @@ KINDS = (
     "importance",
     "ranks",
     "two ranks",
+    "thirty ranks",
+    "uneven noise",
     "noise",
     "regions",
     "three regions",
+    "confusion",
+    "long confusion",
+    "wide confusion",
+    "many classes",
+    "hundreds",
+    "calibration",
+    "roc",
 )
 
 
@@ -156,6 +181,27 @@ class TestEveryDisplay:
         before = dict(mpl.rcParams)
         displays[kind].plot()
         assert dict(mpl.rcParams) == before
+
+
+@pytest.mark.parametrize("kind", ["noise", "uneven noise", "regions", "roc"])
+def test_a_legend_leaves_room_for_the_picture(displays, kind):
+    figure = displays[kind].plot().figure_
+    figure.canvas.draw()
+    assert displays[kind].ax_.get_window_extent().width / figure.dpi > 3
+
+
+def test_a_title_of_any_length_is_within_the_figure(displays):
+    figure = displays["confusion"].plot().figure_
+    entitle(figure, "a title with $ and many words " * 9)
+    figure.canvas.draw()
+    box = figure._suptitle.get_window_extent()
+    assert 0 <= box.x0 < box.x1 <= figure.bbox.x1
+    assert figure.get_suptitle().count("\n") in (1, 2)
+
+
+def test_a_number_stays_behind_a_name_that_is_written_from_right_to_left():
+    assert shortened("עץ") == "\u200eעץ\u200e"
+    assert shortened("name") == "name"
 
 
 @pytest.mark.parametrize(("suffix", "start"), [("svg", b"<?xml"), ("png", b"\x89PNG"), ("pdf", b"%PDF")])
@@ -458,7 +504,7 @@ def test_another_kind_of_model_is_an_error_that_says_what_is_accepted(iris):
 
 
 def test_without_matplotlib_the_extra_is_named(monkeypatch):
-    for name in [name for name in sys.modules if name.startswith("kfhe.plotting")]:
+    for name in [name for name in sys.modules if name.startswith(("kfhe.plotting", "matplotlib"))]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(ImportError, match=r"kfhe.plotting needs matplotlib: pip install kfhe\[plot\]"):

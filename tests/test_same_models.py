@@ -126,6 +126,17 @@ CASES = {
         for name in ("plain", "linear", "soft", "sqrt", "few leaves", "pruned")
     },
     **{
+        f"{n_leaves} leaves, {name}, {'weights, ' * weighted}{kind}": (
+            kfhe,
+            kind,
+            weighted,
+            {**SETTINGS[name], "max_leaf_nodes": n_leaves, "stages": (3,)},
+        )
+        for n_leaves in (2, 30, 400)
+        for name in ("small leaves", "sqrt", "pruned")
+        for kind, weighted in (("mixed", False), ("mixed", True), ("large", False), ("large", True))
+    },
+    **{
         f"foreign {voting} {emphasis}": (
             kfhe,
             "numbers",

@@ -274,16 +274,9 @@ DAY = datetime.datetime(2020, 1, 1)
 @pytest.mark.parametrize(
     "X",
     [
-        pd.DataFrame({"ok": [1, 2], "when": [DAY, DAY]}),
         pd.DataFrame({"ok": [1, 2], "when": pd.Series([DAY, DAY]).dt.to_period("D")}),
-        pd.DataFrame({"ok": [1, 2], "when": [datetime.timedelta(1), datetime.timedelta(2)]}),
-        pd.DataFrame({"ok": [1, 2], "when": pd.Series([DAY, DAY]).astype("timestamp[s][pyarrow]")}),
         pd.DataFrame({"ok": [1, 2], "when": [1j, 2j]}),
         pd.DataFrame({"ok": [1, 2], "when": [[1], [2]]}),
-        pd.DataFrame({"ok": [1, 2], "when": pd.Series([DAY, DAY], dtype=object)}),
-        pd.DataFrame({"ok": [1, 2], "when": pd.Series([DAY.date(), DAY.date()], dtype=object)}),
-        pl.DataFrame({"ok": [1, 2], "when": [DAY, DAY]}),
-        pl.DataFrame({"ok": [1, 2], "when": [DAY.date(), DAY.date()]}),
         pl.DataFrame({"ok": [1, 2], "when": [[1], [2]]}),
         pl.DataFrame({"ok": [1, 2], "when": [{"a": 1}, {"a": 2}]}),
     ],
@@ -295,19 +288,26 @@ def test_columns_that_are_no_numbers_nor_categories_are_refused_by_name(X, model
         model.fit(X, [0, 1])
 
 
-@pytest.mark.parametrize(
-    "X",
-    [
-        np.array([[DAY], [DAY]], dtype="M8[s]"),
-        np.array([[1], [2]], dtype="m8[s]"),
-        np.array([[DAY], [DAY]], dtype=object),
-        np.array([[{}], [{}]], dtype=object),
-    ],
-    ids=["datetime64", "timedelta64", "datetime", "dict"],
-)
-def test_arrays_of_other_things_are_refused_by_column(X):
+def test_arrays_of_other_things_are_refused_by_column():
     with pytest.raises((TypeError, ValueError), match="column '0' has"):
-        CARTClassifier().fit(X, [0, 1])
+        CARTClassifier().fit(np.array([[{}], [{}]], dtype=object), [0, 1])
+
+
+TEXTS = {
+    "pandas object": pd.DataFrame({"size": pd.Series(["7", None, "large"], dtype=object)}),
+    "pandas str": pd.DataFrame({"size": pd.Series(["7", None, "large"], dtype="string")}),
+    "polars": pl.DataFrame({"size": ["7", None, "large"]}),
+    "pyarrow": pa.table({"size": ["7", None, "large"]}),
+}
+
+
+@pytest.mark.parametrize("X", TEXTS.values(), ids=TEXTS)
+def test_text_where_numbers_were_trained_says_which_and_what_to_do(rng, X):
+    numbers = pd.DataFrame({"size": rng.normal(size=N)})
+    model = CARTClassifier().fit(numbers, numbers["size"] > 0)
+    with pytest.raises(ValueError, match=r"column 'size', row 2: found 'large', but training had numbers"):
+        model.predict(X)
+    model.predict(X[:2])  # what is written like a number is one
 
 
 def test_a_lazy_frame_is_refused_with_advice():
@@ -373,9 +373,9 @@ def test_a_pyarrow_table_is_read_like_the_pandas_table_it_becomes(rng):
         model = KFHEClassifier(random_state=0, n_estimators=5).fit(X, y)
         assert model.fingerprint() == expected.fingerprint()
         np.testing.assert_array_equal(model.predict_proba(X), expected.predict_proba(frame))
-    dates = table.append_column("when", pa.array([0] * n, pa.timestamp("s")))
-    with pytest.raises(ValueError, match=r"column 'when' has type timestamp\[s\]; accepted are numbers"):
-        KFHEClassifier().fit(dates, y)
+    lists = table.append_column("when", pa.array([[0]] * n))
+    with pytest.raises(ValueError, match=r"column 'when' has type list<.*>; accepted are numbers"):
+        KFHEClassifier().fit(lists, y)
 
 
 # ---------------------------------------------------------------- categories of another type

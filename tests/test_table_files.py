@@ -114,11 +114,11 @@ BAD = {
     "same names": ("a,b,a\n1,2,3\n", "there are several columns named 'a'; rename them"),
     "open quote": ('a,b\n1,"x\n2,y\n', r'a quote \("\) is opened in line 2 and never closed: .x\\n2,y'),
     "no UTF-8": (
-        b"a,b\n1,x\n2,\xe9\n",
+        b"a,b\n1,\xc3\xa9\n2,\xe9\n",
         "column 'b', row 3: there are bytes that are not UTF-8; .*--encoding latin-1",
     ),
-    "no UTF-8 in the header": (b"a,\xe9\n1,x\n", "the header has bytes that are not UTF-8"),
-    "UTF-16": ("a,b\n1,x\n".encode("utf-16"), "is in UTF-16; save it as UTF-8, or use --encoding utf-16"),
+    "no UTF-8 in the header": (b"a,\xe9\n1,\xc3\xa9\n", "the header has bytes that are not UTF-8"),
+    "no text": (b"a,b\n1,\x01\xe9\n", "column 'b', row 2: there are bytes that are not UTF-8"),
 }
 
 
@@ -169,6 +169,18 @@ def test_other_encodings_are_read_if_they_are_named(write, encoding, how):
     with open_table(write(text.encode(encoding)), Dialect(encoding=encoding)) as table:
         found = [table.read()] if how == "whole" else list(table.batches({"a"}, {"blé"}))
     assert [word for batch in found for word in batch["blé"].to_pylist()] == ["ü", "ß"] * 1000
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "cp1252", "utf-16"])
+@pytest.mark.parametrize("how", ["whole", "in batches"])
+def test_what_windows_writes_is_read_and_said(write, encoding, how):
+    path = write("größe,b\n1,Zoë\n2,x\n".encode(encoding))
+    with open_table(path) as table:
+        rows = table.read() if how == "whole" else pa.concat_tables(table.batches(["größe"], ["b"]))
+        (note,) = table.notes
+    assert rows.to_pydict() == {"größe": [1, 2], "b": ["Zoë", "x"]}
+    found = "utf-16" if encoding == "utf-16" else "cp1252"
+    assert f"it is not UTF-8, so it is read as {found}; --encoding names another" in note
 
 
 def test_an_encoding_that_is_wrong_or_unknown_is_said(write):

@@ -4,7 +4,6 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-import scipy.sparse
 from sklearn.exceptions import DataConversionWarning, NotFittedError
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
@@ -37,16 +36,6 @@ def estimator(request):
 
 
 # Tables
-
-
-@pytest.mark.parametrize("kind", ["csr_matrix", "csc_matrix", "coo_array", "csr_array"])
-def test_sparse_matrices_are_refused_with_a_way_out(iris, estimator, kind):
-    sparse = getattr(scipy.sparse, kind)(iris[0])
-    message = rf"KFHEClassifier does not take sparse input, got {kind}; use X\.toarray\(\)"
-    refuses(iris, message, X=sparse, estimator=estimator, error=TypeError)
-    model = KFHEClassifier(estimator, n_estimators=1).fit(*iris)
-    with pytest.raises(TypeError, match=message):
-        model.predict(sparse)
 
 
 def test_infinite_values_are_refused(iris, estimator):

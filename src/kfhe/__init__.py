@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from kfhe.robust import RobustKFHEClassifier
     from kfhe.saving.loading import load
     from kfhe.saving.model_file import ModelFileError
-    from kfhe.trace import Iteration
+    from kfhe.trace import Iteration, Trace
     from kfhe.tree import CARTClassifier
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
     "KalmanFilter",
     "ModelFileError",
     "RobustKFHEClassifier",
+    "Trace",
     "audit",
     "export",
     "load",
@@ -46,6 +47,7 @@ _HOMES = {
     "KalmanFilter": "kfhe.kalman",
     "ModelFileError": "kfhe.saving.model_file",
     "RobustKFHEClassifier": "kfhe.robust",
+    "Trace": "kfhe.trace",
     "load": "kfhe.saving.loading",
 }
 

@@ -140,11 +140,25 @@ class FilterBank:
         return self._banks[self.kind].misses(tree.leaves, tree.votes[self.chosen], measurement.counts)
 
     def verdict(self) -> int:
-        """Return the position of the shrinkage that all rows speak for in the end, by log loss.
+        """Return the position of the shrinkage that all rows speak for in the end.
 
-        The prior has as much of a say in the scores as a tree, so that no class is impossible.
+        As CART chooses how far to prune: the most of those whose log loss is within a standard error of the
+        lowest. (The highest shrinkage has to be the best one itself.)
         """
-        return int(self._banks[self.kind].log_losses(1 / (self.n_components + 1)).argmin())
+        base, losses = self._rows.base, [self._losses(k) for k in range(len(SHRINKAGES))]
+        best = int(np.argmin([(base * loss).sum() for loss in losses]))
+        for more in range(STEERING - 1, best, -1):
+            excess = losses[more] - losses[best]
+            mean = (base * excess).sum()
+            if mean <= ((base * (excess - mean)) ** 2).sum() ** 0.5:
+                return more
+        return best
+
+    def _losses(self, chosen: int) -> Floats:
+        """Return the log loss of each row under a shrinkage: of its label, by what `scores` says."""
+        labels, share = self._rows.labels, 1 / (self.n_components + 1)
+        state = self._banks[self.kind].states[chosen]
+        return -np.log((1 - share) * state[np.arange(len(labels)), labels] + share * self.prior[labels])
 
     def scores(self, chosen: int) -> Floats:
         """Return what the final ensemble would say of the training rows, had it not seen them."""

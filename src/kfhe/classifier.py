@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import get_tags
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
-from sklearn.utils.validation import validate_data
 
 from kfhe import emphasis as emphases
 from kfhe.base import BaseKFHE
@@ -22,7 +21,7 @@ from kfhe.sensors import EstimatorSensor, Sensor, TreeSensor
 from kfhe.training import TrainingRun
 from kfhe.tree import CARTClassifier
 from kfhe.tree_settings import TreeSettings
-from kfhe.validation import check_component, check_list, check_tree_component, refuse_sparse
+from kfhe.validation import check_component, check_foreign_table, check_list, check_tree_component
 
 Floats = NDArray[np.float64]
 
@@ -50,7 +49,9 @@ class KFHEClassifier(BaseKFHE):
     measurement : {"training", "out-of-bag"}, default="training"
         Which rows a component is judged by, and moves: all, as in the paper, or those that are not in its
         sample. Out of bag, errors and misses are those of unseen rows, also `training_error` in the trace.
-        h_0 has no more than the shares of the classes then, as any other would have seen all rows.
+        That is no estimate of the error on new rows: rows with much weight are in nearly every sample, so
+        few components judge them (`RobustKFHEClassifier` has an `oob_score_`, which is one). h_0 has
+        no more than the shares of the classes then, as any other would have seen all rows.
     fusion : float, default=0.5
         How far a measurement lies from the state (0) to the votes of the component (1).
     process_noise : float, sequence of float or callable, default=0.0
@@ -309,12 +310,13 @@ categorical_features
         """Check X; a given estimator gets it as it came, and checks its values itself."""
         if self._grows_trees() or len(getattr(X, "shape", ())) != 2:
             return super()._check_table(X, reset=reset)
-        refuse_sparse(X, self)
-        return validate_data(self, X, reset=reset, skip_check_array=True)
+        return check_foreign_table(self, X, reset=reset)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = self._grows_trees() or all(
-            get_tags(each).input_tags.allow_nan for each in self._given()
-        )
+        for tag in ("allow_nan", "sparse"):
+            taken = self._grows_trees() or all(
+                getattr(get_tags(each).input_tags, tag) for each in self._given()
+            )
+            setattr(tags.input_tags, tag, taken)
         return tags

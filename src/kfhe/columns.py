@@ -1,15 +1,20 @@
-"""The columns of arrays, and of pandas, polars and pyarrow tables, read one at a time."""
+"""The columns of arrays, sparse matrices, and pandas, polars and pyarrow tables, read one at a time."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable
+from datetime import date
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kfhe.dates import MICROSECONDS, Dates, days, from_objects
+from kfhe.sparse import by_column, is_sparse
+
 Floats = NDArray[np.float64]
 
+READING = b"kfhe reading"  # in the metadata of a pyarrow column: how its text was read
 FEW_ROWS = 64  # for which pandas takes longer to start than to work
 
 
@@ -24,7 +29,13 @@ class Columns(Protocol):
         """Whether column j holds strings or categories."""
 
     def numbers(self, j: int) -> Floats:
-        """Return column j as numbers, NaN where a value is missing."""
+        """Return column j as numbers, NaN where a value is missing; times and durations are days."""
+
+    def dates(self, j: int) -> Dates | None:
+        """Return column j as dates, NaT where one is missing; None if it holds something else."""
+
+    def reading(self, j: int) -> str | None:
+        """Return how the text was read that column j was made of, if it was text."""
 
     def factorize(self, j: int) -> tuple[NDArray[Any], list[Hashable]]:
         """Return column j as positions in a list of distinct values, -1 where a value is missing."""
@@ -49,15 +60,70 @@ class ArrayColumns:
         column: Any = self.X[:, j]
         if column.dtype.kind == "O":
             column = [np.nan if _is_missing(value) else value for value in column]
-        elif column.dtype.kind in "mMV":
+        elif column.dtype.kind == "m":
+            return days(column.astype("m8[us]"))
+        elif column.dtype.kind in "MV":
             raise _unreadable(self.names[j], column.dtype)
         return _to_numbers(column, self.names[j])
+
+    def dates(self, j: int) -> Dates | None:
+        """Return column j as dates."""
+        if self.X.dtype.kind == "M":
+            return self.X[:, j].astype("M8[us]")
+        if self.X.dtype.kind != "O":
+            return None
+        present = [value for value in self.X[:, j] if not _is_missing(value)]
+        dated = bool(present) and all(isinstance(value, date) for value in present)
+        return from_objects(self.X[:, j]) if dated else None
+
+    def reading(self, j: int) -> str | None:
+        """Return nothing: an array does not know."""
+        return None
 
     def factorize(self, j: int) -> tuple[NDArray[Any], list[Hashable]]:
         """Return column j as positions in a list of distinct values."""
         if not self.is_text(j):
             return _factorize_numbers(self.numbers(j))
         return _factorize_objects(self.X[:, j].tolist())
+
+
+class SparseColumns:
+    """The columns of a sparse matrix; what it doesn't store is 0."""
+
+    def __init__(self, X: Any) -> None:
+        self.X = by_column(X)
+        self.n_rows, self.n_columns = X.shape
+        self.names = [str(j) for j in range(self.n_columns)]
+
+    def is_text(self, j: int) -> bool:
+        """Sparse matrices hold numbers only."""
+        return False
+
+    def numbers(self, j: int) -> Floats:
+        """Return column j as numbers."""
+        values, rows, _ = self.stored(range(j, j + 1))
+        numbers = np.zeros(self.n_rows)
+        numbers[rows] = values
+        return numbers
+
+    def stored(self, some: range) -> tuple[Floats, NDArray[Any], NDArray[np.int64]]:
+        """Return what neighbouring columns store: values, their rows, and where each column starts."""
+        starts = self.X.indptr[some.start : some.stop + 1].astype(np.int64)
+        entries = slice(starts[0], starts[-1])
+        values = np.asarray(self.X.data[entries], dtype=np.float64)
+        return values, self.X.indices[entries], starts - starts[0]
+
+    def dates(self, j: int) -> Dates | None:
+        """Return nothing: sparse matrices hold numbers only."""
+        return None
+
+    def reading(self, j: int) -> str | None:
+        """Return nothing: none of it was text."""
+        return None
+
+    def factorize(self, j: int) -> tuple[NDArray[Any], list[Hashable]]:
+        """Return column j as positions in a list of distinct values."""
+        return _factorize_numbers(self.numbers(j))
 
 
 class PandasColumns:
@@ -83,12 +149,29 @@ class PandasColumns:
 
         column = self.X.iloc[:, j]
         types = pd.api.types
+        if types.is_timedelta64_dtype(column.dtype):
+            return days(column.to_numpy("m8[us]"))
         readable = types.is_numeric_dtype(column.dtype) or types.is_bool_dtype(column.dtype)
         if types.is_complex_dtype(column.dtype) or not (readable or column.dtype == object):
             raise _unreadable(self.names[j], column.dtype)
         if column.dtype == object:
             return _to_numbers(column.where(column.notna(), np.nan), self.names[j])
         return _to_numbers(column.to_numpy(dtype=np.float64, na_value=np.nan), self.names[j])
+
+    def dates(self, j: int) -> Dates | None:
+        """Return column j as dates."""
+        import pandas as pd
+
+        column = self.X.iloc[:, j]
+        if column.dtype.kind == "M":
+            return pd.to_datetime(column, utc=True).dt.tz_localize(None).to_numpy("M8[us]")
+        if column.dtype.kind == "O" and pd.api.types.infer_dtype(column, skipna=True) in _DATES:
+            return from_objects(column.astype(object))
+        return None
+
+    def reading(self, j: int) -> str | None:
+        """Return nothing: a frame does not know."""
+        return None
 
     def factorize(self, j: int) -> tuple[NDArray[Any], list[Hashable]]:
         """Return column j as positions in a list of distinct values."""
@@ -107,7 +190,8 @@ class PandasColumns:
 
 # What pandas calls columns of objects that are numbers, and of others that are no categories either.
 _OTHER_OBJECTS = {"integer", "floating", "mixed-integer-float", "decimal", "boolean", "empty", "complex"}
-_OTHER_OBJECTS |= {"datetime64", "datetime", "date", "timedelta64", "timedelta", "time", "period"}
+_DATES = {"datetime64", "datetime", "date"}
+_OTHER_OBJECTS |= _DATES | {"timedelta64", "timedelta", "time", "period"}
 
 
 class PolarsColumns:
@@ -129,9 +213,28 @@ class PolarsColumns:
         import polars as pl
 
         dtype = self.X.dtypes[j]
+        if dtype in (pl.Duration, pl.Time):
+            spans = self.X.to_series(j).cast(pl.Duration("us")).to_numpy()
+            return days(spans.astype("m8[us]"))
         if not (dtype.is_numeric() or dtype in (pl.Boolean, pl.Null)):
             raise _unreadable(self.names[j], dtype)
         return _to_numbers(self.X.to_series(j).cast(pl.Float64).to_numpy(), self.names[j])
+
+    def dates(self, j: int) -> Dates | None:
+        """Return column j as dates."""
+        import polars as pl
+
+        dtype = self.X.dtypes[j]
+        if dtype not in (pl.Date, pl.Datetime):
+            return None
+        column = self.X.to_series(j)
+        if getattr(dtype, "time_zone", None) is not None:
+            column = column.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
+        return column.cast(pl.Datetime("us")).to_numpy().astype("M8[us]")
+
+    def reading(self, j: int) -> str | None:
+        """Return nothing: a frame does not know."""
+        return None
 
     def factorize(self, j: int) -> tuple[NDArray[Any], list[Hashable]]:
         """Return column j as positions in a list of distinct values."""
@@ -165,10 +268,30 @@ class ArrowColumns:
         import pyarrow as pa
 
         column, types = self.X.column(j), pa.types
+        if types.is_duration(column.type) or types.is_time(column.type):
+            to = pa.duration("us") if types.is_duration(column.type) else pa.time64("us")
+            spans = column.cast(to, safe=False).cast(pa.int64())
+            return _arrow_values(spans.cast(pa.float64(), safe=False).combine_chunks(), np.nan) / MICROSECONDS
         readable = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal, types.is_null)
         if not any(is_it(column.type) for is_it in readable):
             raise _unreadable(self.names[j], column.type)
         return _arrow_values(column.cast(pa.float64(), safe=False).combine_chunks(), np.nan)
+
+    def dates(self, j: int) -> Dates | None:
+        """Return column j as dates."""
+        import pyarrow as pa
+
+        column, types = self.X.column(j), pa.types
+        if not (types.is_date(column.type) or types.is_timestamp(column.type)):
+            return None
+        zone = getattr(column.type, "tz", None)
+        moments = column.cast(pa.timestamp("us", zone), safe=False).cast(pa.int64()).combine_chunks()
+        return _arrow_values(moments, np.datetime64("NaT").view(np.int64).item()).view("M8[us]")
+
+    def reading(self, j: int) -> str | None:
+        """Return how the text was read that column j was made of."""
+        found = (self.X.schema.field(j).metadata or {}).get(READING)
+        return None if found is None else found.decode()
 
     def factorize(self, j: int) -> tuple[NDArray[Any], list[Hashable]]:
         """Return column j as positions in a list of distinct values."""
@@ -189,7 +312,9 @@ def _arrow_values(array: Any, gap: float) -> NDArray[Any]:
 
 
 def open_columns(X: Any) -> Columns:
-    """Open an array, or a table of pandas, polars or pyarrow."""
+    """Open an array, a sparse matrix, or a table of pandas, polars or pyarrow."""
+    if is_sparse(X):
+        return SparseColumns(X)
     library = type(X).__module__.split(".")[0]
     if library == "pandas":
         return PandasColumns(X)
@@ -202,7 +327,7 @@ def open_columns(X: Any) -> Columns:
 
 def _unreadable(name: str, dtype: Any) -> ValueError:
     return ValueError(
-        f"column {name!r} has type {dtype}; accepted are numbers, booleans, strings and categories"
+        f"column {name!r} has type {dtype}; accepted are numbers, booleans, dates, strings and categories"
     )
 
 

@@ -85,7 +85,7 @@ class ValidationSet:
 
     Parameters
     ----------
-    X : array or data frame
+    X : array, data frame or sparse matrix
         The rows, as the user has them.
     labels : int32 array
         Position of each row's label among the classes.

@@ -16,6 +16,7 @@ from kfhe.engine.trees.storage import TreeStore
 from kfhe.engine.trees.traversal import add_trees, apply
 from kfhe.engine.trees.votes import leaf_classes, leaf_shares
 from kfhe.ensemble import Ensemble, variance, variance_from
+from kfhe.sparse import SparseRows, blocks
 from kfhe.table import Schema
 
 Floats = NDArray[np.float64]
@@ -176,12 +177,18 @@ class Forest(Ensemble):
         votes: Floats = np.eye(len(self.classes))[self.leaf_classes[leaves]]
         return votes
 
-    def encoded(self, X: Any) -> Floats:
+    def encoded(self, X: Any) -> Floats | SparseRows:
         """Return rows as numbers."""
-        return self.schema.matrix(X)
+        return self.schema.rows(X)
 
     def add(
-        self, rows: Floats, first: int, last: int, weights: Floats, total: Floats | None, n_threads: int
+        self,
+        rows: Floats | SparseRows,
+        first: int,
+        last: int,
+        weights: Floats,
+        total: Floats | None,
+        n_threads: int,
     ) -> Floats:
         """Add the votes of some trees, times their weights, to a sum; None: one that begins."""
         total = np.zeros((len(rows), len(self.classes))) if total is None else total
@@ -190,7 +197,7 @@ class Forest(Ensemble):
 
     def _add_values(
         self,
-        rows: Floats,
+        rows: Floats | SparseRows,
         values: Floats,
         first: int,
         last: int,
@@ -199,23 +206,24 @@ class Forest(Ensemble):
         n_threads: int,
     ) -> None:
         """Add the values of the rows' leaves; leaves beyond the last value vote for their class."""
-        plain = not len(self.category_sets) and not np.isnan(rows.max(initial=0.0))
-        add_trees(
-            self.nodes,
-            self.category_sets,
-            self.leaf_classes,
-            values,
-            self.tree_nodes,
-            self.tree_leaves,
-            self.tree_sets,
-            weights,
-            first,
-            last,
-            plain,
-            rows,
-            total,
-            n_threads,
-        )
+        for some, numbers in blocks(rows):
+            plain = not len(self.category_sets) and not np.isnan(numbers.max(initial=0.0))
+            add_trees(
+                self.nodes,
+                self.category_sets,
+                self.leaf_classes,
+                values,
+                self.tree_nodes,
+                self.tree_leaves,
+                self.tree_sets,
+                weights,
+                first,
+                last,
+                plain,
+                numbers,
+                total[some],
+                n_threads,
+            )
 
     def spread(self, X: Any, n_threads: int) -> Floats:
         """Return how far the trees disagree on each row."""
@@ -234,12 +242,15 @@ class Forest(Ensemble):
     def leaves(self, X: Any, n_threads: int) -> NDArray[np.int32]:
         """Return the number of the leaf that each row falls into, tree by tree: a column each."""
         rows = self.encoded(X)
-        found = [apply(tree.nodes, tree.category_sets, rows, n_threads) for tree in self]
-        return np.column_stack(found)
+        found = np.empty((len(rows), len(self)), dtype=np.int32)
+        for some, numbers in blocks(rows):
+            for t, tree in enumerate(self):
+                found[some, t] = apply(tree.nodes, tree.category_sets, numbers, n_threads)
+        return found
 
     def importances(self) -> Floats:
-        """Return each feature's share of the trees' gains, trees averaged by weight."""
-        total = np.zeros(len(self.schema.names))
+        """Return each column's share of the trees' gains, trees averaged by weight."""
+        total = np.zeros(len(self.schema.column_features))
         for tree, weight in zip(self, self.weights, strict=True):
             total += weight * tree.feature_importances_
         return total / (total.sum() or 1.0)  # trees without a split have none
@@ -257,10 +268,19 @@ class Forest(Ensemble):
             ):
                 trees.update(f"{column.name}{value.shape}".encode())
                 trees.update(value.tobytes())
+        if self.schema.rules:
+            trees.update(repr(self.schema.rules).encode())
         for rule in RULES:
             if getattr(self, rule):
                 trees.update(f"{rule}{getattr(self, rule).hex()}".encode())
         return hashlib.sha256(trees.hexdigest().encode() + self.weights.tobytes()).hexdigest()
+
+
+def leaves_of(
+    nodes: NDArray[Any], category_sets: NDArray[np.uint64], rows: Floats | SparseRows, n_threads: int = 1
+) -> NDArray[np.int32]:
+    """Return the number of the leaf of one tree that each row falls into."""
+    return np.concatenate([apply(nodes, category_sets, numbers, n_threads) for _, numbers in blocks(rows)])
 
 
 class Tree:
@@ -318,7 +338,7 @@ class Tree:
 
     def apply(self, X: Any) -> NDArray[np.int32]:
         """Return the number of the leaf that each row falls into."""
-        return apply(self.nodes, self.category_sets, self._forest.schema.matrix(X))
+        return leaves_of(self.nodes, self.category_sets, self._forest.encoded(X))
 
     def predict_proba(self, X: Any) -> Floats:
         """Return the shares of the classes in each row's leaf."""
@@ -339,10 +359,11 @@ class Tree:
 
     @property
     def feature_importances_(self) -> Floats:
-        """Share of each feature in the tree's gains; all zero for a tree without a split."""
+        """Share of each column in the tree's gains; all zero for a tree without a split."""
         splits = self.nodes["kind"] != LEAF
         total = np.zeros(len(self._forest.schema.names))
         np.add.at(total, self.nodes["feature"][splits], self.gains[splits].clip(min=0))
+        total = self._forest.schema.by_column(total)
         return total / (total.sum() or 1.0)
 
     def _depths(self) -> NDArray[np.int64]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     import numpy as np
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 METRICS = {
     "f1_macro": "macro F1",
     "accuracy": "accuracy",
+    "balanced_accuracy": "balanced accuracy",
     "roc_auc": "AUROC",
     "log_loss": "log loss",
     "brier": "Brier score",
@@ -31,7 +32,8 @@ def metrics_of(
     true, predicted : int arrays of shape (n_rows,)
         Classes, by their numbers from 0.
     scores : array of shape (n_rows, n_classes) or None
-        The scores of the classes; they need not sum to 1. Without them there are macro F1 and accuracy only.
+        The scores of the classes; they need not sum to 1. Without them there are only those of
+        predictions: macro F1, accuracy and balanced accuracy.
     n_classes : int
         Number of classes. Macro F1 is over all of them, with 0 for one that has no rows.
 
@@ -44,14 +46,17 @@ def metrics_of(
     --------
     >>> from kfhe.metrics import metrics_of
     >>> metrics_of([0, 1, 1], [0, 1, 0], None, 3)
-    {'f1_macro': 0.444..., 'accuracy': 0.666...}
+    {'f1_macro': 0.444..., 'accuracy': 0.666..., 'balanced_accuracy': 0.75}
     """
-    from sklearn.metrics import accuracy_score, f1_score, log_loss
+    import numpy as np
+    from sklearn.metrics import accuracy_score, f1_score, log_loss, recall_score
 
     classes = list(range(n_classes))
     found = {
         "f1_macro": float(f1_score(true, predicted, labels=classes, average="macro", zero_division=0)),
         "accuracy": float(accuracy_score(true, predicted)),
+        # scikit-learn's own warns of predicted classes that have no rows
+        "balanced_accuracy": float(recall_score(true, predicted, labels=np.unique(true), average="macro")),
     }
     if scores is None:
         return found
@@ -100,6 +105,42 @@ def brier_score(true: NDArray[np.intp], shares: NDArray[np.float64]) -> float:
     return float(np.mean(np.sum((shares - np.eye(shares.shape[1])[true]) ** 2, axis=1)))
 
 
+class CalibrationBins(NamedTuple):
+    """Rows in bins of equal width by the share of their likeliest class.
+
+    Attributes
+    ----------
+    n_rows : int array of shape (n_bins,)
+        How many rows are in each bin.
+    said, right : arrays of shape (n_bins,)
+        Sum of the shares of the likeliest class, and in how many rows it is the true one.
+    """
+
+    n_rows: NDArray[Any]
+    said: NDArray[Any]
+    right: NDArray[Any]
+
+    @classmethod
+    def of(
+        cls, true: NDArray[np.intp], shares: NDArray[np.float64], n_bins: int = CALIBRATION_BINS
+    ) -> CalibrationBins:
+        """Put rows into bins, by their true classes and by the shares that classes are given."""
+        import numpy as np
+
+        surest = shares.max(axis=1)
+        bins = np.minimum((surest * n_bins).astype(np.intp), n_bins - 1)
+        right = shares.argmax(axis=1) == true
+        n_rows = np.bincount(bins, minlength=n_bins)
+        return cls(n_rows, np.bincount(bins, surest, n_bins), np.bincount(bins, right, n_bins))
+
+    @property
+    def error(self) -> float:
+        """The expected calibration error: the mean difference of said and right, bins counting by rows."""
+        import numpy as np
+
+        return float(np.abs(self.said - self.right).sum() / self.n_rows.sum())
+
+
 def calibration_error(true: NDArray[np.intp], shares: NDArray[np.float64]) -> float:
     """Return the expected calibration error: how far shares of the likeliest class are from being right.
 
@@ -117,10 +158,44 @@ def calibration_error(true: NDArray[np.intp], shares: NDArray[np.float64]) -> fl
     >>> round(calibration_error(np.array([0, 0, 1, 1, 1]), sure), 12)  # in 40 %
     0.4
     """
-    import numpy as np
+    return CalibrationBins.of(true, shares).error
 
-    surest = shares.max(axis=1)
-    right = shares.argmax(axis=1) == true
-    bins = np.minimum((surest * CALIBRATION_BINS).astype(np.intp), CALIBRATION_BINS - 1)
-    differences = np.bincount(bins, surest - right, minlength=CALIBRATION_BINS)
-    return float(np.abs(differences).sum() / len(true))
+
+class ClassMetrics(NamedTuple):
+    """How well a class is found; None where there is nothing to divide by."""
+
+    rows: int
+    precision: float | None
+    recall: float | None
+    f1: float | None
+
+
+def class_metrics(confusion: NDArray[np.integer[Any]]) -> list[ClassMetrics]:
+    """Return rows, precision, recall and F1 of each class.
+
+    Parameters
+    ----------
+    confusion : int array of shape (n_classes, n_classes)
+        Rows by true (down) and predicted class (across).
+
+    Returns
+    -------
+    list of ClassMetrics
+        Those of each class. A class that is never predicted has no precision, one without rows no recall.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kfhe.metrics import class_metrics
+    >>> class_metrics(np.array([[3, 1], [0, 0]]))[0]
+    ClassMetrics(rows=4, precision=1.0, recall=0.75, f1=0.857...)
+    """
+
+    def share(part: float, whole: float) -> float | None:
+        return float(part / whole) if whole else None
+
+    right, true, predicted = confusion.diagonal(), confusion.sum(axis=1), confusion.sum(axis=0)
+    return [
+        ClassMetrics(int(t), share(r, p), share(r, t), share(2 * r, t + p))
+        for r, t, p in zip(right, true, predicted, strict=True)
+    ]

@@ -12,11 +12,11 @@ from kfhe.bank import SHRINKAGES, FilterBank, TreeVotes
 from kfhe.engine.trees.growing import Grower
 from kfhe.engine.trees.shrinkage import shrunken_shares
 from kfhe.engine.trees.storage import TreeStore
-from kfhe.engine.trees.traversal import apply
-from kfhe.forest import NODE_DTYPE, Forest
+from kfhe.forest import NODE_DTYPE, Forest, leaves_of
 from kfhe.measurement import Counts
 from kfhe.rows import TrainingRows
 from kfhe.sensors import one_leaf
+from kfhe.sparse import SparseRows
 from kfhe.trace import Trace
 from kfhe.tree_settings import TreeSettings
 
@@ -106,15 +106,15 @@ class PilotSensor:
             shrinkage=float(SHRINKAGES[self.bank.verdict()]),
         )
 
-    def encode(self, X: Any) -> Floats:
+    def encode(self, X: Any) -> Floats | SparseRows:
         """Return other rows as numbers."""
-        return self._table.schema.matrix(X)
+        return self._table.schema.rows(X)
 
-    def votes(self, t: int, encoded: Floats) -> Floats:
+    def votes(self, t: int, encoded: Floats | SparseRows) -> Floats:
         """Return what tree t votes for other rows, under the shrinkage that is believed in now."""
         nodes, leaf_weights, category_sets = self._trees[self.bank.kind].tree(t)
         nodes = nodes.view(NODE_DTYPE)
-        leaves = apply(nodes, category_sets, encoded, self.rows.n_threads)
+        leaves = leaves_of(nodes, category_sets, encoded, self.rows.n_threads)
         shrinkage = SHRINKAGES[self.bank.chosen : self.bank.chosen + 1]
         votes: Floats = shrunken_shares(nodes, leaf_weights, shrinkage)[0][leaves]
         return votes

@@ -21,7 +21,7 @@ class TrainingRows:
 
     Attributes
     ----------
-    X : array or data frame
+    X : array, data frame or sparse matrix
         The rows, in the user's own container.
     labels : int32 array
         Position of each row's label in `classes`.

@@ -15,14 +15,14 @@ from kfhe.engine.trees.growing import made_again
 from kfhe.engine.trees.grown_tree import GrownTree
 from kfhe.engine.trees.shrinkage import shrunken_shares
 from kfhe.engine.trees.storage import TreeStore
-from kfhe.engine.trees.traversal import apply
 from kfhe.engine.trees.votes import leaf_classes
 from kfhe.ensemble import Ensemble
 from kfhe.estimators import ClassShares, EstimatorEnsemble
-from kfhe.forest import NODE_DTYPE, Forest
+from kfhe.forest import NODE_DTYPE, Forest, leaves_of
 from kfhe.measurement import Counts, Votes
 from kfhe.rows import TrainingRows
 from kfhe.shrinkage import resolve, soft_votes
+from kfhe.sparse import SparseRows
 from kfhe.trace import Trace
 from kfhe.tree_settings import TreeSettings
 from kfhe.validation import integer_weights
@@ -176,15 +176,15 @@ class TreeSensor:
             shrinkage=self.shrinkage,
         )
 
-    def encode(self, X: Any) -> Floats:
+    def encode(self, X: Any) -> Floats | SparseRows:
         """Return other rows as numbers."""
-        return self._table.schema.matrix(X)
+        return self._table.schema.rows(X)
 
-    def votes(self, t: int, encoded: Floats) -> Votes:
+    def votes(self, t: int, encoded: Floats | SparseRows) -> Votes:
         """Return what tree t votes for other rows."""
         nodes, leaf_weights, category_sets = self._trees.tree(t)
         nodes = nodes.view(NODE_DTYPE)
-        leaves = apply(nodes, category_sets, encoded, self.rows.n_threads)
+        leaves = leaves_of(nodes, category_sets, encoded, self.rows.n_threads)
         if t and self._hard:
             return leaf_classes(leaf_weights)[leaves]
         votes: Floats = shrunken_shares(nodes, leaf_weights, np.array([self.shrinkage]))[0][leaves]

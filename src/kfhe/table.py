@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 from warnings import warn
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kfhe.columns import ArrayColumns, Columns, open_columns
-from kfhe.engine.bins import bin_columns
+from kfhe.columns import ArrayColumns, Columns, SparseColumns, open_columns
+from kfhe.engine.bins import bin_columns, bin_sparse_columns
+from kfhe.features import FeatureColumns, Rules, feature_name, features_of, rules_for
+from kfhe.sparse import SparseRows, is_sparse
 
 Floats = NDArray[np.float64]
 
 COLUMNS_AT_ONCE = 8  # neighbours in an array are read together
+SPARSE_COLUMNS_AT_ONCE = 512
 
 
 @dataclass(frozen=True)
@@ -25,24 +29,62 @@ class Schema:
     Attributes
     ----------
     names : list of str
-        Names of the columns, for messages.
+        Names of the features; those of a date are its column's, and behind it ``column.month`` and the like.
     categories : list of (dict or None)
-        For each categorical column the bin of each category, for others None.
+        For each categorical feature the bin of each category, for others None.
+    rules : tuple of (int, Rule)
+        How columns are read that are not just numbers or categories, each with its column's number.
     """
 
     names: list[str]
     categories: list[dict[Hashable, int] | None]
+    rules: Rules = ()
+
+    @classmethod
+    def of_columns(
+        cls, columns: list[str], categories: list[dict[Hashable, int] | None], rules: Rules = ()
+    ) -> Schema:
+        """Return how to read a table of these columns."""
+        features = features_of(len(columns), rules)
+        names = [feature_name(columns[j], part) for j, part in features]
+        return cls(names, [None if part else categories[j] for j, part in features], rules)
+
+    @cached_property
+    def feature_columns(self) -> list[int]:
+        """For each feature, the number of the column that it comes from."""
+        n_columns = len(self.names) - sum(len(rule.parts) for _, rule in self.rules)
+        return [j for j, _ in features_of(n_columns, self.rules)]
+
+    @cached_property
+    def column_features(self) -> list[int]:
+        """For each column, the number of the feature that has its name."""
+        return list({j: k for k, j in reversed([*enumerate(self.feature_columns)])}.values())[::-1]
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the columns."""
+        return [self.names[k] for k in self.column_features]
+
+    def by_column(self, totals: Floats) -> Floats:
+        """Add up what the features have, column by column."""
+        return np.bincount(self.feature_columns, totals).astype(np.float64) if self.rules else totals
+
+    def rows(self, X: Any) -> Floats | SparseRows:
+        """Return X as trees take it: as `matrix` does, or, if it is sparse, to be read block by block."""
+        return SparseRows(X.tocsr(), self.matrix) if is_sparse(X) else self.matrix(X)
 
     def matrix(self, X: Any) -> Floats:
         """Return X as numbers: a category is its bin's number, NaN if it is missing or was never seen."""
-        if isinstance(X, np.ndarray) and X.dtype.kind in "bfiu" and not any(self.categories):
+        if isinstance(X, np.ndarray) and X.dtype.kind in "bfiu" and not (any(self.categories) or self.rules):
             matrix = np.ascontiguousarray(X, dtype=np.float64)
         else:
             columns = open_columns(X)
+            if self.rules:
+                columns = FeatureColumns(columns, self.rules)
             matrix = np.empty((columns.n_rows, columns.n_columns))
             for j, categories in enumerate(self.categories):
                 if categories is None:
-                    matrix[:, j] = columns.numbers(j)
+                    matrix[:, j] = _read_numbers(columns, j)
                     continue
                 codes, values = columns.factorize(j)
                 matrix[:, j] = _encode((codes, values), categories)
@@ -53,6 +95,27 @@ class Schema:
             if infinite.any():
                 raise _infinite(self.names[infinite.argmax()])
         return matrix
+
+
+def _read_numbers(columns: Columns, j: int) -> Floats:
+    """Return a column of numbers; where it holds text, say which is none."""
+    try:
+        return columns.numbers(j)
+    except (TypeError, ValueError):
+        if not columns.is_text(j):
+            raise
+    codes, values = columns.factorize(j)
+    numbers = np.full(len(values) + 1, np.nan)
+    for position, value in enumerate(values):
+        try:
+            numbers[position] = float(value)  # type: ignore[arg-type]
+        except (TypeError, ValueError):
+            row = int((codes == position).argmax())
+            raise ValueError(
+                f"column {columns.names[j]!r}, row {row}: found {value!r}, but training had numbers. Make a "
+                "number of it, or make it missing"
+            ) from None
+    return numbers[codes]
 
 
 def _encode(factorized: tuple[NDArray[Any], list[Hashable]], categories: dict[Hashable, int]) -> Floats:
@@ -116,6 +179,10 @@ class BinnedTable:
         """Read a table and bin its columns."""
         columns = open_columns(X)
         categorical = categorical_columns(columns, categorical_features)
+        rules = rules_for(columns, categorical)
+        if rules:
+            columns = FeatureColumns(columns, rules)
+            categorical = categorical[columns.columns]
         codes = np.empty((columns.n_columns, columns.n_rows), dtype=np.uint8)
         n_bins = np.zeros(columns.n_columns, dtype=np.int32)
         low = np.empty((columns.n_columns, 256))
@@ -124,20 +191,26 @@ class BinnedTable:
         for j in np.flatnonzero(categorical).tolist():
             bins, codes[j] = _bin_categories(columns.factorize(j), max_bins)
             categories[j], n_bins[j] = bins, max(bins.values(), default=-1) + 2
-        for some in _neighbours(categorical):
-            numbers = _read_together(columns, some)
-            found = bin_columns(numbers, some.start, max_bins, codes, low, high, n_threads)
+        at_once = SPARSE_COLUMNS_AT_ONCE if isinstance(columns, SparseColumns) else COLUMNS_AT_ONCE
+        for some in _neighbours(categorical, at_once):
+            if isinstance(columns, SparseColumns):
+                stored = columns.stored(some)
+                found = bin_sparse_columns(*stored, some.start, max_bins, codes, low, high, n_threads)
+            else:
+                numbers = _read_together(columns, some)
+                found = bin_columns(numbers, some.start, max_bins, codes, low, high, n_threads)
             if (found < 0).any():
                 raise _infinite(columns.names[some[int(found.argmin())]])
             n_bins[some.start : some.stop] = found + 1
-        return cls(Schema(columns.names, categories), codes, n_bins, categorical.astype(np.uint8), low, high)
+        schema = Schema(columns.names, categories, rules)
+        return cls(schema, codes, n_bins, categorical.astype(np.uint8), low, high)
 
 
-def _neighbours(categorical: NDArray[np.bool_]) -> Iterator[range]:
+def _neighbours(categorical: NDArray[np.bool_], at_once: int) -> Iterator[range]:
     """Yield runs of numeric columns, to be read together."""
     first = 0
     for j, skipped in enumerate([*categorical.tolist(), True]):
-        if (skipped or j - first == COLUMNS_AT_ONCE) and j > first:
+        if (skipped or j - first == at_once) and j > first:
             yield range(first, j)
             first = j
         if skipped:

@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import issparse
 from sklearn.base import is_regressor
 from sklearn.utils import assert_all_finite, check_array, check_random_state, column_or_1d
 from sklearn.utils._missing import is_pandas_na
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, _num_samples, validate_data
+
+from kfhe.sparse import is_sparse, same_values
 
 Floats = NDArray[np.float64]
 
@@ -29,6 +30,7 @@ COMMON_CONSTRAINTS: dict[str, list[Any]] = {
         None,
     ],
 }
+SPARSE_FORMATS = ("csr", "csc")  # others, which can't be indexed, become the first
 MAX_WEIGHT = 2**30  # squares of sums of weights stay well within 64 bits
 
 
@@ -82,29 +84,44 @@ def check_tree_component(tree: Any) -> None:
         )
 
 
-def refuse_sparse(X: Any, who: Any) -> None:
-    """Raise if X is a sparse matrix."""
-    if issparse(X):
-        raise TypeError(f"{_name(who)} does not take sparse input, got {type(X).__name__}; use X.toarray()")
-
-
 def check_table(estimator: Any, X: Any, *, reset: bool) -> Any:
-    """Check an array or data frame for a classifier of native trees, which read the columns themselves."""
+    """Check a table for a classifier of native trees, which read the columns themselves."""
     if _is_frame(X, estimator):
         return validate_data(estimator, X, reset=reset, skip_check_array=True)
-    return validate_data(estimator, X, reset=reset, dtype=None, ensure_all_finite=False)
+    X = validate_data(
+        estimator, X, reset=reset, dtype=None, ensure_all_finite=False, accept_sparse=SPARSE_FORMATS
+    )
+    return _numbers_if_sparse(X)
 
 
-def readable_table(X: Any, who: str) -> Any:
-    """Check an array or data frame for a function that is no estimator; ``who`` is its name."""
+def check_foreign_table(estimator: Any, X: Any, *, reset: bool) -> Any:
+    """Check a table for a given estimator, which gets it as it came; sparse rows have to be indexed."""
+    if is_sparse(X) and X.format not in SPARSE_FORMATS:
+        X = X.tocsr()
+    return validate_data(estimator, X, reset=reset, skip_check_array=True)
+
+
+def readable_table(X: Any, who: str, *, sparse: bool = False) -> Any:
+    """Check a table for a function that is no estimator; ``who`` is its name."""
+    if is_sparse(X) and not sparse:
+        raise TypeError(f"{who} does not take sparse input, got {type(X).__name__}; use X.toarray()")
     if _is_frame(X, who):
         return X
-    return check_array(X, dtype=None, ensure_all_finite=False, estimator=who, input_name="X")
+    X = check_array(
+        X, dtype=None, ensure_all_finite=False, estimator=who, input_name="X", accept_sparse=SPARSE_FORMATS
+    )
+    return _numbers_if_sparse(X)
+
+
+def _numbers_if_sparse(X: Any) -> Any:
+    """Return X; raise if it is a sparse matrix of objects."""
+    if is_sparse(X) and X.dtype.kind not in "bfiu":
+        raise ValueError(f"X is a sparse matrix of type {X.dtype}; accepted are numbers and booleans")
+    return X
 
 
 def _is_frame(X: Any, who: Any) -> bool:
     """Whether X is a data frame, with a row and a column at least; raise if it is nothing to read at all."""
-    refuse_sparse(X, who)
     if type(X).__name__ == "LazyFrame":
         raise TypeError(f"{_name(who)} does not take a LazyFrame; use X.collect()")
     if type(X).__module__.split(".")[0] not in ("pandas", "polars", "pyarrow") or len(X.shape) != 2:
@@ -196,6 +213,8 @@ def same_table(X: Any, other: Any) -> bool:
         return True
     if type(X) is not type(other) or X.shape != other.shape:
         return False
+    if is_sparse(X):
+        return same_values(X, other)
     if hasattr(X, "equals"):
         return bool(X.equals(other))
     return bool(((other == X) | ((X != X) & (other != other))).all())

@@ -6,18 +6,17 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kfhe import CARTClassifier, KFHEClassifier, RobustKFHEClassifier
 
-SAMPLES_ROWS = {
-    "check_sample_weight_equivalence_on_dense_data": (
-        "an ensemble that samples rows can't give equal draws for weighted and for repeated rows; "
-        "test_sample_weight shows that frequencies and error rates are equal"
-    )
-}
+EQUIVALENCE = [f"check_sample_weight_equivalence_on_{kind}_data" for kind in ("dense", "sparse")]
+SAMPLES_ROWS = dict.fromkeys(
+    EQUIVALENCE,
+    "an ensemble that samples rows can't give equal draws for weighted and for repeated rows; "
+    "test_sample_weight shows that frequencies and error rates are equal",
+)
 
-COUNTS_ROWS = {
-    "check_sample_weight_equivalence_on_dense_data": (
-        "min_samples_split and min_samples_leaf count rows, whatever they weigh; without them it passes"
-    )
-}
+COUNTS_ROWS = dict.fromkeys(
+    EQUIVALENCE,
+    "min_samples_split and min_samples_leaf count rows, whatever they weigh; without them it passes",
+)
 FITS_EVERY_ROW = {
     "check_class_weight_classifiers": (
         "a tree without limits has leaves for rows of next to no weight; with the default limits it passes"

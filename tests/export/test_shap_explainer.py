@@ -176,6 +176,13 @@ def test_what_has_no_native_trees_is_told_what_to_use():
         to_shap(KFHEClassifier(LogisticRegression(), n_estimators=2).fit([[1.0], [2.0]] * 9, [0, 1] * 9))
 
 
+def test_shap_itself_takes_the_classes_of_its_list_only():
+    """If it ever takes others, `docs/guide/shipping.md` should say so."""
+    model = KFHEClassifier(n_estimators=1).fit([[1.0], [2.0]] * 20, [0, 1] * 20)
+    with pytest.raises(shap.utils._exceptions.InvalidModelError, match="not yet supported by TreeExplainer"):
+        shap.TreeExplainer(model)
+
+
 def test_without_the_package_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "shap", None)
     monkeypatch.delitem(sys.modules, "kfhe.export.shap_explainer")

@@ -5,6 +5,7 @@ import re
 import pytest
 
 from kfhe import KFHEClassifier
+from kfhe.audit import label_quality
 
 
 def test_training_is_silent_by_default(iris, capfd):
@@ -41,3 +42,12 @@ def test_the_bar_ends_when_training_fails(iris, capsys):
 def test_a_single_class_has_no_progress_to_show(capsys):
     KFHEClassifier(verbose=1).fit([[1], [2]], ["a", "a"])
     assert "0/100" in capsys.readouterr().err
+
+
+def test_an_audit_shows_its_trees_if_asked_to(iris, capsys):
+    label_quality(*iris, n_estimators=30, random_state=0)
+    assert capsys.readouterr() == ("", "")
+    label_quality(*iris, n_estimators=30, random_state=0, verbose=1)
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert re.search(r"Audit .* 30/30 .* left", err)

@@ -14,6 +14,7 @@ import tracemalloc
 import warnings
 from collections import Counter
 from copy import deepcopy
+from datetime import datetime, timedelta
 
 import numpy as np
 from safetensors.numpy import load as load_arrays
@@ -94,12 +95,15 @@ def tiny_models():
     labels = rng.integers(3, size=40)
     stopping = kfhe.EarlyStopping(3, scoring="accuracy")
     words = np.array(["x", "y", "z"])[labels]
+    dates = np.array([datetime(2024, 1, 1) + timedelta(hours=h) for h in range(0, 8000, 200)], dtype=object)
+    dated = np.column_stack([dates, mixed])
     return [
         kfhe.KFHEClassifier(**small, early_stopping=stopping).fit(
             numbers, labels, X_val=numbers, y_val=labels
         ),
         kfhe.KFHEClassifier(**small, voting="soft", class_weight={"x": 2.0, "z": 1.0}).fit(mixed, words),
         kfhe.KFHEClassifier(**small, max_bins=2, categorical_features=[1, 2]).fit(mixed, labels > 0),
+        kfhe.KFHEClassifier(**small).fit(dated, words),
     ]
 
 
@@ -248,11 +252,14 @@ def mutated(content, rng):
 
 def table_for(model, rng):
     """Return a few rows that the model can be asked about."""
-    columns = []
-    for categories in model.estimators_.schema.categories:
-        values = (
-            [0.0, -1e300, 1e300, np.nan, 0.3] if categories is None else [*categories, "unheard of", None]
-        )
+    schema, columns = model.estimators_.schema, []
+    rules = dict(schema.rules)
+    for j, k in enumerate(schema.column_features):
+        values = [0.0, -1e300, 1e300, np.nan, 0.3]
+        if schema.categories[k] is not None:
+            values = [*schema.categories[k], "unheard of", None]
+        elif j in rules and rules[j].of_dates:
+            values = [datetime(1, 1, 1), datetime(9999, 12, 31, 23, 59), None]
         columns.append(rng.choices(values, k=9))
     return np.array(columns, dtype=object).T
 

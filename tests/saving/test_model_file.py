@@ -187,7 +187,7 @@ def test_another_process_predicts_the_same_bits(tmp_path, rng):
     assert done.stdout == model.predict_proba(X).tobytes().hex()
 
 
-@pytest.mark.parametrize("number", range(6))  # of format 1, 1, 1, 2, 2, 3
+@pytest.mark.parametrize("number", range(7))  # of format 1, 1, 1, 2, 2, 3, 4
 def test_files_of_all_formats_are_read_for_good(number):
     expected = json.loads((GOLDEN / "expected.json").read_text())[number]
     model = kfhe.load(GOLDEN / f"model_{number}.kfhe")
@@ -397,9 +397,9 @@ def test_each_flipped_bit_is_noticed(contents):
 def test_a_file_of_a_later_format_asks_for_a_newer_version(contents):
     description, arrays = taken_apart(contents[0])
     with pytest.raises(
-        ModelFileError, match=r"has format 4 and comes from kfhe 9\.0, .* pip install --upgrade"
+        ModelFileError, match=r"has format 5 and comes from kfhe 9\.0, .* pip install --upgrade"
     ):
-        loaded(put_together({**description, "format": 4, "kfhe": "9.0"}, arrays))
+        loaded(put_together({**description, "format": 5, "kfhe": "9.0"}, arrays))
     description["parameters"]["colour"] = "blue"
     with pytest.raises(ModelFileError, match=r"has the parameter 'colour' and .* pip install --upgrade"):
         loaded(put_together({**description, "kfhe": "9.0"}, arrays))
@@ -581,6 +581,15 @@ def test_arrays_are_checked(contents, name, change, message):
         ("columns.categories.2.bins", [0, 1, 255], "categories"),
         ("columns.categories.2.bins", [0, 1, True], "categories"),
         ("columns.categories.2.bins", [0], "categories"),
+        ("columns.rules", 7, "rules of columns"),
+        ("columns.rules", [[0, "star-date"]], "rules of columns"),
+        ("columns.rules", [[0, "date", "century"]], "rules of columns"),
+        ("columns.rules", [[0, "date", "hour", "month"]], "rules of columns"),
+        ("columns.rules", [[0, "date"], [0, "date"]], "rules of columns"),
+        ("columns.rules", [[0, "boolean", "month"]], "rules of columns"),
+        ("columns.rules", [[2, "date"]], "rules of columns"),  # it has categories
+        ("columns.rules", [[3, "date"]], "rules of columns"),
+        ("columns.rules", [[True, "date"]], "rules of columns"),
         ("soft", 1, "voting"),
         ("trace", ["gain"], "trace"),
         ("trace", 7, "trace"),

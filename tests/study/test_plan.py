@@ -104,7 +104,7 @@ def test_a_plan_survives_json_and_its_digest_tells_plans_apart(tmp_path):
         (
             "repeats = 3",
             "metric = 'auc'",
-            "'metric' must be one of f1_macro, accuracy, roc_auc, .* got 'auc'",
+            "'metric' must be one of f1_macro, accuracy, balanced_accuracy, .* got 'auc'",
         ),
         (
             "repeats = 3",

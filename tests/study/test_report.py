@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+import zlib
 from dataclasses import replace
 from html.parser import HTMLParser
 
@@ -110,6 +111,13 @@ def test_published_figures_stand_beside_ours(paper):
     assert "one-tailed" in tables["wilcoxon_0"].note
 
 
+def test_a_noise_level_is_not_rounded(plan, tmp_path):
+    run(replace(plan, noise_levels=(0.0, 0.125), repeats=1), tmp_path / "r.sqlite", n_jobs=1)
+    tables = {table.key: table for table in all_tables(Analysis(tmp_path / "r.sqlite"))}
+    assert [row[0].text for row in tables["average_ranks"].rows] == ["0%", "12.5%"]
+    assert "12.5% of the training labels changed" in tables["scores_12_5"].title
+
+
 def test_tables_and_figures_are_files_too(plan, tmp_path):
     ours = Algorithm("ours", "KFHE-l", {"n_estimators": 5})
     plan = Plan((*plan.datasets, "iris"), (*plan.algorithms, ours), (0.0, 0.2), folds=2)
@@ -158,7 +166,7 @@ def test_there_is_a_table_of_ranks_for_each_other_metric(plan, tmp_path):
     run(plan, tmp_path / "r.sqlite", n_jobs=1)
     analysis = Analysis(tmp_path / "r.sqlite")
     tables = {table.key: table for table in all_tables(analysis) if table.section == "metrics"}
-    names = ["accuracy", "roc_auc", "log_loss", "brier", "calibration_error"]
+    names = ["accuracy", "balanced_accuracy", "roc_auc", "log_loss", "brier", "calibration_error"]
     assert list(tables) == [f"average_ranks_{name}" for name in names]
     assert tables["average_ranks_accuracy"].head == ["noise", "tree", "Bayes", "ridge"]
     loss = tables["average_ranks_log_loss"]
@@ -281,7 +289,7 @@ def test_a_report_that_cannot_be_written_leaves_the_old_one(paper, page, tmp_pat
     with pytest.raises(OSError, match=r"index\.html: can't be written: No space left on device"):
         write_report(paper, page.parent, files=False)
     assert page.read_bytes() == before
-    assert [path.name for path in page.parent.iterdir()] == ["index.html"]
+    assert {path.name for path in page.parent.iterdir()} == {"index.html", ".report-files.json"}
 
 
 def test_figures_without_matplotlib_name_the_extra(paper_study, tmp_path):
@@ -366,6 +374,57 @@ def test_pointing_at_a_chart_shows_its_values(browser, page):
     lines = ask("return [...document.querySelectorAll('#tip div')].map((line) => line.textContent)")
     assert lines[0] == "KFHE-e2.78"
     assert len(lines) == 7
+
+
+@pytest.fixture(scope="module")
+def odd(tmp_path_factory):
+    """A page of thirty algorithms whose names are long, in any script, or both; one dataset's is, too."""
+    folder = tmp_path_factory.mktemp("odd")
+    scripts = [
+        "随机森林分类器",
+        "خوارزمية الغابة العشوائية",
+        "😀🎉",
+        "a_very_long_name_without_any_space" * 2,
+    ]
+    algorithms = tuple(Algorithm(f"{scripts[i % 4]} {i} {'and so on ' * (i % 9)}", "CART") for i in range(30))
+    for name in ("数据" * 30, "b"):
+        rows = pd.DataFrame({"x": range(40), "class": ["u", "v"] * 20})
+        rows.to_csv(folder / f"{name}.csv", index=False)
+    levels = (0.0, 0.01, 0.02, 0.03, 0.125, 0.5)
+    plan = Plan(tuple(str(path) for path in sorted(folder.glob("*.csv"))), algorithms, levels, folds=2)
+    with Store.write(folder / "r.sqlite", plan, {}) as store:
+        store.add([Result(cell, f1_macro=hash_share(cell)) for cell in plan.cells()])
+    return write_report(Analysis(folder / "r.sqlite"), folder / "report", files=False)
+
+
+def hash_share(cell):
+    return zlib.crc32(repr(cell).encode()) / 2**32
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_names_in_any_script_and_of_any_length_stay_within_the_page(browser, odd, width):
+    ask = opened(browser, odd, width=width)
+    assert ask("return document.documentElement.scrollWidth") <= width
+    outside = ask(
+        "return [...document.querySelectorAll('svg text')].filter((text) => {"
+        " const own = text.getBoundingClientRect(), all = text.ownerSVGElement.getBoundingClientRect();"
+        " return own.left < all.left - 1 || own.right > all.right + 1; }).map((text) => text.textContent)"
+    )
+    assert outside == []
+    assert browser.get_log("browser") == []
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_numbers_along_an_axis_do_not_run_together(browser, odd, width):
+    ask = opened(browser, odd, width=width)
+    touching = ask(
+        "return [...document.querySelectorAll('svg')].flatMap((svg) => {"
+        " const texts = [...svg.querySelectorAll('text:not(.name)')];"
+        " const boxes = texts.map((text) => text.getBoundingClientRect());"
+        " return boxes.flatMap((a, i) => boxes.slice(i + 1).filter((b) => a.left < b.right"
+        "  && b.left < a.right && a.top < b.bottom && b.top < a.bottom).map((b) => [a.left, b.left])); })"
+    )
+    assert touching == []
 
 
 def test_the_page_fits_a_phone_and_the_dark(browser, page):

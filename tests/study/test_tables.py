@@ -142,7 +142,7 @@ BAD = {
     "header only": ("a,class\n", "there are no rows below the header"),
     "empty": ("", "is empty; the first row must name the columns"),
     "ragged": ("a,class\n1,x\n2,y,z\n", r"row 3 has 3 values, but the header \(row 1\) names 2 columns"),
-    "not UTF-8": (b"a,class\n\xff\xfe,x\n", "column 'a', row 2: there are bytes that are not UTF-8"),
+    "not UTF-8": (b"a,class\n\xc3\xa9\xff,x\n", "column 'a', row 2: there are bytes that are not UTF-8"),
 }
 
 

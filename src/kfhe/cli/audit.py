@@ -21,6 +21,8 @@ Examples:
 
   kfhe audit data.csv -t label --drop id --all -o quality.parquet
 
+  kfhe audit data.csv -t label --plot audit.svg
+
   kfhe audit data.csv -t label --page review.html
 
   kfhe audit data.csv -t label --decisions decisions.csv --page review.html
@@ -66,19 +68,25 @@ def audit(
         int | None, typer.Option(min=1, help="Threads; default: one per processor.", show_default=False)
     ] = None,
     escape_formulas: options.EscapeFormulas = False,
+    plot: Annotated[
+        Path | None,
+        typer.Option(help="A .png, .svg or .pdf file to draw the audit to.", show_default=False),
+    ] = None,
 ) -> None:
     """Find the labels of a table that look wrong.
 
     Each label is judged by trees that have not seen it. The file lists the suspects, the most suspicious
     first: the row's number (the header of a csv is row 1), the given label, the one that the trees suggest,
     the share of their votes that the given label got (its quality), and the row's other columns; those
-    that are left out by --drop, too. A column of the audit whose name the table has already is called
-    'audit row' and so on.
+    that are left out by --drop, too. The last column has notes: the row is the same as another one, or
+    nearly so and has another label, or a number in it is far from all others. A column of the audit whose
+    name the table has already is called 'audit row' and so on.
 
     Hard rows look like wrong ones: look at the suspects before you change them. --page writes a page to do
     so, which opens in any browser without a network; kfhe apply applies what you decided there. With
     --decisions, rows that were judged are certain, and their like are judged anew.
     """
+    from kfhe.cli.console import Console
     from kfhe.cli.review import audited, check_files, write_page_of
     from kfhe.table_files import write_table
     from kfhe.table_files.output import check_output
@@ -90,6 +98,8 @@ def audit(
         check_output(output)
         options.refuse_input(output, labelled.table, *([decisions] if decisions else []))
     check_files(page, decisions, labelled.table, output)
+    if plot is not None:
+        options.check_picture(plot, labelled.table, option="--plot")
     data = labelled.read()
     found, share, judged = audited(
         data,
@@ -98,6 +108,7 @@ def audit(
         categorical_features=labelled.categorical_features(data),
         random_state=random_state,
         n_jobs=jobs,
+        verbose=int(Console(stderr=True).is_terminal),
     )
     listed = _listed(data, found)
     suspects = listed.filter(listed.column(OURS)).remove_column(OURS)
@@ -107,6 +118,8 @@ def audit(
     if output is not None and str(output) != "-":
         what = f"All {len(listed):,} rows" if all_rows else f"The {len(suspects):,} suspects"
         echo(f"{what} are in {output}, the most suspicious first.", err=True)
+    if plot is not None:
+        _draw(found, plot)
     if page is not None:
         write_page_of(data, found, judged, page, labelled)
 
@@ -129,10 +142,32 @@ def _listed(data: LabelledTable, found: LabelAudit) -> Any:
         "suspect": pa.array(found.suspects[order]),
     }
     for position, (name, column) in enumerate(columns.items()):
-        while name in listed.column_names:
-            name = f"audit {name}"
-        listed = listed.add_column(position, name, column)
-    return listed
+        listed = listed.add_column(position, _free_name(name, listed), column)
+    return listed.append_column(_free_name("notes", listed), _notes(data, found).take(order))
+
+
+def _free_name(name: str, listed: Any) -> str:
+    while name in listed.column_names:
+        name = f"audit {name}"
+    return name
+
+
+def _notes(data: LabelledTable, found: LabelAudit) -> Any:
+    """Return what else there is to say of each row, in the order of the table."""
+    import pyarrow as pa
+
+    notes = found.findings.notes(data.row_numbers, found.given) if found.findings else [""] * len(found)
+    return pa.array([note or None for note in notes], pa.string())
+
+
+def _draw(found: LabelAudit, picture: Path) -> None:
+    from kfhe.files import write_whole
+    from kfhe.plotting import AuditDisplay
+    from kfhe.plotting.display import rendered
+
+    figure = AuditDisplay.from_audit(found).figure_
+    write_whole(picture, rendered(figure, picture.suffix.lower().removeprefix(".")))
+    echo(f"The picture is in {picture}", err=True)
 
 
 def _show(data: LabelledTable, found: LabelAudit, share: str, suspects: Any, *, to_stderr: bool) -> None:
@@ -154,6 +189,7 @@ def _show(data: LabelledTable, found: LabelAudit, share: str, suspects: Any, *, 
         "suspects.",
         markup=False,
     )
+    _show_findings(console, data, found)
     if not len(suspects):
         return
     title = f"The worst {SHOWN}" if len(suspects) > SHOWN else "The suspects"
@@ -165,3 +201,22 @@ def _show(data: LabelledTable, found: LabelAudit, share: str, suspects: Any, *, 
         shown.add_row(*("" if value is None else escape(str(value)) for value in values))
     console.print(shown, soft_wrap=False)
     console.print("Hard rows look like wrong ones: look at them before you change them.", markup=False)
+
+
+def _show_findings(console: Any, data: LabelledTable, found: LabelAudit) -> None:
+    """Say how many rows are duplicates, in conflict or outliers, with an example of each."""
+    findings = found.findings
+    if findings is None:
+        return
+    notes = findings.notes(data.row_numbers, found.given)
+    for rows, what in (
+        (findings.duplicate_of >= 0, "repeat an earlier row"),
+        (findings.conflicts_with >= 0, "are like a row of another label"),
+        (findings.outlying != "", "hold a number far from all others"),
+    ):
+        if rows.any():
+            first = int(rows.argmax())
+            console.print(
+                f"{rows.sum():,} rows {what}. The first is row {data.row_numbers[first]}: {notes[first]}.",
+                markup=False,
+            )

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from kfhe.cli.echo import echo
+from kfhe.cli.options import ReadingInput, spread
 
 app = typer.Typer(help="The datasets of studies: list, show, fetch, check.", no_args_is_help=True)
 DataDir = Annotated[Path | None, typer.Option(envvar="KFHE_DATA", help="Folder of csv or parquet files.")]
@@ -34,8 +35,10 @@ def list_datasets(data_dir: DataDir = None) -> None:
 
 
 @app.command()
+@spread
 def show(
-    name: Annotated[str, typer.Argument(help="A dataset's name, or a csv or parquet file.")],
+    name: Annotated[str, typer.Argument(help="A dataset's name, or a csv, parquet or Excel file.")],
+    reading: ReadingInput,
     data_dir: DataDir = None,
     target: Annotated[
         str | None, typer.Option("--target", "-t", help="The column to learn, of a file.", show_default=False)
@@ -55,7 +58,8 @@ def show(
             lines["paper"] = "{rows} rows, {columns} columns, {classes} classes".format(**facts.paper)
         lines |= {"checksum": facts.sha256 or "none", "OpenML": str(facts.openml or "no")}
     if source or not facts:
-        dataset = load(name, data_dir, roles=Roles(target=target))
+        roles = Roles(target=target, dialect=reading.dialect, read_as=tuple(reading.kinds.items()))
+        dataset = load(name, data_dir, roles=roles)
         counts = {label: int((dataset.y == code).sum()) for code, label in enumerate(dataset.classes)}
         lines["size"] = f"{len(dataset.y)} rows, {dataset.X.shape[1]} features"
         lines["target"] = dataset.target
@@ -63,6 +67,8 @@ def show(
         lines["categorical"] = ", ".join(dataset.categorical) or "none"
         gaps = dataset.X.isna().sum()
         lines["gaps"] = ", ".join(f"{column} ({gap})" for column, gap in gaps[gaps > 0].items()) or "none"
+        if dataset.notes:
+            lines["reading"] = "; ".join(dataset.notes)
     for key, value in lines.items():
         echo(f"{key + ':':13}{value}")
 

@@ -17,13 +17,15 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
+from kfhe.cli.echo import echo
+
 if TYPE_CHECKING:
     from kfhe.base import BaseKFHE
     from kfhe.table_files import Dialect
     from kfhe.table_files.labelled import LabelledTable
 
 _PANEL = "Training"
-_CSV_PANEL = "How the csv is written"
+_CSV_PANEL = "How the file is written"
 _PAPER_PANEL = "Trees of kfhe-e and kfhe-l"
 
 
@@ -52,7 +54,7 @@ EscapeFormulas = Annotated[
 
 @dataclass(frozen=True, kw_only=True)
 class CsvInput:
-    """How a csv is written, where that can't be seen."""
+    """How a csv or Excel file is written, where that can't be seen."""
 
     sep: Annotated[
         str | None,
@@ -66,7 +68,10 @@ class CsvInput:
     ] = None
     encoding: Annotated[
         str | None,
-        typer.Option(help="The encoding, such as latin-1; default: UTF-8.", rich_help_panel=_CSV_PANEL),
+        typer.Option(
+            help="The encoding, such as latin-1; default: UTF-8, or what Windows writes.",
+            rich_help_panel=_CSV_PANEL,
+        ),
     ] = None
     na: Annotated[
         list[str] | None,
@@ -75,6 +80,10 @@ class CsvInput:
             metavar="WORD",
             rich_help_panel=_CSV_PANEL,
         ),
+    ] = None
+    sheet: Annotated[
+        str | None,
+        typer.Option(help="The sheet of an Excel file; default: the first.", rich_help_panel=_CSV_PANEL),
     ] = None
 
     @property
@@ -87,27 +96,64 @@ class CsvInput:
             raise typer.BadParameter(f"must be one letter, or tab, got {sep!r}", param_hint="--sep")
         if self.decimal not in (None, ".", ","):
             raise typer.BadParameter(f"must be . or , got {self.decimal!r}", param_hint="--decimal")
-        return Dialect(sep, self.decimal, self.encoding, tuple(self.na or ()))
+        return Dialect(sep, self.decimal, self.encoding, tuple(self.na or ()), self.sheet)
 
 
 @dataclass(frozen=True, kw_only=True)
-class LabelledInput(CsvInput):
+class ReadingInput(CsvInput):
+    """How a file is written, and what its columns are read as."""
+
+    read_as: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--as",
+            help="Read a column as category, number, date, day-first, month-first, time or boolean, such as "
+            "joined=day-first; repeatable. Default: as it looks, if that leaves no doubt.",
+            metavar="COLUMN=KIND",
+        ),
+    ] = None
+
+    @property
+    def kinds(self) -> dict[str, str]:
+        """What columns are to be read as, checked."""
+        from kfhe.table_files.texts import KINDS
+
+        found = {}
+        for given in self.read_as or ():
+            column, _, kind = given.rpartition("=")
+            if not column or kind not in KINDS:
+                raise typer.BadParameter(
+                    f"must be COLUMN=KIND, a kind being one of {', '.join(KINDS)}; got {given!r}",
+                    param_hint="--as",
+                )
+            found[column] = kind
+        return found
+
+    @property
+    def for_plan(self) -> dict[str, Any]:
+        """What these options say, as a plan of a study has it: without what is not said."""
+        dialect = self.dialect
+        names = ("sep", "decimal", "encoding", "sheet")
+        said = {name: getattr(dialect, name) for name in names} | {"na": list(dialect.na), "as": self.kinds}
+        return {name: value for name, value in said.items() if value}
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabelledInput(ReadingInput):
     """A table with a target, and which of its columns are learnt from."""
 
     table: Annotated[
         Path,
         typer.Argument(
             metavar="TABLE",
-            help="A .csv, .csv.gz or .parquet file; - for standard input.",
+            help="A .csv, .csv.gz, .parquet or .xlsx file; - for standard input.",
             show_default=False,
         ),
     ]
     target: Annotated[str, typer.Option("--target", "-t", help="The column to learn.", show_default=False)]
     categorical: Annotated[
         list[str] | None,
-        typer.Option(
-            help="A column of numbers that are categories; repeatable. Text always is.", metavar="COLUMN"
-        ),
+        typer.Option(help="A column of numbers that are categories; repeatable.", metavar="COLUMN"),
     ] = None
     drop: Annotated[
         list[str] | None,
@@ -130,6 +176,7 @@ class LabelledInput(CsvInput):
             self.table,
             self.target,
             categorical=self.categorical or (),
+            read_as=self.kinds,
             drop=self.drop or (),
             dialect=self.dialect,
             drop_unlabelled=self.drop_unlabelled,
@@ -137,7 +184,7 @@ class LabelledInput(CsvInput):
 
     def categorical_features(self, data: LabelledTable) -> Any:
         """Return the parameter of that name for the table that was read."""
-        return data.categorical if self.categorical else "from_dtype"
+        return data.categorical if data.made_categories else "from_dtype"
 
 
 @dataclass(frozen=True)
@@ -208,7 +255,7 @@ class Training:
         return KFHEClassifier(emphasis=emphasis, categorical_features=categorical_features, **given)
 
 
-GROUPS = (CsvInput, LabelledInput, Training)
+GROUPS = (CsvInput, ReadingInput, LabelledInput, Training)
 
 
 def spread(command: Callable[..., None]) -> Callable[..., None]:
@@ -271,3 +318,19 @@ def refuse_input(output: Path, *inputs: Path, option: str = "--output") -> None:
     """Raise if an output would overwrite an input; every command that writes a file asks this first."""
     if any(output.is_file() and path.is_file() and output.samefile(path) for path in inputs):
         raise typer.BadParameter(f"{output} is the input; choose another file", param_hint=option)
+
+
+def check_picture(output: Path, *inputs: Path, option: str = "--output") -> None:
+    """Raise unless a picture can be drawn, to a file of a known kind that is none of the inputs."""
+    try:
+        import matplotlib
+
+        from kfhe.plotting.display import FORMATS
+    except ImportError:
+        echo("kfhe: plots need matplotlib: pip install kfhe[plot]", err=True)
+        raise typer.Exit(1) from None
+    if output.suffix.lower().removeprefix(".") not in FORMATS:
+        accepted = ", ".join(f".{known}" for known in FORMATS)
+        raise typer.BadParameter(f"{output}: the file's name must end in {accepted}", param_hint=option)
+    refuse_input(output, *inputs, option=option)
+    matplotlib.use("agg")  # no window

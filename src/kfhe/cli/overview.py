@@ -5,6 +5,7 @@ from __future__ import annotations
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
+from kfhe.readings import DATES, NUMBERS, misfits, most_fitting
 from kfhe.table_files.errors import some
 
 if TYPE_CHECKING:
@@ -14,6 +15,7 @@ MOST_COLUMNS, SOME_COLUMNS = 60, 20  # that are shown one by one; of a wider tab
 MOST_NOTES = 20
 MANY_NUMBERS = 20  # different numbers in a target from which on they may be a quantity
 MOST_CATEGORIES = 255  # that a column tells apart
+MANY_TEXTS = 1000  # that tell whether the others are worth a look
 NEARLY_ALL = 0.9  # share of numbers from which on other values look like mistakes
 
 
@@ -27,7 +29,7 @@ def summary(data: LabelledTable) -> Any:
     for field, is_category in zip(list(data.X.schema)[:listed], data.categorical, strict=False):
         column = data.X.column(field.name)
         values = _categories(column) if is_category else _span(column)
-        kind = "category" if is_category else "number"
+        kind = "category" if is_category else "date" if _is_date(field.type) else "number"
         shown.add_row(escape(field.name), kind, escape(values), str(column.null_count or ""))
     if listed < data.X.num_columns:
         shown.add_row(*_others(data, listed))
@@ -76,11 +78,11 @@ def _notes_on_categories(name: str, column: Any, *, made: bool) -> list[str]:
             f"Column {name!r} has {n_values} categories; the rarest are taken for one, since a column tells "
             f"{MOST_CATEGORIES} apart."
         )
-    others = _not_numbers(values)
-    if not made and 0 < len(others) <= (1 - NEARLY_ALL) * n_values:
+    kind, others = _almost([str(value) for value in values.to_pylist()])
+    if not made and others:
         found.append(
-            f"Column {name!r} holds numbers but for {some(others)}, so it is taken for categories. Mend "
-            "these cells, or leave them empty, if it is a quantity."
+            f"Column {name!r} holds {kind} but for {some(others)}, so it is taken for categories. Mend these "
+            f"cells, or leave them empty, if it is a quantity; --na {quote(others[0])} makes gaps of them."
         )
     if n_values > len(column) / 2:
         found.append(
@@ -90,15 +92,15 @@ def _notes_on_categories(name: str, column: Any, *, made: bool) -> list[str]:
     return found
 
 
-def _not_numbers(values: Any) -> list[str]:
-    """Return those of a column's categories that are no numbers."""
-    others = []
-    for value in map(str, values.to_pylist()):
-        try:
-            float(value)
-        except ValueError:
-            others.append(value)
-    return others
+def _almost(texts: list[str]) -> tuple[str, list[str]]:
+    """Return what nearly all categories of a column are, numbers or dates, and those few that are not."""
+    first = texts[:MANY_TEXTS]
+    reading = most_fitting(first, (*NUMBERS, *DATES))
+    if len(misfits(first, reading)) > len(first) / 2:
+        return "", []
+    others = misfits(texts, reading)
+    kind = "dates" if reading in DATES else "numbers"
+    return kind, others if len(others) <= (1 - NEARLY_ALL) * len(texts) else []
 
 
 def _categories(column: Any) -> str:
@@ -108,11 +110,20 @@ def _categories(column: Any) -> str:
     return f"{len(values)}: {some(values)}" if values else ""
 
 
+def _is_date(type: Any) -> bool:
+    from pyarrow import types
+
+    return bool(types.is_date(type) or types.is_timestamp(type))
+
+
 def _span(column: Any) -> str:
     from pyarrow import compute, types
 
     if types.is_boolean(column.type):
         return "false (0), true (1)"
+    if _is_date(column.type):
+        earliest, latest = compute.min_max(column).as_py().values()
+        return "" if earliest is None else f"{earliest:%Y-%m-%d} to {latest:%Y-%m-%d}"
     if types.is_integer(column.type) or types.is_floating(column.type):
         span = compute.min_max(column).as_py()
         return "" if span["min"] is None else f"{span['min']:g} to {span['max']:g}"

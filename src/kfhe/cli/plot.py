@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kfhe.cli.echo import echo
-from kfhe.cli.options import CsvInput, refuse_input, spread
+from kfhe.cli.options import CsvInput, check_picture, spread
 
 if TYPE_CHECKING:
     from kfhe import KFHEClassifier
@@ -78,25 +78,15 @@ def plot(
     regions: which class is predicted where, if the model has two features
     """
     output = output or model.with_name(f"{model.stem}_{kind}.png")
-    try:
-        import matplotlib
-
-        from kfhe.plotting.display import FORMATS, rendered
-    except ImportError:
-        echo("kfhe: plots need matplotlib: pip install kfhe[plot]", err=True)
-        raise typer.Exit(1) from None
+    check_picture(output, model, *(data or []))
     from kfhe.cli.models import read_model
     from kfhe.files import write_whole
+    from kfhe.plotting.display import entitle, rendered
 
-    suffix = output.suffix.lower().removeprefix(".")
-    if suffix not in FORMATS:
-        accepted = ", ".join(f".{known}" for known in FORMATS)
-        raise typer.BadParameter(f"{output}: the file's name must end in {accepted}", param_hint="--output")
     _check_data(kind, data or [], target)
-    refuse_input(output, model, *(data or []))
-    matplotlib.use("agg")  # no window
     display = _display(kind, read_model(model), data or [], str(target), csv.dialect)
-    write_whole(output, rendered(display.figure_, suffix))
+    entitle(display.figure_, model.name)
+    write_whole(output, rendered(display.figure_, output.suffix.lower().removeprefix(".")))
     echo(f"The picture is in {output}")
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kfhe.cli.bars import bar, rows_of
 from kfhe.cli.echo import echo
 from kfhe.cli.options import CsvInput, EscapeFormulas, refuse_input, spread
 
@@ -38,7 +39,9 @@ def predict(
     ],
     table: Annotated[
         Path,
-        typer.Argument(help="A .csv, .csv.gz or .parquet file; - for standard input.", show_default=False),
+        typer.Argument(
+            help="A .csv, .csv.gz, .parquet or .xlsx file; - for standard input.", show_default=False
+        ),
     ],
     csv: CsvInput,
     output: Annotated[
@@ -94,10 +97,14 @@ def predict(
         classes = reader.classes.tolist()
         labels = _labels(classes, as_text=not str(output).endswith(".parquet"))
         schema = _schema(classes if proba else [], labels.type)
-        with open_output(output, _joined(rows, kept, schema), escape_formulas=escape_formulas) as out:
+        with (
+            open_output(output, _joined(rows, kept, schema), escape_formulas=escape_formulas) as out,
+            bar("Rows", rows_of(table), output=output) as advance,
+        ):
             for features, written in reader.batches(rows, kept):
                 found = _predictions(*saved.predict(features), labels, schema)
                 out.write(found if written is None else _beside(written, found))
+                advance(len(found))
     for note in reader.notes(rows):
         echo(f"kfhe: {note}", err=True)
 

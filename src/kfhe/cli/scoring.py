@@ -7,6 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 from kfhe.table_files.errors import TableFileError, did_you_mean, no_column
+from kfhe.table_files.texts import converted
+from kfhe.table_files.types import is_text
 
 if TYPE_CHECKING:
     import numpy as np
@@ -39,7 +41,9 @@ class ModelReader:
     def __init__(self, schema: Schema, classes: NDArray[Any], *, named: bool) -> None:
         self.classes = classes
         self.named = named
-        self._categories = dict(zip(schema.names, schema.categories, strict=True))
+        known = [schema.categories[k] for k in schema.column_features]
+        self._categories = dict(zip(schema.columns, known, strict=True))
+        self._readings = {schema.columns[j]: rule.reading for j, rule in schema.rules}
         self.unknown: dict[str, int] = {}
 
     def match(self, table: TableFile, target: str | None = None) -> list[str]:
@@ -72,19 +76,23 @@ class ModelReader:
                 f"{table.name}: has {len(columns)} columns{besides}; the model was trained without names on "
                 f"{len(self._categories)}, and takes just these, in their order"
             )
-        self._categories = dict(zip(columns, self._categories.values(), strict=True))
+        renamed = dict(zip(self._categories, columns, strict=True))
+        self._categories = {renamed[column]: known for column, known in self._categories.items()}
+        self._readings = {renamed[column]: reading for column, reading in self._readings.items()}
 
     def batches(self, table: TableFile, kept: list[str]) -> Iterator[tuple[Any, Any]]:
         """Yield the features of the rows, and some columns as they are written, batch by batch.
 
         The next batch is read while one is worked on. Without columns to keep, None stands for them.
         """
-        if not kept:
-            for batch in self._read(table):
-                yield self._features(batch), None
-            return
-        for batch, written in _read_ahead(table.kept_batches(*self._names(), kept)):
-            yield self._features(batch), written
+        row = table.first_row
+        if kept:
+            pairs = _read_ahead(table.kept_batches(kept, *self._names()))
+        else:
+            pairs = ((batch, None) for batch in self._read(table))
+        for batch, written in pairs:
+            yield self._features(batch, table.name, row), written
+            row += len(batch)
 
     def labelled_batches(self, table: TableFile, target: str) -> Iterator[tuple[Any, NDArray[np.intp]]]:
         """Yield the features of the rows and their labels, as positions in `classes`, batch by batch.
@@ -98,8 +106,8 @@ class ModelReader:
         called, row = f"{table.name}: target {target!r}", table.first_row
         for batch in self._read(table, *(((), [target]) if are_text else ([target], ()))):
             labels = self._positions(batch.column(target).to_pylist(), called, row)
+            yield self._features(batch, table.name, row), labels
             row += len(labels)
-            yield self._features(batch), labels
 
     def read(self, table: TableFile, target: str) -> tuple[Any, NDArray[Any]]:
         """Return the features of all rows and their labels."""
@@ -122,16 +130,21 @@ class ModelReader:
         self, table: TableFile, numbers: Collection[str] = (), text: Collection[str] = ()
     ) -> Iterator[Any]:
         """Yield batches of the model's columns, and of others."""
-        others, words = self._names()
-        return _read_ahead(table.batches({*others, *numbers}, {*words, *text}))
+        others, words, special = self._names()
+        return _read_ahead(table.batches({*others, *numbers}, {*words, *text}, special))
 
-    def _names(self) -> tuple[set[str], set[str]]:
-        """Return the model's columns of numbers, and those of text."""
+    def _names(self) -> tuple[set[str], set[str], set[str]]:
+        """Return the model's columns of numbers, those of text, and those with a rule of how text is read."""
         words = {column for column, known in self._categories.items() if _are_text(known)}
-        return {*self._categories} - words, words
+        special = {*self._readings}
+        return {*self._categories} - words - special, words, special
 
-    def _features(self, batch: Any) -> Any:
+    def _features(self, batch: Any, name: str, first_row: int) -> Any:
         features = batch.select(list(self._categories))
+        for column, reading in self._readings.items():
+            if is_text(features.schema.field(column).type):
+                read = converted(features.column(column), reading, f"{name}: column {column!r}", first_row)
+                features = features.set_column(features.column_names.index(column), column, read)
         self._count_unknown(features)
         return features
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kfhe.cli.echo import echo
-from kfhe.cli.options import refuse_input
+from kfhe.cli.options import ReadingInput, refuse_input, spread
 
 if TYPE_CHECKING:
     from kfhe.study.plan import Plan
@@ -40,7 +40,9 @@ Results = Annotated[Path, typer.Argument(help="The result file of a study.", sho
 
 
 @app.command(epilog=_RUN_EXAMPLES)
+@spread
 def run(
+    reading: ReadingInput,
     plan: Annotated[Path | None, typer.Argument(help="The plan, a TOML file.", show_default=False)] = None,
     preset: Annotated[
         str | None, typer.Option(help="A plan that comes along: quick, paper, noise or real.")
@@ -49,7 +51,8 @@ def run(
         Path | None, typer.Option(help="The result file; default: named like the plan.", show_default=False)
     ] = None,
     dataset: Annotated[
-        list[str] | None, typer.Option(help="Use this dataset or csv/parquet file instead; repeatable.")
+        list[str] | None,
+        typer.Option(help="Use this dataset or csv, parquet or Excel file instead; repeatable."),
     ] = None,
     algorithm: Annotated[
         list[str] | None,
@@ -119,6 +122,7 @@ def run(
         "true": true,
         "target": target,
         "drop": tuple(drop) if drop else None,
+        "reading": reading.for_plan or None,
     }
     chosen = _changed(_plan(plan, preset, results, bool(dataset)), dataset, algorithm, changes)
     file = results or Path(f"{plan.stem if plan else preset or 'study'}.sqlite")

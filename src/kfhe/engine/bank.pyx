@@ -6,7 +6,6 @@ summed as fixed-point integers, so that threads don't show.
 """
 
 from cython.parallel cimport prange
-from libc.math cimport log
 from libc.stdint cimport int32_t, int64_t
 from libcpp cimport bool as cpp_bool
 from libcpp.vector cimport vector
@@ -55,19 +54,6 @@ cdef int64_t brier_of(
             difference = row[k] - (k == labels[i])
             squares += difference * difference
         total += <int64_t> (base[i] * squares * UNIT + 0.5)
-    return total
-
-
-cdef int64_t log_loss_of(
-    const double *state, const int32_t *labels, const double *base, const double *prior, double prior_share,
-    int64_t n_classes, int64_t start, int64_t stop,
-) noexcept nogil:
-    """Sum up the log loss of some rows, in units."""
-    cdef int64_t i, total = 0
-    cdef double score
-    for i in range(start, stop):
-        score = (1 - prior_share) * state[i * n_classes + labels[i]] + prior_share * prior[labels[i]]
-        total += <int64_t> (base[i] * -log(score) * UNIT + 0.5)
     return total
 
 
@@ -146,20 +132,6 @@ cdef class HonestBank:
                 total += brier_of(
                     &self.state[b, 0, 0], &self.labels[0], &self.base[0], self.n_classes,
                     c * CHUNK, min(self.n, (c + 1) * CHUNK),
-                )
-            result[b] = total / UNIT
-        return result
-
-    def log_losses(self, double prior_share):
-        """Return the log loss of each filter, once the prior has a share in the scores."""
-        cdef int64_t b, c, total
-        result = np.empty(self.n_filters)
-        for b in range(self.n_filters):
-            total = 0
-            for c in prange(self.n_chunks, nogil=True, num_threads=self.n_threads, schedule="static"):
-                total += log_loss_of(
-                    &self.state[b, 0, 0], &self.labels[0], &self.base[0], &self.prior[0], prior_share,
-                    self.n_classes, c * CHUNK, min(self.n, (c + 1) * CHUNK),
                 )
             result[b] = total / UNIT
         return result

@@ -125,7 +125,8 @@ def to_json(model: Any) -> str:
 def to_shap(model: Any, background: Any = None) -> ForestExplainer:
     """Return an explainer of the package shap that gives the exact SHAP values of a model's scores.
 
-    It is a `shap.TreeExplainer` that takes the same tables as the model, strings and gaps included. Called
+    It is a `shap.TreeExplainer` that takes the same tables as the model, strings and gaps included. (One made
+    by ``shap.TreeExplainer(model)`` can't be had: shap has a fixed list of the classes it accepts.) Called
     with a table it returns a `shap.Explanation`, which shap's plots take: values of shape (n_samples,
     n_features, n_classes), which add up with the base values to ``predict_proba``; in a
     `RobustKFHEClassifier` to the scores before noise is undone (``noise_undone`` of its ``estimators_``).

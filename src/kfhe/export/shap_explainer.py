@@ -46,6 +46,9 @@ class ForestExplainer(shap.TreeExplainer):
         """Return the SHAP values with the rows that they are for, a `shap.Explanation`."""
         explanation = super().__call__(X, *args, **kwargs)
         explanation.data = np.asarray(X)  # plots can't index all the tables that a model takes
+        schema = self._plain.forest.schema
+        if schema.rules:  # a date has several values
+            explanation.data, explanation.feature_names = schema.matrix(X), schema.names
         return explanation
 
     def shap_values(self, X: Any, *args: Any, **kwargs: Any) -> Any:

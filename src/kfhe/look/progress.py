@@ -1,31 +1,66 @@
-"""The progress bar of a training run."""
+"""Progress bars: of a training run, and of other long work."""
 
 from __future__ import annotations
 
 from types import TracebackType
+from typing import Any, Self
 
 from kfhe.trace import Iteration
 
 
-class ProgressBar:
-    """A callback that shows a bar on standard error, with the iteration, R, P and K."""
+class Bar:
+    """A bar on standard error: how much is done, the time that took, and how much is left.
 
-    def __init__(self, total: int, done: int) -> None:
+    Parameters
+    ----------
+    what : str
+        What is going on, in a word or two.
+    total : float or None
+        How much there is to do; None if nobody knows.
+    done : int
+        How much of it is done already.
+    transient : bool
+        Whether the bar leaves the terminal when the work is done.
+    columns
+        What else to show, as rich writes it.
+    fields
+        First values of what these columns show.
+    """
+
+    def __init__(
+        self,
+        what: str,
+        total: float | None,
+        *columns: str,
+        done: int = 0,
+        transient: bool = False,
+        **fields: Any,
+    ) -> None:
         from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+        from rich.progress import (
+            BarColumn,
+            MofNCompleteColumn,
+            Progress,
+            TextColumn,
+            TimeElapsedColumn,
+            TimeRemainingColumn,
+        )
 
-        filters = TextColumn("R {task.fields[R]:.4f}  P {task.fields[P]:.2e}  K {task.fields[K]:.4f}")
+        console = Console(stderr=True)
         self._progress = Progress(
-            "KFHE",
+            what,
             BarColumn(),
             MofNCompleteColumn(),
-            filters,
+            *map(TextColumn, columns),
             TimeElapsedColumn(),
-            console=Console(stderr=True),
+            TimeRemainingColumn(),
+            "left",
+            console=console,
+            transient=transient and console.is_terminal,
         )
-        self._task = self._progress.add_task("", total=total, completed=done, R=1.0, P=1.0, K=1.0)
+        self._task = self._progress.add_task("", total=total, completed=done, **fields)
 
-    def __enter__(self) -> ProgressBar:
+    def __enter__(self) -> Self:
         self._progress.start()
         return self
 
@@ -34,7 +69,22 @@ class ProgressBar:
     ) -> None:
         self._progress.stop()
 
+    def advance(self, amount: int = 1) -> None:
+        """Show that some more is done; any thread may say so."""
+        self._progress.advance(self._task, amount)
+
+    def reach(self, done: int, **fields: Any) -> None:
+        """Show how much is done by now."""
+        self._progress.update(self._task, completed=done, **fields)
+
+
+class ProgressBar(Bar):
+    """A callback that shows a bar with the iteration, R, P and K."""
+
+    def __init__(self, total: int, done: int) -> None:
+        filters = "R {task.fields[R]:.4f}  P {task.fields[P]:.2e}  K {task.fields[K]:.4f}"
+        super().__init__("KFHE", total, filters, done=done, R=1.0, P=1.0, K=1.0)
+
     def __call__(self, row: Iteration) -> None:
         """Show one more finished iteration."""
-        R, P, K = row.measurement_error, row.posterior_variance, row.gain
-        self._progress.update(self._task, completed=row.iteration, R=R, P=P, K=K)
+        self.reach(row.iteration, R=row.measurement_error, P=row.posterior_variance, K=row.gain)

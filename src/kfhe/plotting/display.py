@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import io
+import math
+import textwrap
+import unicodedata
+import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Self
 
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+from rich.cells import cell_len
 from sklearn.utils.validation import check_is_fitted
 
 from kfhe.base import BaseKFHE
+from kfhe.look import names
 from kfhe.look.palette import PALETTE
+from kfhe.plotting.fonts import cover
 
-try:
-    import matplotlib as mpl
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-    from matplotlib.ticker import MaxNLocator
-except ImportError as error:
-    raise ImportError("kfhe.plotting needs matplotlib: pip install kfhe[plot]") from error
-
+LETTER, LINE = 0.075, 0.14  # width of a letter and height of a line, in inches, in a small font
+LEFT_TO_RIGHT = "\u200e"  # a mark that can't be seen
 MARKERS = "osD^vP*<>hpd"  # 12 of them and 7 colours make 84 lines that differ
 FORMATS: dict[str, dict[str, Any]] = {
     "png": {"dpi": 150},
@@ -61,6 +67,7 @@ class Display(ABC):
             _, ax = pyplot.subplots(figsize=self._size(), layout="constrained")
         self._draw(ax)
         self.ax_, self.figure_ = ax, ax.figure  # type: ignore[assignment]
+        cover(self.figure_)
         return self
 
     def to_figure(self) -> Figure:
@@ -88,8 +95,10 @@ def check_ensemble(estimator: Any) -> None:
 def rendered(figure: Figure, suffix: str) -> bytes:
     """Return a figure as the content of a png, svg or pdf file; the same figure gives the same bytes."""
     content = io.BytesIO()
+    cover(figure)  # a title may have been added
     # Texts stay texts in SVG
-    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "kfhe"}):
+    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "kfhe"}), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", r"Glyph \d+ .* missing", UserWarning)  # said once, for all of them
         figure.savefig(content, format=suffix, **FORMATS[suffix])
     return content.getvalue()
 
@@ -108,23 +117,59 @@ def class_colours(n_classes: int) -> list[Any]:
 
 
 def shortened(name: Any, width: int = 32) -> str:
-    """Return a name with its middle left out if it is longer than `width`."""
-    text = " ".join(str(name).split()).replace("$", r"\$")  # a dollar would start a formula
-    if len(text) <= width:
-        return text
-    end = (width - 1) // 3
-    return f"{text[: width - 1 - end]}…{text[-end:]}"
+    """Return a name as matplotlib is to draw it, with its middle left out if it is wider than `width`."""
+    text = names.shortened(name, width).replace("$", r"\$")  # a dollar would start a formula
+    if any(unicodedata.bidirectional(letter) in ("R", "AL") for letter in text):
+        return f"{LEFT_TO_RIGHT}{text}{LEFT_TO_RIGHT}"  # so that a number after it stays after it
+    return text
 
 
-def width_of(names: Iterable[Any], width: int = 32) -> float:
+def entitle(figure: Figure, title: str) -> None:
+    """Put a title above a figure, on as many lines as it takes."""
+    room = int(figure.get_figwidth() / (1.3 * LETTER))
+    lines = textwrap.wrap(names.shortened(title, 2 * room), room, break_on_hyphens=False)
+    figure.suptitle("\n".join(shortened(line, room) for line in lines), fontsize="medium")
+
+
+def width_of(labels: Iterable[Any], width: int = 32) -> float:
     """Return about how many inches the longest of these names takes, shortened, in a small font."""
-    return 0.075 * max((len(shortened(name, width)) for name in names), default=0)
+    return LETTER * max((cell_len(names.shortened(label, width)) for label in labels), default=0)
 
 
-def legend_beside(ax: Axes, n_entries: int) -> None:
+def label_ticks(axis: Axis, labels: Sequence[Any], width: int = 32) -> None:
+    """Have a tick for each of these names; upright ones along x, and not all, where there is little room."""
+    ax, along_x = axis.axes, axis is axis.axes.xaxis
+    # Beside names, titles and legends, of which the axes know nothing yet
+    extent = ax.get_window_extent()
+    room = 0.8 * (extent.width if along_x else extent.height) / ax.figure.dpi / max(len(labels), 1)
+    upright = along_x and width_of(labels, width) > room
+    step = math.ceil(LINE / room) if upright or not along_x else 1
+    places = range(0, len(labels), step)
+    axis.set_ticks(places, [shortened(labels[place], width) for place in places])
+    axis.set_tick_params(labelrotation=90 if upright else 0, labelsize="small")
+
+
+def legend_width(labels: Sequence[Any]) -> float:
+    """Return about how many inches a legend beside the axes takes, from the names in it."""
+    return _legend_columns(len(labels)) * (width_of(labels) + 0.5)
+
+
+def _legend_columns(n_entries: int) -> int:
+    return 1 + (n_entries - 1) // 25
+
+
+def legend_beside(ax: Axes, n_entries: int, *, title: str | None = None) -> None:
     """Put a legend to the right of the axes, where no line can be under it."""
-    columns = 1 + (n_entries - 1) // 25
-    ax.legend(loc="center left", bbox_to_anchor=(1, 0.5), frameon=False, fontsize="small", ncols=columns)
+    ax.legend(
+        loc="center left",
+        bbox_to_anchor=(1, 0.5),
+        frameon=False,
+        fontsize="small",
+        ncols=_legend_columns(n_entries),
+        alignment="left",
+        title=title,
+        title_fontsize="small",
+    )
 
 
 def count_along(ax: Axes, first: int, last: int) -> None:
@@ -132,6 +177,15 @@ def count_along(ax: Axes, first: int, last: int) -> None:
     ax.xaxis.set_major_locator(MaxNLocator("auto", integer=True, steps=[1, 2, 5, 10], min_n_ticks=1))
     margin = 0.02 * (last - first) or 0.5
     ax.set_xlim(first - margin, last + margin)
+
+
+def thinned(places: Sequence[float], room: float) -> list[float]:
+    """Return those of some places, in order, that are at least so far from the one before."""
+    kept: list[float] = []
+    for place in places:
+        if not kept or place - kept[-1] >= room:
+            kept.append(place)
+    return kept
 
 
 def say_there_are_no_iterations(ax: Axes) -> None:

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from kfhe.look.palette import PALETTE
-from kfhe.plotting.display import MARKERS, Display, legend_beside, shortened, width_of
+from kfhe.plotting.display import MARKERS, Display, legend_beside, legend_width, shortened, thinned
 
 
 class NoiseDisplay(Display):
@@ -59,7 +59,8 @@ class NoiseDisplay(Display):
         self.lower_is_better = lower_is_better
 
     def _size(self) -> tuple[float, float]:
-        return 4.8 + width_of(self.values), max(3.6, 0.6 + 0.2 * min(len(list(self.values)), 25))
+        names = list(self.values)
+        return 4.3 + legend_width(names), max(3.6, 0.6 + 0.2 * min(len(names), 25))
 
     def _draw(self, ax: Axes) -> None:
         places = 100 * np.asarray(self.noise_levels)
@@ -75,7 +76,8 @@ class NoiseDisplay(Display):
             )[0]
             for position, name in enumerate(self.values)
         ]
-        ax.set_xticks(places, [f"{place:g}" for place in places])
+        shown = thinned(places.tolist(), 0.08 * float(np.ptp(places)))
+        ax.set_xticks(shown, [f"{place:g}" for place in shown])
         ax.set(xlabel="training labels changed (%)", ylabel=self.value_name)
         if self.lower_is_better and not ax.yaxis_inverted():
             ax.invert_yaxis()

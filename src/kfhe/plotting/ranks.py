@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from kfhe import stats
-from kfhe.plotting.display import Display, ink, shortened, width_of
+from kfhe.plotting.display import Display, ink, shortened, thinned, width_of
 
 ROW, BAR = 0.2, 0.12  # heights of a name and of a bar, in inches
 
@@ -77,7 +77,8 @@ class RankDisplay(Display):
         first_row = BAR * (len(self.groups) + 1) + ROW / 2
         left = (last + 1) // 2
         ax.set(xlim=(1, last), ylim=(first_row + ROW * (left - 0.5), 0), yticks=[])
-        ax.set_xticks(range(1, last + 1))
+        ax.set_xticks(range(1, last + 1), minor=True)
+        ax.set_xticks(thinned(range(1, last + 1), last / 18))
         ax.xaxis.tick_top()
         ax.spines[["left", "right", "bottom"]].set_visible(False)
         ax.spines["top"].set(visible=True, color=ink())

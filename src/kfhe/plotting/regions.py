@@ -11,7 +11,15 @@ from matplotlib.image import AxesImage
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from kfhe.plotting.display import MARKERS, Display, class_colours, ink, legend_beside, shortened, width_of
+from kfhe.plotting.display import (
+    MARKERS,
+    Display,
+    class_colours,
+    ink,
+    legend_beside,
+    legend_width,
+    shortened,
+)
 
 Floats = NDArray[np.float64]
 
@@ -133,7 +141,7 @@ class DecisionRegionsDisplay(Display):
         return display.plot(ax)
 
     def _size(self) -> tuple[float, float]:
-        return 5.0 + width_of(self.classes), 4.2
+        return 4.5 + legend_width([*self.classes, "wrong"]), max(4.2, 0.6 + 0.2 * min(len(self.classes), 25))
 
     def _draw(self, ax: Axes) -> None:
         colours = class_colours(len(self.classes))

@@ -58,8 +58,8 @@ class Detail {
   usual(column, position) {
     const usual = this.data.columns[column].usual?.[position];
     if (!usual?.length) return "–";
-    if (typeof usual[0] === "number") {
-      const [low, middle, high] = usual.map((value) => String(+value.toPrecision(4)));
+    if (!Array.isArray(usual[0])) { // quartiles of numbers, or of dates
+      const [low, middle, high] = usual.map((value) => (typeof value === "number" ? String(+value.toPrecision(4)) : value));
       return low === high ? middle : `${middle} (${low} to ${high})`;
     }
     return usual.map(([name, share]) => `${name} ${percent(share)}`).join(", ");

@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kfhe.audit import LEAF_ROWS, LabelAudit
-from kfhe.columns import open_columns
+from kfhe.audit import LabelAudit
+from kfhe.audit.quality import LEAF_ROWS
+from kfhe.columns import Columns, open_columns
 from kfhe.engine.draws import bootstrap
 from kfhe.engine.threads import thread_count
+from kfhe.features import features_of
 from kfhe.forest import LEAF, NODE_DTYPE
 from kfhe.table import categorical_columns
 from kfhe.tree_settings import TreeSettings
@@ -38,8 +40,8 @@ class Evidence:
     similar : list of (list of int, list of int)
         For each row, the rows most like it that are surely of the given, and of the suggested class.
     usual : list of list
-        For each column and class what is usual there: quartiles of numbers; or categories with their
-        shares, the most frequent first.
+        For each column and class what is usual there: quartiles of numbers, or of dates as text; or
+        categories with their shares, the most frequent first.
     """
 
     weights: Floats
@@ -75,7 +77,7 @@ def gather(
     categorical_features, seed, n_jobs
         As for `label_quality`.
     """
-    X = readable_table(X, "review")
+    X = readable_table(X, "review", sparse=True)
     classes = audit.classes
     learnt = np.searchsorted(classes, labels).astype(np.int32)
     settings = TreeSettings(
@@ -102,10 +104,14 @@ def gather(
         leaves[t] = np.where(unseen, tree.leaves[rows], -1)  # a tree that knows its label is not asked
         leaves_of_pool[t] = tree.leaves[pooled]
         _add_looks(weights, tree, leaves[t], given, suggested)
+    columns = open_columns(X)
+    looks = np.zeros((len(rows), columns.n_columns))
+    for feature, (column, _) in enumerate(features_of(columns.n_columns, table.schema.rules)):
+        looks[:, column] += weights[:, feature]  # parts of a date are its column
     return Evidence(
-        weights / np.maximum((leaves >= 0).sum(axis=0), 1)[:, np.newaxis],
+        looks / np.maximum((leaves >= 0).sum(axis=0), 1)[:, np.newaxis],
         _similar(leaves, leaves_of_pool, pools, rows, given, suggested),
-        _usual(X, learnt, len(classes), sure, categorical_features),
+        _usual(columns, learnt, len(classes), sure, categorical_features),
     )
 
 
@@ -188,10 +194,13 @@ def _similar(
 
 
 def _usual(
-    X: Any, learnt: NDArray[np.int32], n_classes: int, sure: NDArray[np.bool_], categorical_features: Any
+    columns: Columns,
+    learnt: NDArray[np.int32],
+    n_classes: int,
+    sure: NDArray[np.bool_],
+    categorical_features: Any,
 ) -> list[list[Any]]:
     """Return what is usual in each column for each class, among surely labelled rows."""
-    columns = open_columns(X)
     categorical = categorical_columns(columns, categorical_features)
     members = [np.flatnonzero(sure & (learnt == position)) for position in range(n_classes)]
     usual: list[list[Any]] = []
@@ -199,10 +208,17 @@ def _usual(
         if categorical[j]:
             codes, values = columns.factorize(j)
             usual.append([_usual_categories(np.asarray(codes)[some], values) for some in members])
+        elif (dates := columns.dates(j)) is not None:
+            usual.append([_usual_days(dates[some]) for some in members])
         else:
             numbers = columns.numbers(j)
             usual.append([_quartiles(numbers[some]) for some in members])
     return usual
+
+
+def _usual_days(dates: NDArray[np.datetime64]) -> list[str]:
+    known = np.sort(dates[~np.isnat(dates)])
+    return [str(known[int(place * (len(known) - 1))].astype("M8[D]")) for place in QUANTILES if len(known)]
 
 
 def _quartiles(numbers: Floats) -> list[float] | None:

@@ -13,7 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kfhe.dates import PARTS
+from kfhe.features import Rule, Rules
 from kfhe.forest import MOST_UNDONE, RULES
+from kfhe.readings import DATES, READINGS
 from kfhe.table import Schema
 from kfhe.trace import COLUMNS, Trace
 
@@ -186,9 +189,12 @@ def read_classes(found: Any) -> NDArray[Any]:
 
 
 def write_schema(schema: Schema) -> dict[str, Any]:
-    """Describe the columns: their names, and the categories of those that have them."""
-    columns = zip(schema.names, schema.categories, strict=True)
-    return {"names": schema.names, "categories": [_write_categories(*column) for column in columns]}
+    """Describe the columns: their names, the categories of those that have them, and rules."""
+    categories = [_write_categories(schema.names[k], schema.categories[k]) for k in schema.column_features]
+    columns: dict[str, Any] = {"names": schema.columns, "categories": categories}
+    if schema.rules:
+        columns["rules"] = [[j, rule.reading, *rule.parts] for j, rule in schema.rules]
+    return columns
 
 
 def _write_categories(name: str, bins: dict[Hashable, int] | None) -> dict[str, Any] | None:
@@ -207,7 +213,27 @@ def read_schema(found: Any) -> Schema:
     _require(isinstance(names, list) and isinstance(categories, list), "columns")
     _require(0 < len(names) == len(categories) <= MOST_COLUMNS, "columns")
     _require(all(isinstance(name, str) for name in names), "columns")
-    return Schema(names, [_read_categories(column) for column in categories])
+    known = [_read_categories(column) for column in categories]
+    schema = Schema.of_columns(names, known, _read_rules(found.get("rules", []), known))
+    _require(len(schema.names) <= MOST_COLUMNS, "columns")
+    return schema
+
+
+def _read_rules(found: Any, categories: list[dict[Hashable, int] | None]) -> Rules:
+    """Read how columns are read that are neither plain numbers nor categories, in the columns' order."""
+    _require(isinstance(found, list), "rules of columns")
+    rules: list[tuple[int, Rule]] = []
+    for entry in found:
+        match entry:
+            case [int(j), str(reading), *parts] if type(j) is int and 0 <= j < len(categories):
+                known = list(PARTS) if reading in DATES else []
+                _require(reading in READINGS and categories[j] is None, "rules of columns")
+                _require(parts == [part for part in known if part in parts], "rules of columns")
+                _require(not rules or rules[-1][0] < j, "rules of columns")
+                rules.append((j, Rule(reading, tuple(parts))))
+            case _:
+                _require(False, "rules of columns")
+    return tuple(rules)
 
 
 def _read_categories(found: Any) -> dict[Hashable, int] | None:

@@ -75,7 +75,7 @@ def _model(description: dict[str, Any], content: bytes) -> BaseKFHE:
         model = kind(**parameters)
         model._validate_params()
         found = header.read_found(description.get("found", {}), model._found)
-    names = saved.forest.schema.names
+    names = saved.forest.schema.columns
     model.n_features_in_ = len(names)
     if saved.named:
         model.feature_names_in_ = np.array(names, dtype=object)

@@ -56,6 +56,7 @@ class Result:
     cell: Cell
     f1_macro: float | None = None
     accuracy: float | None = None
+    balanced_accuracy: float | None = None
     roc_auc: float | None = None
     log_loss: float | None = None
     brier: float | None = None

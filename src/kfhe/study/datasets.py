@@ -22,7 +22,7 @@ from kfhe.study.tables import (
     read_table,
     table_name,
 )
-from kfhe.table_files import SUFFIXES
+from kfhe.table_files import READABLE
 
 
 @dataclass(frozen=True)
@@ -112,8 +112,8 @@ def data_folder(data_dir: str | Path | None) -> Path | None:
     folder = Path(given)
     if not folder.is_dir():
         raise StudyError(f"data folder {folder}: there is no such folder")
-    if not any(path.name.endswith(SUFFIXES) for path in folder.iterdir()):
-        raise StudyError(f"data folder {folder}: there are no files in it that end in {', '.join(SUFFIXES)}")
+    if not any(path.name.endswith(READABLE) for path in folder.iterdir()):
+        raise StudyError(f"data folder {folder}: there are no files in it that end in {', '.join(READABLE)}")
     return folder
 
 
@@ -123,7 +123,7 @@ def tables_of(folder: Path | None) -> list[str]:
         raise StudyError(
             "'datasets' asks for all tables of the data folder: name it by --data-dir or KFHE_DATA"
         )
-    return sorted({table_name(path) for path in folder.iterdir() if path.name.endswith(SUFFIXES)})
+    return sorted({table_name(path) for path in folder.iterdir() if path.name.endswith(READABLE)})
 
 
 def cache_folder() -> Path:
@@ -139,7 +139,7 @@ def _in_folder(name: str, folder: Path | None) -> Path | None:
     if folder is None:
         return None
     facts = catalogue().get(name)
-    names = [name + suffix for suffix in SUFFIXES] + ([facts.file] if facts and facts.file else [])
+    names = [name + suffix for suffix in READABLE] + ([facts.file] if facts and facts.file else [])
     return next((folder / file for file in names if (folder / file).is_file()), None)
 
 
@@ -165,6 +165,7 @@ def _embedded(loader: str) -> Any:
     """Return one of scikit-learn's datasets as a frame with its class names, class last."""
     from sklearn import datasets
 
+    import_pandas()
     bunch = getattr(datasets, loader)(as_frame=True)
     frame = bunch.data.copy()
     frame["class"] = [str(bunch.target_names[code]) for code in bunch.target]

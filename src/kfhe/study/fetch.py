@@ -9,7 +9,7 @@ from kfhe.files import write_whole
 from kfhe.study.datasets import cache_folder, differences
 from kfhe.study.errors import StudyError
 from kfhe.study.paper.catalogue import catalogue
-from kfhe.study.tables import make_dataset
+from kfhe.study.tables import import_pandas, make_dataset
 
 
 def fetch(name: str) -> Path:
@@ -43,6 +43,7 @@ def fetch(name: str) -> Path:
     target = cache_folder() / f"{name}.parquet"
     if target.is_file():
         return target
+    import_pandas()  # rather than after the download
     frame = _download(name, facts.openml)
     dataset = make_dataset(frame, name, source=f"OpenML {facts.openml}")
     wrong = differences(dataset, facts)

@@ -14,6 +14,8 @@ from kfhe.metrics import METRICS
 from kfhe.noise import NOISE_MODELS
 from kfhe.study.errors import StudyError
 from kfhe.study.tables import Roles, is_table, table_name
+from kfhe.table_files import Dialect
+from kfhe.table_files.texts import KINDS
 
 PRESETS = ("quick", "paper", "noise", "real")
 ALL_TABLES = "*"  # a dataset that stands for all tables of the data folder
@@ -78,6 +80,9 @@ class Plan:
     target : str or None
         The column to learn, in all tables; datasets of the catalogue that have none of this name keep
         theirs. None: the one named ``class``.
+    reading : dict
+        How files are read, where that can't be seen: ``sep``, ``decimal``, ``encoding``, ``na`` (a list),
+        ``sheet``, and ``as``, a table of columns and what they are read as.
 
     Examples
     --------
@@ -99,6 +104,7 @@ class Plan:
     true: str | None = None
     drop: tuple[str, ...] = ()
     target: str | None = None
+    reading: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
     def preset(cls, name: str) -> Plan:
@@ -174,6 +180,7 @@ class Plan:
             raise StudyError(
                 f"'given' and 'true' must be two columns of labels, got {plan.given!r} and {plan.true!r}"
             )
+        _check_reading(plan.reading)
         if plan.target is not None and plan.given is not None:
             raise StudyError("'target' and 'given' both name the labels to learn; leave one of them out")
         return plan
@@ -186,7 +193,10 @@ class Plan:
     @property
     def roles(self) -> Roles:
         """What the columns of the tables are for."""
-        return Roles(self.given, self.true, self.drop, self.target)
+        dialect = {key: value for key, value in self.reading.items() if key != "as"}
+        dialect["na"] = tuple(dialect.get("na", ()))
+        read_as = tuple(self.reading.get("as", {}).items())
+        return Roles(self.given, self.true, self.drop, self.target, Dialect(**dialect), read_as)
 
     @property
     def level(self) -> str:
@@ -195,7 +205,7 @@ class Plan:
 
     def noise_done(self, *levels: float) -> str:
         """Say what was done to the training rows at some levels."""
-        amounts = ", ".join(f"{level:.0%}" for level in levels)
+        amounts = ", ".join(f"{100 * level:g}%" for level in levels)
         return f"{amounts} {NOISE_MODELS[self.noise_model].done}"
 
     def cells(self) -> list[Cell]:
@@ -237,12 +247,8 @@ class Plan:
         return replace(self, datasets=tuple(self.dataset_names))
 
 
-_LATER = (
-    "given",
-    "true",
-    "drop",
-    "target",
-)  # keys that were added later: plans without them keep their digest
+# Keys that were added later: plans without them keep their digest
+_LATER = ("given", "true", "drop", "target", "reading")
 
 
 def preset_text(name: str) -> str:
@@ -264,6 +270,19 @@ def _texts(key: str, value: Any) -> tuple[str, ...]:
     if not isinstance(value, list | tuple) or not all(isinstance(item, str) for item in value):
         raise StudyError(f"'{key}' must be a list of names, got {value!r}")
     return tuple(value)
+
+
+def _check_reading(reading: Any) -> None:
+    known = ("sep", "decimal", "encoding", "na", "sheet", "as")
+    if not isinstance(reading, dict) or not reading.keys() <= {*known}:
+        raise StudyError(f"'reading' must be a table of some of {', '.join(known)}, got {reading!r}")
+    _texts("reading.na", reading.get("na", ()))
+    kinds = reading.get("as", {})
+    if not isinstance(kinds, dict) or not {*kinds.values()} <= {*KINDS}:
+        raise StudyError(f"'reading.as' must be a table of column = kind ({', '.join(KINDS)}), got {kinds!r}")
+    for key in ("sep", "decimal", "encoding", "sheet"):
+        if not isinstance(reading.get(key, ""), str):
+            raise StudyError(f"'reading.{key}' must be a text, got {reading[key]!r}")
 
 
 def _checked_levels(levels: Any, noise_model: str) -> tuple[float, ...]:

@@ -100,7 +100,7 @@ class StudyProgress:
         table = Table(title=f"Mean {METRICS[self._plan.metric]} so far, by {self._plan.level}")
         table.add_column("algorithm")
         for noise in self._plan.noise_levels:
-            table.add_column(f"{noise:.0%}", justify="right")
+            table.add_column(f"{100 * noise:g}%", justify="right")
         for algorithm in self._plan.algorithms:
             sums = [self._sums.get((algorithm.name, noise)) for noise in self._plan.noise_levels]
             table.add_row(algorithm.name, *(f"{total[0] / total[1]:.3f}" if total else "" for total in sums))

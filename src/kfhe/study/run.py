@@ -105,7 +105,8 @@ def run(
     if console is not None:
         for dataset in datasets:
             if dataset.name not in catalogue():
-                console.print(_learnt(plan, dataset), markup=False, highlight=False, soft_wrap=True)
+                for line in (_learnt(plan, dataset), *dataset.notes):
+                    console.print(line, markup=False, highlight=False, soft_wrap=True)
     with Store.write(path, plan, versions(plan), mix_versions=mix_versions) as store:
         store.note_datasets(datasets, problems)
         if retry_failed:

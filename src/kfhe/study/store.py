@@ -30,7 +30,7 @@ CREATE TABLE cells (
     dataset TEXT NOT NULL, algorithm TEXT NOT NULL, noise REAL NOT NULL, repeat INTEGER NOT NULL,
     fold INTEGER NOT NULL, f1_macro REAL, accuracy REAL, log_loss REAL, fit_seconds REAL,
     predict_seconds REAL, components INTEGER, error TEXT, versions INTEGER NOT NULL,
-    roc_auc REAL, brier REAL, calibration_error REAL,
+    roc_auc REAL, brier REAL, calibration_error REAL, balanced_accuracy REAL,
     PRIMARY KEY (dataset, algorithm, noise, repeat, fold)) STRICT, WITHOUT ROWID;
 CREATE TABLE traces (
     dataset TEXT NOT NULL, algorithm TEXT NOT NULL, noise REAL NOT NULL, columns TEXT NOT NULL,
@@ -40,7 +40,7 @@ CREATE TABLE traces (
 
 # Columns that were added later: a file that has been begun without them gets them when it goes on
 _ADDED = {
-    "cells": {"roc_auc": "REAL", "brier": "REAL", "calibration_error": "REAL"},
+    "cells": dict.fromkeys(("roc_auc", "brier", "calibration_error", "balanced_accuracy"), "REAL"),
     "datasets": {"wrong": "REAL", "target": "TEXT"},
 }
 

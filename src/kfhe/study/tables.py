@@ -11,8 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from kfhe.columns import open_columns
+from kfhe.features import FeatureColumns, rules_for
 from kfhe.study.errors import NoTargetError, StudyError
-from kfhe.table_files import SUFFIXES, TableFileError, import_pyarrow, open_table
+from kfhe.table_files import READABLE, Dialect, TableFileError, import_pyarrow, open_table
+from kfhe.table_files.csv import AS_FOUND
+from kfhe.table_files.errors import check_names
 from kfhe.table_files.labelled import USUAL_TARGET, LabelledTable
 
 if TYPE_CHECKING:
@@ -36,12 +40,18 @@ class Roles:
     target : str or None
         The column to learn; datasets of the catalogue that have no such column keep theirs. None: the one
         named ``class``.
+    dialect : Dialect
+        How files are written, where that can't be seen.
+    read_as : tuple of (str, str)
+        What columns are read as, where there are such.
     """
 
     given: str | None = None
     true: str | None = None
     drop: tuple[str, ...] = ()
     target: str | None = None
+    dialect: Dialect = AS_FOUND
+    read_as: tuple[tuple[str, str], ...] = ()
 
     def learnt(self, name: str, columns: list[str], *, of_catalogue: bool) -> str | None:
         """Return the column of a table to learn; None for the usual one of a dataset of the catalogue.
@@ -75,6 +85,8 @@ AS_USUAL = Roles()
 class Dataset:
     """Rows to learn from: every column is a number (float64, gaps as NaN) or a pandas category.
 
+    A date is several columns: the days since 1970, and the parts that vary.
+
     Attributes
     ----------
     name : str
@@ -91,6 +103,8 @@ class Dataset:
         The true class of each row, if `y` may be wrong: to test against, never to train on.
     target : str
         The column that `y` was in.
+    notes : tuple of str
+        What was noticed in its file, in sentences.
     """
 
     name: str
@@ -100,6 +114,7 @@ class Dataset:
     source: str
     true: NDArray[np.intp] | None = None
     target: str = USUAL_TARGET
+    notes: tuple[str, ...] = ()
 
     @property
     def categorical(self) -> list[str]:
@@ -130,13 +145,13 @@ class Dataset:
 
 def is_table(name: str) -> bool:
     """Whether a dataset's name is the path of a file rather than a name of the catalogue."""
-    return name.endswith(SUFFIXES)
+    return name.endswith(READABLE)
 
 
 def table_name(path: str | Path) -> str:
     """Return a file's name without its folder and ending."""
     name = Path(path).name
-    for suffix in SUFFIXES:
+    for suffix in READABLE:
         name = name.removesuffix(suffix)
     return name
 
@@ -149,7 +164,7 @@ def read_table(
     roles: Roles = AS_USUAL,
     of_catalogue: bool = False,
 ) -> Dataset:
-    """Read a csv or parquet file.
+    """Read a csv, parquet or Excel file.
 
     Parameters
     ----------
@@ -160,7 +175,7 @@ def read_table(
     categorical : collection of str
         Columns of codes that are categories, as far as there are such, besides all columns of text.
     roles : Roles
-        Which column is learnt, which hold other labels, or are left out.
+        Which column is learnt, which hold other labels, or are left out; how the file is read.
     of_catalogue : bool
         Whether the dataset is known: then its class column is the one named ``class``, else the last one.
 
@@ -175,11 +190,14 @@ def read_table(
         If the file can't be read, or can't be learnt from, or nobody has said what to learn.
     """
     import_pandas()
-    with _told_as_study_error(), open_table(path) as file:
+    with _told_as_study_error(), open_table(path, roles.dialect) as file:
         codes = [column for column in categorical if column in file.columns]
         drop = roles.dropped(file.columns)
         target = roles.learnt(file.name, file.columns, of_catalogue=of_catalogue)
-        table = LabelledTable.from_file(file, target, categorical=codes, drop=drop, true=roles.true)
+        read_as = {column: kind for column, kind in roles.read_as if column in file.columns}
+        table = LabelledTable.from_file(
+            file, target, categorical=codes, read_as=read_as, drop=drop, true=roles.true
+        )
         return _dataset(table, name or table_name(path))
 
 
@@ -198,21 +216,22 @@ def make_dataset(
 
 def _dataset(table: LabelledTable, name: str) -> Dataset:
     """Make a dataset of a table: numbers are float64, all else is text."""
-    import pyarrow as pa
-
     table.check_can_be_split()
+    given_columns = open_columns(table.X)
+    features = FeatureColumns(given_columns, rules_for(given_columns, np.array(table.categorical)))
+    check_names(table.name, features.names)
     columns = {
-        field.name: _as_categories(table.X.column(field.name))
-        if is_category
-        else table.X.column(field.name).cast(pa.float64(), safe=False).to_numpy()
-        for field, is_category in zip(table.X.schema, table.categorical, strict=True)
+        name: _as_categories(table.X.column(j)) if table.categorical[j] else features.numbers(k)
+        for k, (name, j) in enumerate(zip(features.names, features.columns, strict=True))
     }
     given = [str(label) for label in table.y.tolist()]
     true = [] if table.true is None else [str(label) for label in table.true.tolist()]
     classes, codes = np.unique(given + true, return_inverse=True)
     y, truth = np.split(codes.astype(np.intp), [len(given)])
     X = import_pandas().DataFrame(columns)
-    return Dataset(name, X, y, classes.tolist(), table.name, truth if true else None, table.target)
+    return Dataset(
+        name, X, y, classes.tolist(), table.name, truth if true else None, table.target, table.notes
+    )
 
 
 def _as_categories(column: Any) -> Any:

@@ -1,9 +1,9 @@
-"""Table files: csv, gzipped csv and parquet, read whole or in batches, and written; ``-`` is a pipe.
+"""Table files: csv, gzipped csv, parquet and Excel, read whole or in batches; all but Excel are written, too.
 
 A csv is read as pandas does by default: a column in which every cell is a number is numeric, one of ``true``
-and ``false`` is boolean, any other holds text, dates too. Cells such as an empty one, ``NA`` or ``nan`` are
-gaps. Separators other than commas, and decimal commas, are recognised by the first rows, or told by a
-`Dialect`.
+and ``false`` is boolean, any other holds text. Cells such as an empty one, ``NA`` or ``nan`` are gaps.
+Separators other than commas, and decimal commas, are recognised by the first rows, or told by a `Dialect`.
+What text stands for, such as dates, is found out when it is learnt from (`labelled`). ``-`` is a pipe.
 """
 
 from __future__ import annotations
@@ -20,10 +20,15 @@ from typing import IO, Any, Protocol, cast
 from kfhe.table_files.csv import AS_FOUND, CsvTable
 from kfhe.table_files.dialect import Dialect
 from kfhe.table_files.errors import TableFileError, did_you_mean
+from kfhe.table_files.excel import ExcelTable, import_calamine
 from kfhe.table_files.output import SUFFIXES, open_output, write_table
 from kfhe.table_files.parquet import ParquetTable
 
+READABLE = (*SUFFIXES, ".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
+EXCEL = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")  # how such files begin
+
 __all__ = [
+    "READABLE",
     "SUFFIXES",
     "Dialect",
     "TableFile",
@@ -48,6 +53,8 @@ class TableFile(Protocol):
         Number of the first row in messages: the header of a csv is row 1.
     is_text : bool
         Whether values are written as text, so that their types are a guess.
+    decimal : str or None
+        The decimal mark of numbers in text; None: text is text.
     notes : list of str
         What was noticed in the rows that have been read, in sentences.
     """
@@ -58,17 +65,23 @@ class TableFile(Protocol):
     is_text: bool
 
     @property
+    def decimal(self) -> str | None:
+        """Return the decimal mark."""
+
+    @property
     def notes(self) -> list[str]:
         """Return what was noticed."""
 
     def read(self, text: Collection[str] = ()) -> Any:
         """Return all rows as a pyarrow table; the columns `text` hold text whatever they look like."""
 
-    def batches(self, numbers: Collection[str], text: Collection[str]) -> Iterator[Any]:
-        """Yield the rows of some columns, as pyarrow tables."""
+    def batches(
+        self, numbers: Collection[str], text: Collection[str], special: Collection[str] = ()
+    ) -> Iterator[Any]:
+        """Yield the rows of some columns, as pyarrow tables; `special` ones may come as text or otherwise."""
 
     def kept_batches(
-        self, numbers: Collection[str], text: Collection[str], kept: Collection[str]
+        self, kept: Collection[str], numbers: Collection[str], text: Collection[str], special: Collection[str]
     ) -> Iterator[tuple[Any, Any]]:
         """Yield what `batches` yields, each with the columns `kept` of its rows, as they are written."""
 
@@ -77,7 +90,7 @@ class TableFile(Protocol):
 
 
 def read_table(path: str | os.PathLike[str], text: Collection[str] = (), dialect: Dialect = AS_FOUND) -> Any:
-    r"""Read a csv or parquet file.
+    r"""Read a csv, parquet or Excel file.
 
     Parameters
     ----------
@@ -115,18 +128,30 @@ def read_table(path: str | os.PathLike[str], text: Collection[str] = (), dialect
 
 @contextmanager
 def open_table(path: str | os.PathLike[str], dialect: Dialect = AS_FOUND) -> Iterator[TableFile]:
-    """Open a csv or parquet file; ``-`` is standard input, and what it is can be seen by its first bytes."""
-    import_pyarrow()
+    """Open a csv, parquet or Excel file; ``-`` is standard input; first bytes tell what it is."""
     name = "standard input" if str(path) == "-" else str(path)
+    if name.endswith(READABLE[len(SUFFIXES) :]):
+        import_calamine(name)
+    import_pyarrow()
     with _told_as_table_file_error(name), _open_bytes(path) as stream:
         start = stream.peek(4)[:4]
         if name.endswith(".parquet") or start == b"PAR1":
+            _refuse_sheet(name, dialect)
             yield ParquetTable(name, stream)
+        elif name.endswith(READABLE[len(SUFFIXES) :]) or start in EXCEL:
+            yield ExcelTable(name, stream, dialect)
         elif name.endswith(".gz") or start[:2] == b"\x1f\x8b":
             with gzip.open(stream) as unpacked:
+                _refuse_sheet(name, dialect)
                 yield CsvTable(name, cast("IO[bytes]", unpacked), dialect)
         else:
+            _refuse_sheet(name, dialect)
             yield CsvTable(name, stream, dialect)
+
+
+def _refuse_sheet(name: str, dialect: Dialect) -> None:
+    if dialect.sheet is not None:
+        raise TableFileError(f"{name}: has no sheets; a sheet can be chosen of Excel files only")
 
 
 @contextmanager
@@ -135,7 +160,7 @@ def _open_bytes(path: str | os.PathLike[str]) -> Iterator[Any]:
         yield sys.stdin.buffer
         return
     if Path(path).is_dir():
-        raise TableFileError(f"{path}: is a folder; give a file: {', '.join(SUFFIXES)}")
+        raise TableFileError(f"{path}: is a folder; give a file: {', '.join(READABLE)}")
     try:
         file = open(path, "rb")  # noqa: SIM115 - closed below
     except FileNotFoundError:

@@ -9,8 +9,8 @@ from collections.abc import Callable, Collection, Iterator
 from threading import Lock
 from typing import IO, Any
 
-from kfhe.table_files.dialect import Dialect, Recoded
-from kfhe.table_files.errors import TableFileError, check_names
+from kfhe.table_files.dialect import Dialect, Recoded, usual_encoding
+from kfhe.table_files.errors import TableFileError, check_names, to_mend
 from kfhe.table_files.quotes import QuotedLines
 from kfhe.table_files.types import is_plain
 
@@ -18,6 +18,7 @@ from kfhe.table_files.types import is_plain
 # would have to be compared with those.
 GAPS = ["", "#N/A", "#N/A N/A", "#NA", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"]
 
+START = 1 << 22  # bytes that tell how the file is written
 BLOCK = 1 << 19  # bytes that are read at once; more of them would not stay in the processor's cache
 PROBE = 1 << 16  # bytes that tell the columns
 ROWS = 1 << 15  # at least so many rows make a batch
@@ -32,10 +33,14 @@ class CsvTable:
 
     def __init__(self, name: str, stream: IO[bytes], dialect: Dialect = AS_FOUND) -> None:
         self.name = name
-        encoded: Any = Recoded(name, stream, dialect.encoding) if dialect.encoding else stream
-        self._stream: IO[bytes] = encoded
-        self._start = _read_fully(self._stream, 1 << 22)
+        self._stream: Any = stream
+        self._start = _read_fully(stream, START)
+        self._encoding = None if dialect.encoding else usual_encoding(self._start)
+        if encoding := dialect.encoding or self._encoding:
+            self._stream = Recoded(name, self._start, stream, encoding)
+            self._start = _read_fully(self._stream, START)
         self._dialect = dialect.found_in(self._start)
+        self.decimal = str(self._dialect.decimal)
         width = len(self._start.split(b"\n", 1)[0])
         self._block = max(BLOCK, 16 * width)  # a row has to fit in it
         self._types = self._probe()
@@ -46,8 +51,10 @@ class CsvTable:
     @property
     def notes(self) -> list[str]:
         """What was noticed in the rows that have been read, in sentences."""
-        unusual = self._dialect.sep != ","
-        return [f"{self.name}: {self._dialect.in_words()}"] * unusual + self._quotes.notes()
+        unusual = [self._dialect.in_words()] * (self._dialect.sep != ",")
+        if self._encoding:
+            unusual.append(f"it is not UTF-8, so it is read as {self._encoding}; --encoding names another")
+        return [f"{self.name}: {'; '.join(unusual)}"] * bool(unusual) + self._quotes.notes()
 
     def read(self, text: Collection[str] = ()) -> Any:
         """Return all rows as a pyarrow table."""
@@ -83,13 +90,15 @@ class CsvTable:
                     raise self._explained(error) from error
         raise AssertionError("either way there is a table or an error")
 
-    def batches(self, numbers: Collection[str], text: Collection[str]) -> Iterator[Any]:
+    def batches(
+        self, numbers: Collection[str], text: Collection[str], special: Collection[str] = ()
+    ) -> Iterator[Any]:
         """Yield the rows of some columns, as pyarrow tables."""
         stream = _Resumed(self._start, self._stream, self._quotes)
-        return self._batches(stream, self._convert_options, self._wanted(numbers, text))
+        return self._batches(stream, self._convert_options, self._wanted(numbers, {*text, *special}))
 
     def kept_batches(
-        self, numbers: Collection[str], text: Collection[str], kept: Collection[str]
+        self, kept: Collection[str], numbers: Collection[str], text: Collection[str], special: Collection[str]
     ) -> Iterator[tuple[Any, Any]]:
         """Yield what `batches` yields, each with the columns `kept` of its rows, as they are written."""
         import pyarrow as pa
@@ -98,7 +107,7 @@ class CsvTable:
         # A column can be asked for twice, as a number and as it is written: the bytes are parsed twice
         first, second = _copies(_Resumed(self._start, self._stream, self._quotes))
         return zip(
-            self._batches(first, self._convert_options, self._wanted(numbers, text)),
+            self._batches(first, self._convert_options, self._wanted(numbers, {*text, *special})),
             self._batches(second, _as_written_options, written),
             strict=True,
         )
@@ -156,8 +165,6 @@ class CsvTable:
         import pyarrow as pa
         from pyarrow import csv
 
-        if self._start.startswith((b"\xff\xfe", b"\xfe\xff")):
-            raise TableFileError(f"{self.name}: is in UTF-16; save it as UTF-8, or use --encoding utf-16")
         if not self._start.strip():
             raise TableFileError(f"{self.name}: is empty; the first row must name the columns")
         try:
@@ -212,7 +219,10 @@ class CsvTable:
                 return TableFileError(f"{where}: there are bytes that are not UTF-8; {_RECODE}")
             found = reason.removeprefix("invalid value ")
             accepted = "true and false" if kind == "bool" else "numbers"
-            return TableFileError(f"{where}: found {found}; accepted are {accepted}, and nothing for a gap")
+            return TableFileError(
+                f"{where}: found {found}; accepted are {accepted}, and nothing for a gap; "
+                f"{to_mend(found.strip(chr(39)))}"
+            )
         if isinstance(error, UnicodeDecodeError):
             return TableFileError(f"{self.name}: the header has bytes that are not UTF-8; {_RECODE}")
         if "straddling" in message:

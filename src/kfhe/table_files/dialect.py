@@ -1,4 +1,4 @@
-"""How a csv is written: separator, decimal mark, encoding and gaps; told, or found in its first rows."""
+"""How a file is written: separator, decimal mark, encoding and gaps; told, or found in its first rows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SEPARATORS = ";\t|"  # besides commas
 
 @dataclass(frozen=True)
 class Dialect:
-    """How a csv is written; None stands for what its first rows look like.
+    """How a csv or Excel file is written; None stands for what its first rows look like.
 
     Attributes
     ----------
@@ -24,15 +24,18 @@ class Dialect:
     decimal : str or None
         What separates the fraction of a number: a point or a comma.
     encoding : str or None
-        A name that Python knows, such as latin-1; None is UTF-8.
+        A name that Python knows, such as latin-1; None is UTF-8 or, if it can't be that, what Windows writes.
     na : tuple of str
         Words that are gaps, besides the usual ones.
+    sheet : str or None
+        Of an Excel file, the sheet to read; None is the first one.
     """
 
     sep: str | None = None
     decimal: str | None = None
     encoding: str | None = None
     na: tuple[str, ...] = ()
+    sheet: str | None = None
 
     def found_in(self, start: bytes) -> Dialect:
         """Return the dialect with separator and decimal mark, if need be as the file's start has them."""
@@ -60,10 +63,20 @@ def _has_decimal_commas(rows: bytes, sep: str) -> bool:
     return comma and not point
 
 
-class Recoded(io.RawIOBase):
-    """A stream in UTF-8 of one that has another encoding."""
+def usual_encoding(start: bytes) -> str | None:
+    """Return the encoding of a text that is not in UTF-8: UTF-16 if it says so, else what Windows writes."""
+    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "utf-16"
+    if start.isascii() or re.search(rb"[\x00-\x08\x0e-\x1f]", start):  # the latter is no text at all
+        return None
+    # Letters in UTF-8 beside bytes that are not make a damaged file: it can't be read as anything else
+    return None if re.search(rb"[\xc2-\xf4][\x80-\xbf]", start) else "cp1252"
 
-    def __init__(self, name: str, stream: IO[bytes], encoding: str) -> None:
+
+class Recoded(io.RawIOBase):
+    """A stream in UTF-8 of one that has another encoding, and of which the start has been read already."""
+
+    def __init__(self, name: str, start: bytes, stream: IO[bytes], encoding: str) -> None:
         try:
             self._decoder = codecs.getincrementaldecoder(encoding)()
         except LookupError:
@@ -71,7 +84,7 @@ class Recoded(io.RawIOBase):
                 f"encoding {encoding!r} is not known; there are utf-8, latin-1, cp1252, utf-16 and others"
             ) from None
         self._name, self._encoding = name, encoding
-        self._stream = stream
+        self._start, self._stream = start, stream
         self._ready = b""
 
     def readable(self) -> bool:
@@ -81,7 +94,7 @@ class Recoded(io.RawIOBase):
     def read(self, size: int = -1) -> bytes:
         """Return the next bytes, as many as asked for unless the file ends."""
         while size < 0 or len(self._ready) < size:
-            piece = self._stream.read(1 << 19)
+            piece, self._start = self._start or self._stream.read(1 << 19), b""
             try:
                 self._ready += self._decoder.decode(piece, final=not piece).encode()
             except UnicodeDecodeError as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection
 from difflib import get_close_matches
+from shlex import quote
 
 SHOWN = 6  # rows, categories and the like that are named one by one
 
@@ -25,6 +26,11 @@ def no_column(source: str, column: str, columns: list[str]) -> TableFileError:
     known = ", ".join(columns[:20]) + (f" and {len(columns) - 20} more" if len(columns) > 20 else "")
     near = did_you_mean(column, columns) or f"; there are {known}"
     return TableFileError(f"{source}: there is no column {column!r}{near}")
+
+
+def to_mend(text: str) -> str:
+    """Return the end of a sentence that says what to do about a value of a csv that can't be read."""
+    return f"mend it, or take it for a gap: --na {quote(text)}"
 
 
 def check_names(source: str, columns: list[str]) -> None:

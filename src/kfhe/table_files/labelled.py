@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,13 +11,15 @@ from kfhe.table_files import Dialect, TableFile, open_table
 from kfhe.table_files.csv import AS_FOUND
 from kfhe.table_files.errors import TableFileError, no_column
 from kfhe.table_files.labels import as_written, checked_labels
-from kfhe.table_files.types import holds_categories, is_number
+from kfhe.table_files.texts import CATEGORY, check_kinds, read_texts
+from kfhe.table_files.types import holds_categories, is_moment, is_number
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
 USUAL_TARGET = "class"
+NOTHING: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True)
@@ -25,7 +27,8 @@ class LabelledTable:
     """Rows to learn from.
 
     Columns of text, and those that somebody says so of, hold categories, as many as there are; true and
-    false are numbers. Numbers are finite, or missing.
+    false are numbers. Numbers are finite, or missing. Text of a csv or of an Excel file that leaves no doubt
+    is dates, numbers such as "$1,200", or true and false.
 
     Attributes
     ----------
@@ -72,6 +75,7 @@ class LabelledTable:
         target: str | None = None,
         *,
         categorical: Collection[str] = (),
+        read_as: Mapping[str, str] = NOTHING,
         drop: Collection[str] = (),
         true: str | None = None,
         dialect: Dialect = AS_FOUND,
@@ -86,7 +90,10 @@ class LabelledTable:
         target : str, optional
             The column to learn; default: the one named ``class``, else the last one.
         categorical : collection of str
-            Columns of numbers that are categories; columns of text always are.
+            Columns of numbers that are categories.
+        read_as : mapping of str to str
+            What columns are read as: "category", "number", "date", "day-first", "month-first", "time" or
+            "boolean"; default: as they look, if that leaves no doubt.
         drop : collection of str
             Columns to leave out.
         true : str, optional
@@ -125,6 +132,7 @@ class LabelledTable:
                 file,
                 target,
                 categorical=categorical,
+                read_as=read_as,
                 drop=drop,
                 true=true,
                 drop_unlabelled=drop_unlabelled,
@@ -137,18 +145,21 @@ class LabelledTable:
         target: str | None = None,
         *,
         categorical: Collection[str] = (),
+        read_as: Mapping[str, str] = NOTHING,
         drop: Collection[str] = (),
         true: str | None = None,
         drop_unlabelled: bool = False,
     ) -> LabelledTable:
         """Read an open file; see `read`."""
-        for column in (*(name for name in (target, true) if name is not None), *categorical, *drop):
+        check_kinds(read_as)
+        for column in (*(name for name in (target, true) if name is not None), *categorical, *read_as, *drop):
             if column not in file.columns:
                 raise no_column(file.name, column, file.columns)
         # What looks like a number in a csv may be a name; in parquet types are certain
         labels = {target or usual_target(file.columns), *([] if true is None else [true])}
+        categorical = {*categorical, *(column for column, kind in read_as.items() if kind == CATEGORY)}
         names = {*labels, *categorical} if file.is_text else set()
-        table = file.read(names)
+        table = file.read({*names, *read_as} if file.is_text else ())
         for column in names:
             position = table.column_names.index(column)
             table = table.set_column(position, column, as_written(table.column(column)))
@@ -157,9 +168,11 @@ class LabelledTable:
             file.name,
             target,
             categorical=categorical,
+            read_as=read_as,
             drop=drop,
             true=true,
             first_row=file.first_row,
+            decimal=file.decimal,
             drop_unlabelled=drop_unlabelled,
         )
         return replace(found, notes=(*file.notes, *found.notes))
@@ -172,12 +185,14 @@ class LabelledTable:
         target: str | None = None,
         *,
         categorical: Collection[str] = (),
+        read_as: Mapping[str, str] = NOTHING,
         drop: Collection[str] = (),
         true: str | None = None,
         first_row: int = 1,
+        decimal: str | None = None,
         drop_unlabelled: bool = False,
     ) -> LabelledTable:
-        """Check a pyarrow table that `name` calls; see `read`."""
+        """Check a pyarrow table that `name` calls; see `read`. Without a decimal mark, text is text."""
         import numpy as np
 
         guessed = target is None
@@ -189,20 +204,23 @@ class LabelledTable:
         called = f"target {target!r}"
         if guessed and target != USUAL_TARGET:
             called += f" (the last column, as none is named {USUAL_TARGET!r})"
+        kept = dict.fromkeys(categorical, CATEGORY)
+        X, notes = read_texts(X, name, first_row, {**read_as, **kept}, decimal)
         _check_features(X, name, first_row)
-        notes: tuple[str, ...] = ()
         positions = None
         if drop_unlabelled and table.column(target).null_count:
             labelled = table.column(target).is_valid()
             positions = np.flatnonzero(labelled.to_numpy())
-            notes = (f"{name}: {len(table) - len(positions):,} rows without a label are left out",)
+            notes.append(f"{name}: {len(table) - len(positions):,} rows without a label are left out")
             table, X = table.filter(labelled), X.filter(labelled)
         y = checked_labels(table.column(target), f"{name}: {called}", first_row)
         truth = None
         if true is not None:
             truth = checked_labels(table.column(true), f"{name}: column {true!r} of true labels", first_row)
         of_categories = [holds_categories(field.type) or field.name in categorical for field in X.schema]
-        return cls(name, target, X, y, of_categories, first_row, table, categorical, truth, notes, positions)
+        return cls(
+            name, target, X, y, of_categories, first_row, table, categorical, truth, tuple(notes), positions
+        )
 
     @property
     def row_numbers(self) -> NDArray[np.intp]:
@@ -240,10 +258,10 @@ def _check_features(X: Any, name: str, first_row: int) -> None:
     from pyarrow import compute, types
 
     for field in X.schema:
-        if not (is_number(field.type) or holds_categories(field.type)):
+        if not (is_number(field.type) or is_moment(field.type) or holds_categories(field.type)):
             raise TableFileError(
-                f"{name}: column {field.name!r} has type {field.type}; accepted are numbers, booleans, text "
-                "and categories"
+                f"{name}: column {field.name!r} has type {field.type}; accepted are numbers, booleans, "
+                "dates, text and categories"
             )
         if types.is_floating(field.type):
             row = compute.index(compute.is_inf(X.column(field.name)), True).as_py()

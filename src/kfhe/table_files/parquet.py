@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import IO, Any, ClassVar
 
 from kfhe.table_files.errors import TableFileError, check_names
-from kfhe.table_files.types import is_text, value_type
+from kfhe.table_files.types import is_moment, is_text, moments_as_text, value_type
 
 ROWS = 1 << 16  # that are read at once
 
@@ -19,6 +19,7 @@ class ParquetTable:
 
     first_row = 1
     is_text = False
+    decimal = None
     notes: ClassVar[list[str]] = []
 
     def __init__(self, name: str, stream: IO[bytes]) -> None:
@@ -33,6 +34,7 @@ class ParquetTable:
         self.columns = [column for column in schema.names if not re.fullmatch(r"__index_level_\d+__", column)]
         check_names(name, self.columns)
         self._text = {column for column in self.columns if is_text(schema.field(column).type)}
+        self._moments = {column for column in self.columns if is_moment(schema.field(column).type)}
         if not self._file.metadata.num_rows:
             raise TableFileError(f"{name}: there are no rows in it")
 
@@ -47,28 +49,31 @@ class ParquetTable:
             table = table.set_column(j, column, table.column(j).cast(pa.string()))
         return table
 
-    def batches(self, numbers: Collection[str], text: Collection[str]) -> Iterator[Any]:
+    def batches(
+        self, numbers: Collection[str], text: Collection[str], special: Collection[str] = ()
+    ) -> Iterator[Any]:
         """Yield the rows of some columns, as pyarrow tables."""
         import pyarrow as pa
 
-        names = [column for column in self.columns if column in numbers or column in text]
+        names = [column for column in self.columns if column in {*numbers, *text, *special}]
         for column in names:
-            if (column in text) != (column in self._text):
-                found, accepted = ("text", "numbers") if column in numbers else ("numbers", "text")
-                raise TableFileError(f"{self.name}: column {column!r} holds {found}; accepted is {accepted}")
+            if column in numbers and column in self._text:
+                raise TableFileError(f"{self.name}: column {column!r} holds text; accepted is numbers")
+            if column in text and column not in self._text | self._moments:
+                raise TableFileError(f"{self.name}: column {column!r} holds numbers; accepted is text")
         with self._damage():
             for batch in self._file.iter_batches(ROWS, columns=names):
-                yield pa.Table.from_batches([batch])
+                yield moments_as_text(pa.Table.from_batches([batch]), self._moments & {*text})
 
     def kept_batches(
-        self, numbers: Collection[str], text: Collection[str], kept: Collection[str]
+        self, kept: Collection[str], numbers: Collection[str], text: Collection[str], special: Collection[str]
     ) -> Iterator[tuple[Any, Any]]:
         """Yield what `batches` yields, each with the columns `kept` of its rows."""
         import pyarrow as pa
 
         schema, names = self.kept_schema(kept), list(kept)
         beside = self._file.iter_batches(ROWS, columns=names)
-        for rows in self.batches(numbers, text):
+        for rows in self.batches(numbers, text, special):
             with self._damage():
                 batch = next(beside)
             yield rows, pa.Table.from_batches([batch]).select(names).cast(schema)

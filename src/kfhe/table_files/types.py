@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 
@@ -32,6 +33,24 @@ def is_number(type: Any) -> bool:
 
     ours = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal, types.is_null)
     return any(is_it(type) for is_it in ours)
+
+
+def is_moment(type: Any) -> bool:
+    """Whether a column holds dates, times of day or durations."""
+    from pyarrow import types
+
+    ours = (types.is_date, types.is_timestamp, types.is_time, types.is_duration)
+    return any(is_it(type) for is_it in ours)
+
+
+def moments_as_text(table: Any, columns: Collection[str]) -> Any:
+    """Write those of some columns that hold dates, times of day or durations as text."""
+    import pyarrow as pa
+
+    for j, field in enumerate(table.schema):
+        if field.name in columns and is_moment(field.type):
+            table = table.set_column(j, field.name, table.column(j).cast(pa.string()))
+    return table
 
 
 def is_plain(type: Any) -> bool:

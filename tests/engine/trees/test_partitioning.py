@@ -15,14 +15,14 @@ def split(**parts):
     return {**nothing, "categorical": False, "missing_left": False, "left_bins": [0] * 4, **parts}
 
 
-@given(rows=random_rows(), seed=st.integers(0, 99))
-def test_rows_are_parted_by_their_bins_and_both_sides_keep_their_order(rows, seed):
+@given(rows=random_rows(), seed=st.integers(0, 99), n_threads=st.integers(1, 4))
+def test_rows_are_parted_by_their_bins_and_both_sides_keep_their_order(rows, seed, n_threads):
     rng = np.random.default_rng(seed)
     column, goes_left = rows.table.codes[0], rng.integers(2, size=256, dtype=np.uint8)
     mixed = rng.permutation(len(rows.present[0]))
     before = [array[mixed] for array in rows.present]
     numbers, classes, weights = (array.copy() for array in before)
-    n_left, totals = partition(column, goes_left, numbers, classes, weights, rows.n_classes)
+    n_left, totals = partition(column, goes_left, numbers, classes, weights, rows.n_classes, n_threads)
     left = goes_left[column[before[0]]] == 1
     assert n_left == left.sum()
     for array, untouched in zip((numbers, classes, weights), before, strict=True):

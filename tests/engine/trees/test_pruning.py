@@ -157,3 +157,36 @@ def test_of_two_splits_of_equal_gain_the_left_one_is_made_first():
     rows = Rows(BinnedTable.from_table(X, None, 255, 1), labels, 4, np.ones(12, dtype=np.int32), True)
     tree, _ = rows.grow(max_leaf_nodes=3)
     assert tree["leaf_weights"].tolist() == [[3, 0, 0, 0], [0, 3, 0, 0], [0, 0, 3, 3]]
+
+
+@settings(max_examples=60)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    n_values=st.integers(2, 6),
+    n_classes=st.integers(2, 3),
+    max_leaf_nodes=st.integers(2, 12),
+    max_features=st.sampled_from([0, 2]),
+    counts=st.booleans(),
+    threads=st.sampled_from([{}, {"n_threads": 2, "force_parallel": True}]),
+)
+def test_few_leaves_are_grown_as_the_whole_tree_would_be_cut_back(
+    seed, n_values, n_classes, max_leaf_nodes, max_features, counts, threads
+):
+    # Many rows of few distinct values, so that leaves are few; four parts of the table, each with classes of
+    # its own, are alike, so that splits gain the same.
+    rng = np.random.default_rng(seed)
+    part = rng.integers(n_values, size=(60, 4)).repeat(4, axis=0).astype(float)
+    part[rng.random(part.shape) < 0.1] = np.nan
+    X = np.column_stack([np.repeat(np.arange(4.0), len(part)), np.tile(part, (4, 1))])
+    labels = (
+        np.tile(rng.integers(n_classes, size=len(part)), 4) + np.repeat(np.arange(4), len(part)) * n_classes
+    )
+    weights = np.tile(rng.integers(3, size=len(part), dtype=np.int32), 4)
+    table = BinnedTable.from_table(X, [1, 2], 255, 1)
+    rows = Rows(table, labels.astype(np.int32), 4 * n_classes, weights, counts)
+    limits = Settings(max_features=max_features, seed=seed % 100)
+    left, gains, totals = arrays_of(rows.grow(limits)[0])
+    kept = pruned(left, gains, totals, max_leaf_nodes=max_leaf_nodes)
+    grown, votes = rows.grow(limits, max_leaf_nodes=max_leaf_nodes, **threads)
+    assert outline_of(kept, totals) == Branch(grown).outline()
+    np.testing.assert_array_equal(votes, grown["leaf_weights"][grown["leaves"]].argmax(axis=1))

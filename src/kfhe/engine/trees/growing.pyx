@@ -31,10 +31,14 @@ cdef enum:
     TASKS_PER_THREAD = 8
     MAX_SORTED_ROWS = 8192
     GATHER_ROWS = 65536
+    MANY_ROWS = 4 * GATHER_ROWS  # that one thread also takes in tasks, to have those of a task together in memory
 
 # Rows below which sorting beats histograms, per cell of an average histogram. Measured.
 cdef double SORTED_ROWS_PER_CELL = 1.0
 cdef int64_t MIN_SORTED_ROWS = 96
+# Best first, a leaf costs a scan of its histograms; if there are more cells in an average one than this, per row that
+# there is for a leaf, it is faster to grow the tree whole and to cut it back. Measured.
+cdef double BEST_FIRST_CELLS_PER_ROW = 2.0
 
 
 cdef cppclass LargerFirst:
@@ -253,8 +257,10 @@ cdef class Grower:
         growth.buffer, growth.work = self.buffers[0], self.workspaces[0]
         growth.leaves, growth.tasks = leaves, &tasks
         growth.n_threads = self.team.size(n_cells)
-        if growth.n_threads > 1:
-            growth.task_rows = max(1, n // (TASKS_PER_THREAD * growth.n_threads))
+        if self.grows_best_first(n):
+            growth.max_leaves = self.max_leaves
+        elif growth.n_threads > 1 or n > MANY_ROWS:
+            growth.task_rows = max(1, n // (TASKS_PER_THREAD * max(2, growth.n_threads)))
             if not self.problem.force_parallel:
                 growth.task_rows = max(growth.task_rows, self.problem.sorted_rows)
         memset(&root, 0, sizeof(Pending))
@@ -264,6 +270,12 @@ cdef class Grower:
         grow_by_histogram(&growth, &root)
         self.run_tasks(&growth)
         self.team.worked(growth.n_threads, n_cells, now() - started)
+
+    cdef bint grows_best_first(self, int64_t n_rows) noexcept nogil:
+        """Whether so few leaves are to be kept that it pays to grow no others."""
+        cdef const Problem *problem = &self.problem
+        cdef double cells = <double> (problem.total_bins * problem.n_classes) / problem.n_features
+        return self.max_leaves and self.max_leaves * cells <= BEST_FIRST_CELLS_PER_ROW * n_rows
 
     cdef void run_tasks(self, const Growth *growth) noexcept nogil:
         """Grow the subtrees that were put off, the largest first, each into a buffer of its own."""

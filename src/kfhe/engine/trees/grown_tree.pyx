@@ -2,7 +2,7 @@
 
 cimport cython
 from cython.parallel cimport prange
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 from libcpp.vector cimport vector
 
@@ -15,6 +15,7 @@ import numpy as np
 
 cdef enum:
     PARALLEL_ROWS = 65536  # rows from which threads share the search for their leaves
+    BLOCK = 512  # rows that walk down the tree side by side, so that memory is never waited for alone
 
 
 cdef copied(const void *data, size_t size, dtype):
@@ -26,25 +27,48 @@ cdef copied(const void *data, size_t size, dtype):
     return result.view(dtype)
 
 
-cdef inline int32_t walk(
-    const Node *nodes, const uint64_t *category_sets, const Problem *problem, int64_t row
+cdef inline int32_t child_of(
+    const Node *node, const uint64_t *category_sets, const Problem *problem, int64_t row
 ) noexcept nogil:
-    """Number of the leaf that a training row falls into."""
-    cdef const Node *node = nodes
+    """Child of a split that a training row goes to."""
+    cdef uint8_t code = problem.codes[node.feature * problem.n_rows + row]
     cdef const uint64_t *bits
-    cdef uint8_t code
     cdef bint left
-    while node.kind != LEAF:
-        code = problem.codes[node.feature * problem.n_rows + row]
-        if node.kind & CATEGORICAL:
-            bits = &category_sets[4 * <int64_t> node.threshold]
-            left = (bits[code // 64] >> (code % 64)) & 1
-        elif code == problem.n_bins[node.feature] - 1:
-            left = (node.kind & MISSING_LEFT) != 0
-        else:
-            left = code <= node.cut
-        node = &nodes[node.left + (not left)]
-    return node.left
+    if node.kind & CATEGORICAL:
+        bits = &category_sets[4 * <int64_t> node.threshold]
+        left = (bits[code // 64] >> (code % 64)) & 1
+    elif code == problem.n_bins[node.feature] - 1:
+        left = (node.kind & MISSING_LEFT) != 0
+    else:
+        left = code <= node.cut
+    return node.left + (not left)
+
+
+cdef void settle(
+    const Node *nodes, const uint64_t *category_sets, const Problem *problem, const int32_t *weights,
+    const int32_t *leaf_at, int64_t block, int32_t *leaves,
+) noexcept nogil:
+    """Find the leaves of a block of rows; those that growing has not seen walk down the tree."""
+    cdef uint32_t rows[BLOCK]
+    cdef int32_t places[BLOCK]
+    cdef const Node *node
+    cdef int64_t i, n = 0, n_left
+    for i in range(block * BLOCK, min(problem.n_rows, (block + 1) * BLOCK)):
+        rows[n], places[n] = <uint32_t> i, 0
+        n += weights[i] <= 0
+        if weights[i] > 0:
+            leaves[i] = leaf_at[leaves[i]]
+    while n:
+        n_left = 0  # that are not in a leaf yet
+        for i in range(n):
+            node = &nodes[places[i]]
+            if node.kind == LEAF:
+                leaves[rows[i]] = node.left
+                continue
+            places[n_left] = child_of(node, category_sets, problem, rows[i])
+            rows[n_left] = rows[i]
+            n_left += 1
+        n = n_left
 
 
 @cython.final
@@ -199,14 +223,13 @@ cdef class GrownTree:
         self, const Problem *problem, const int32_t *weights, vector[int32_t] &leaf_at, int n_threads
     ) noexcept nogil:
         """Turn the positions that growing has noted into leaves; rows that it has not seen walk down the tree."""
-        cdef int64_t i
+        cdef int64_t block, n_blocks = (problem.n_rows + BLOCK - 1) // BLOCK
         cdef const Node *nodes = self.node_list.data()
         cdef const uint64_t *sets = self.set_list.data()
-        cdef const int32_t *known = leaf_at.data()
         cdef int32_t *leaves = self.row_leaves.data()
         if n_threads == 1 or problem.n_rows < PARALLEL_ROWS:
-            for i in range(problem.n_rows):
-                leaves[i] = known[leaves[i]] if weights[i] > 0 else walk(nodes, sets, problem, i)
+            for block in range(n_blocks):
+                settle(nodes, sets, problem, weights, leaf_at.data(), block, leaves)
             return
-        for i in prange(problem.n_rows, num_threads=n_threads, schedule="static"):
-            leaves[i] = known[leaves[i]] if weights[i] > 0 else walk(nodes, sets, problem, i)
+        for block in prange(n_blocks, num_threads=n_threads, schedule="static"):
+            settle(nodes, sets, problem, weights, leaf_at.data(), block, leaves)

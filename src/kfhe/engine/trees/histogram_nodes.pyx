@@ -13,12 +13,13 @@ from kfhe.engine.trees.nodes cimport (
 )
 from kfhe.engine.trees.partitioning cimport mark_sides, part_rows
 from kfhe.engine.trees.sorted_nodes cimport grow_sorted
-from kfhe.engine.trees.split cimport NodeTotals, Split, better
+from kfhe.engine.trees.split cimport NodeTotals, Split, bar_for, better
 from kfhe.engine.trees.splitting cimport split_histogram
-from kfhe.engine.trees.subtrees cimport Way, grow_subtree
+from kfhe.engine.trees.subtrees cimport Way, grow_best_first, grow_subtree
 
 cdef enum:
     THREAD_CELLS = 32768  # rows times features from which threads are worth their start
+    THREAD_ROWS = 32768  # the same for parting rows
 
 cdef Way BY_HISTOGRAM
 BY_HISTOGRAM.passes_on = passes_on
@@ -29,8 +30,14 @@ BY_HISTOGRAM.close = close
 
 
 cdef void grow_by_histogram(Growth *growth, const Pending *root) noexcept nogil:
-    """Grow a subtree; nodes of few rows are put off as tasks, or grown from sorted orders."""
-    grow_subtree(growth, root, &BY_HISTOGRAM)
+    """Grow a subtree; nodes of few rows are put off as tasks, or grown from sorted orders.
+
+    If leaves are limited, all of it is grown by histograms, best first.
+    """
+    if growth.max_leaves:
+        grow_best_first(growth, root, &BY_HISTOGRAM, growth.max_leaves)
+    else:
+        grow_subtree(growth, root, &BY_HISTOGRAM)
 
 
 # ---------------------------------------------------------------- the pool of histograms
@@ -102,7 +109,7 @@ cdef void subtract_feature(
 
 cdef inline int team_of(const Growth *growth, const Pending *task) noexcept nogil:
     """Number of threads that share a node's features."""
-    cdef int64_t cells = (task.end - task.start) * growth.problem.n_features
+    cdef int64_t cells = (task.end - task.start) * min(growth.problem.max_features, growth.problem.n_features)
     return growth.n_threads if growth.problem.force_parallel or cells >= THREAD_CELLS else 1
 
 
@@ -122,8 +129,15 @@ cdef bint passes_on(Growth *growth, Pending *task) noexcept nogil:
 
 
 cdef inline int64_t least_rows(const Growth *growth) noexcept nogil:
-    """Rows up to which a node is passed on."""
-    return growth.task_rows if growth.task_rows else growth.problem.sorted_rows
+    """Rows up to which a node is passed on; best first, up to which it has no use for its parent's histograms.
+
+    Nodes that wait keep their histograms only if they have four times as many rows as cells: so all that
+    are kept take no more memory than the bins.
+    """
+    cdef const Problem *problem = growth.problem
+    if growth.max_leaves:
+        return 4 * problem.total_bins * problem.n_classes // problem.n_features
+    return growth.task_rows if growth.task_rows else problem.sorted_rows
 
 
 cdef void search(Growth *growth, Pending *task, const NodeTotals *totals, Split *best) noexcept nogil:
@@ -135,6 +149,9 @@ cdef void search(Growth *growth, Pending *task, const NodeTotals *totals, Split 
         search_drawn(growth, task, totals, best)
     else:
         search_all(growth, task, totals, build_first, team_of(growth, task), best)
+    if growth.max_leaves and task.end - task.start <= least_rows(growth):
+        give_back(growth.work, task.histogram)
+        task.histogram = -1
 
 
 cdef void search_drawn(
@@ -144,13 +161,23 @@ cdef void search_drawn(
     cdef const Problem *problem = growth.problem
     cdef Workspace *work = growth.work
     cdef Split split
-    cdef int64_t i
+    cdef int64_t i, n_tried = 0
+    cdef int n_threads = team_of(growth, task)
     draw_features(problem.n_features, problem.seed, problem.tree, task.key, work.drawn)
-    for i in range(problem.n_features):
+    if n_threads > 1:
+        n_tried = problem.max_features
+        for i in prange(n_tried, num_threads=n_threads, schedule="dynamic", chunksize=1):
+            build_feature(problem, growth.frame, work, task, work.drawn[i])
+            work.splits[i].score = 0
+            split_feature(problem, work, task, totals, work.drawn[i], threadid(), &work.splits[i])
+        for i in range(n_tried):
+            if better(&work.splits[i], best):
+                best[0] = work.splits[i]
+    for i in range(n_tried, problem.n_features):
         if i >= problem.max_features and best.score > 0:
             break
         build_feature(problem, growth.frame, work, task, work.drawn[i])
-        split.score = 0
+        split.score = bar_for(work.drawn[i], best)
         split_feature(problem, work, task, totals, work.drawn[i], 0, &split)
         if better(&split, best):
             best[0] = split
@@ -200,6 +227,7 @@ cdef int64_t partition(
     cdef Frame *frame = growth.frame
     cdef Workspace *work = growth.work
     cdef int64_t n = task.end - task.start
+    cdef int n_threads = growth.n_threads if problem.force_parallel or n >= THREAD_ROWS else 1
     cdef uint8_t goes_left[256]
     mark_sides(
         split, problem.n_bins[split.feature], &problem.low[256 * split.feature],
@@ -212,7 +240,7 @@ cdef int64_t partition(
     return part_rows(
         &frame.codes[split.feature * frame.stride], goes_left, n, &frame.rows[task.start],
         &frame.classes[task.start], &frame.weights[task.start], work.spare_rows.data(),
-        work.spare_classes.data(), work.spare_weights.data(), left_totals,
+        work.spare_classes.data(), work.spare_weights.data(), left_totals, problem.n_classes, n_threads,
     )
 
 

@@ -107,6 +107,7 @@ cdef struct Growth:
     int64_t task_rows  # nodes of at most so many rows are put off,
     vector[Pending] *tasks  # as tasks for later
     int n_threads  # that share the features of a large node
+    int64_t max_leaves  # to grow, the best first; 0: all there are
     int64_t first  # sorted nodes: where their rows start in the frame,
     int64_t n_sorted  # and how many there are
 

@@ -12,5 +12,6 @@ cdef void mark_sides(
 
 cdef int64_t part_rows(
     const uint8_t *column, const uint8_t *goes_left, int64_t n, uint32_t *rows, uint16_t *classes, int32_t *weights,
-    uint32_t *spare_rows, uint16_t *spare_classes, int32_t *spare_weights, int64_t *left_totals,
+    uint32_t *spare_rows, uint16_t *spare_classes, int32_t *spare_weights, int64_t *left_totals, int64_t n_classes,
+    int n_threads,
 ) noexcept nogil

@@ -16,4 +16,5 @@ def partition(
     classes: NDArray[np.uint16],
     weights: NDArray[np.int32],
     n_classes: int,
+    n_threads: int = 1,
 ) -> tuple[int, NDArray[np.int64]]: ...

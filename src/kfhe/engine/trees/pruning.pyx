@@ -1,7 +1,8 @@
 """Pruning: the nodes of a grown tree in one order, and what of them stays."""
 
-from libc.math cimport INFINITY
 from libc.stdint cimport int32_t, int64_t
+from libcpp.pair cimport pair
+from libcpp.queue cimport priority_queue
 from libcpp.vector cimport vector
 
 from kfhe.engine.trees.nodes cimport Buffer, add_node
@@ -68,29 +69,21 @@ cdef void prune(vector[Buffer*] &buffers, vector[FlatNode] &flat, int64_t n_clas
 
 cdef void keep_best_leaves(vector[Buffer*] &buffers, vector[FlatNode] &flat, int64_t max_leaves) noexcept nogil:
     """Keep the splits that best-first growing makes until it has ``max_leaves`` leaves."""
-    cdef vector[int32_t] frontier
+    cdef priority_queue[pair[double, int32_t]] frontier  # gain, and the node's negative: on a tie the first node
     cdef vector[char] kept
     cdef int64_t n_leaves = 1
-    cdef int32_t i, j, best
-    cdef double gain, best_gain
+    cdef int32_t i, j
     kept.resize(flat.size())
     if flat[0].left >= 0:
-        frontier.push_back(0)
+        frontier.push(pair[double, int32_t](0, 0))
     while n_leaves < max_leaves and frontier.size():
-        best = 0
-        best_gain = -INFINITY
-        for i in range(<int32_t> frontier.size()):
-            gain = buffers[flat[frontier[i]].buffer].nodes[flat[frontier[i]].node].gain
-            if gain > best_gain or (gain == best_gain and frontier[i] < frontier[best]):
-                best, best_gain = i, gain
-        i = frontier[best]
-        frontier[best] = frontier.back()
-        frontier.pop_back()
+        i = -frontier.top().second
+        frontier.pop()
         kept[i] = 1
         n_leaves += 1
         for j in range(flat[i].left, flat[i].left + 2):
             if flat[j].left >= 0:
-                frontier.push_back(j)
+                frontier.push(pair[double, int32_t](buffers[flat[j].buffer].nodes[flat[j].node].gain, -j))
     for i in range(<int32_t> flat.size()):
         if not kept[i]:
             flat[i].left = -1

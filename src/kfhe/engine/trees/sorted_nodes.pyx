@@ -13,7 +13,7 @@ from kfhe.engine.trees.nodes cimport (
     Frame, Growth, Pending, Problem, Workspace, draw_features, is_terminal, origin_of,
 )
 from kfhe.engine.trees.partitioning cimport mark_sides
-from kfhe.engine.trees.split cimport NodeTotals, Row, Split, better
+from kfhe.engine.trees.split cimport NodeTotals, Row, Split, bar_for, better
 from kfhe.engine.trees.splitting cimport sweep_sorted
 from kfhe.engine.trees.subtrees cimport Way, grow_subtree
 
@@ -26,14 +26,24 @@ SORTED.partition = partition
 SORTED.hand_on = hand_on
 SORTED.close = close
 
+cdef enum:
+    FEW_ROWS = 24  # that are sorted faster one by one than by counting
 
 cdef void sort_members(
     const uint8_t *codes, const uint16_t *members, int64_t n_members, int64_t n_bins, uint32_t *order
 ) noexcept nogil:
     """Sort rows by bin, stably; each entry gets its bin above the row's 16 bits."""
     cdef uint32_t starts[257]
-    cdef int64_t i
+    cdef int64_t i, j
     cdef uint32_t code
+    if n_members <= FEW_ROWS:
+        for i in range(n_members):
+            code, j = codes[members[i]], i
+            while j > 0 and order[j - 1] >> 16 > code:
+                order[j] = order[j - 1]
+                j -= 1
+            order[j] = code << 16 | members[i]
+        return
     memset(starts, 0, (n_bins + 1) * sizeof(uint32_t))
     for i in range(n_members):
         starts[codes[members[i]] + 1] += 1
@@ -58,8 +68,8 @@ cdef void split_feature(
     cdef int32_t *histogram
     cdef int32_t *count_histogram = NULL
     cdef Split split
-    # Features in order: what is not better than the best so far need not be looked at.
-    cdef double bar = best.score if inherited else 0
+    # What is not better than the best so far need not be looked at.
+    cdef double bar = bar_for(feature, best)
     split.score = bar
     split.feature = feature
     split.categorical = problem.categorical[feature]

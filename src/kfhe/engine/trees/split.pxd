@@ -1,5 +1,6 @@
 """What a split is, what it is judged by, and when one beats another."""
 
+from libc.math cimport nextafter
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 
 cdef struct Split:
@@ -38,6 +39,11 @@ cdef inline bint better(const Split *challenger, const Split *champion) noexcept
     if challenger.score != champion.score:
         return challenger.score > champion.score
     return challenger.score > 0 and challenger.feature < champion.feature
+
+
+cdef inline double bar_for(int32_t feature, const Split *champion) noexcept nogil:
+    """Score that a split of a feature has to exceed to be better than the champion; it may tie with a later feature."""
+    return champion.score if feature > champion.feature else nextafter(champion.score, 0)
 
 
 cdef inline bint improves(

@@ -17,3 +17,6 @@ cdef struct Way:
     void (*close)(Growth *growth, const Pending *task, int32_t start) noexcept nogil
 
 cdef void grow_subtree(Growth *growth, const Pending *root, const Way *way) noexcept nogil
+cdef void grow_best_first(
+    Growth *growth, const Pending *root, const Way *way, int64_t max_leaves
+) noexcept nogil

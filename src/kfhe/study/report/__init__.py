@@ -10,6 +10,7 @@ from pathlib import Path
 from kfhe.files import write_whole
 from kfhe.study.analyse import Analysis
 from kfhe.study.errors import StudyError
+from kfhe.study.report.folder import ReportFolder
 from kfhe.study.report.latex import latex
 from kfhe.study.report.page import page
 from kfhe.study.report.tables import Table, all_tables
@@ -29,7 +30,7 @@ def write_report(analysis: Analysis, folder: str | Path, *, files: bool = True) 
         What to report.
     folder : path
         Where to: ``index.html``, and with `files` also ``tables/`` (csv, LaTeX, and all cells) and
-        ``figures/`` (SVG, PNG).
+        ``figures/`` (SVG, PNG). Files of an earlier report there are removed; all others stay.
     files : bool
         Whether to write tables and figures as files too; figures need matplotlib.
 
@@ -38,24 +39,22 @@ def write_report(analysis: Analysis, folder: str | Path, *, files: bool = True) 
     Path
         The page.
     """
-    folder = Path(folder)
     tables = all_tables(analysis)
-    if files:
-        write_cells(analysis, folder / "tables" / "cells.csv.gz")
-        for table in tables:
-            write_whole(folder / "tables" / f"{table.key}.csv", _csv(table))
-            write_whole(folder / "tables" / f"{table.key}.tex", latex(table))
-        try:
-            from kfhe.study.report.figures import write_figures
-        except ImportError as error:
-            raise StudyError(
-                "the figures of a report need matplotlib: pip install kfhe[study] "
-                "(or leave them out: --no-files)"
-            ) from error
-        write_figures(analysis, folder / "figures")
-    target = folder / PAGE
-    write_whole(target, page(analysis, tables))
-    return target
+    with ReportFolder(folder) as report:
+        if files:
+            report.write("tables/cells.csv.gz", _cells(analysis, "cells.csv.gz"))
+            for table in tables:
+                report.write(f"tables/{table.key}.csv", _csv(table))
+                report.write(f"tables/{table.key}.tex", latex(table))
+            try:
+                from kfhe.study.report.figures import write_figures
+            except ImportError as error:
+                raise StudyError(
+                    "the figures of a report need matplotlib: pip install kfhe[study] "
+                    "(or leave them out: --no-files)"
+                ) from error
+            write_figures(analysis, report)
+        return report.write(PAGE, page(analysis, tables))
 
 
 def write_cells(analysis: Analysis, path: str | Path) -> Path:
@@ -63,13 +62,18 @@ def write_cells(analysis: Analysis, path: str | Path) -> Path:
     path = Path(path)
     if not path.name.endswith(SUFFIXES):
         raise StudyError(f"{path}: the file's name must end in {', '.join(SUFFIXES)}")
-    if path.name.endswith(".parquet"):
-        content: bytes = analysis.cells.to_parquet(index=False)
-    else:
-        content = analysis.cells.to_csv(index=False, float_format="%.6g", lineterminator="\n").encode()
-    # No time stamp: the same results give the same file
-    write_whole(path, gzip.compress(content, mtime=0) if path.name.endswith(".gz") else content)
+    write_whole(path, _cells(analysis, path.name))
     return path
+
+
+def _cells(analysis: Analysis, name: str) -> bytes:
+    """Return the results of all cells as the content of a file of this name."""
+    if name.endswith(".parquet"):
+        parquet: bytes = analysis.cells.to_parquet(index=False)
+        return parquet
+    text: str = analysis.cells.to_csv(index=False, float_format="%.6g", lineterminator="\n")
+    # No time stamp: the same results give the same file
+    return gzip.compress(text.encode(), mtime=0) if name.endswith(".gz") else text.encode()
 
 
 def _csv(table: Table) -> str:

@@ -31,6 +31,19 @@
     return parent.appendChild(Object.assign(document.createElement(tag), properties));
   }
 
+  // Write a name, with its middle left out if it is longer than the room in pixels; isolated, so that one that
+  // is written from right to left does not turn what follows
+  function drawName(parent, attributes, name, room, after = "") {
+    const letters = [...name];
+    const element = draw(parent, "text", attributes, `\u2068${name}\u2069${after}`);
+    for (let kept = letters.length - 2; element.getComputedTextLength() > room && kept > 2; kept -= 1) {
+      const end = Math.floor(kept / 3);
+      const short = letters.slice(0, kept - end).join("") + "…" + letters.slice(letters.length - end).join("");
+      element.textContent = `\u2068${short}\u2069${after}`;
+    }
+    if (!element.textContent.includes(name)) draw(element, "title", {}, name);
+  }
+
   // A round step that gives about as many ticks as wanted
   function ticks(low, high, wanted) {
     const rough = (high - low) / wanted || 1;
@@ -87,7 +100,10 @@
       draw(svg, "text", { x: box.left - 5, y: y(value) + 4, "text-anchor": "end" }, value.toFixed(scale.digits));
     }
     const shown = places.length > 8 ? ticks(first, last, 5).values : places;
+    let free = -Infinity;  // where a number does not touch the one before
     for (const place of shown) {
+      if (x(place) < free) continue;
+      free = x(place) + 36;
       draw(svg, "text", { x: x(place), y: box.bottom + 15, "text-anchor": "middle" }, placeText(place));
     }
     if (xTitle) draw(svg, "text", { x: (box.left + box.right) / 2, y: height - 6, "text-anchor": "middle" }, xTitle);
@@ -134,9 +150,10 @@
     svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
     const x = (rank) => margin + ((rank - 1) / Math.max(1, names.length - 1)) * (width - 2 * margin);
     draw(svg, "line", { class: "axis", x1: x(1), x2: x(names.length), y1: 22, y2: 22 });
+    const step = Math.ceil(20 / (x(2) - x(1)));  // numbers that don't touch
     for (let rank = 1; rank <= names.length; rank += 1) {
       draw(svg, "line", { class: "axis", x1: x(rank), x2: x(rank), y1: 18, y2: 22 });
-      draw(svg, "text", { x: x(rank), y: 13, "text-anchor": "middle" }, rank);
+      if ((rank - 1) % step === 0) draw(svg, "text", { x: x(rank), y: 13, "text-anchor": "middle" }, rank);
     }
     names.forEach((one, position) => {
       const left = position < half;
@@ -144,8 +161,8 @@
       const level = bars + 8 + row * 17, end = left ? margin - 8 : width - margin + 8;
       const place = x(ranks[one.name]);
       draw(svg, "path", { class: "line", d: `M${place},22V${level}H${end}`, style: `stroke:${one.colour};stroke-width:1.5` });
-      draw(svg, "text", { class: "name", x: end + (left ? -4 : 4), y: level + 4, "text-anchor": left ? "end" : "start" },
-        `${one.name} ${ranks[one.name].toFixed(2)}`);
+      drawName(svg, { class: "name", x: end + (left ? -4 : 4), y: level + 4, "text-anchor": left ? "end" : "start" },
+        one.name, margin - 14, ` ${ranks[one.name].toFixed(2)}`);
     });
     groups.forEach((group, position) => {
       const places = group.map((name) => x(ranks[name]));

@@ -14,6 +14,7 @@ from kfhe.look.trace_lines import TRACE_LINES
 from kfhe.study.analyse import Analysis
 from kfhe.study.report.tables import Table, Value
 
+LONG = 32  # letters that a field has room for on one line
 # Sections in their order: key, title, what it says, and the chart that belongs to it
 _SECTIONS = (
     ("claims", "What the paper claims", "Each claim of the paper, checked against these results.", None),
@@ -41,9 +42,10 @@ _SECTIONS = (
     (
         "metrics",
         "By other metrics",
-        "Average ranks by what else classifiers are judged by, and beside them the means. AUROC: each class "
-        "against all others, on average. Log loss, Brier score and calibration error (of the likeliest "
-        "class, in 15 bins) say whether the probabilities can be believed.",
+        "Average ranks by what else classifiers are judged by, and beside them the means. Balanced "
+        "accuracy: all classes count alike. AUROC: each class against all others, on average. Log loss, "
+        "Brier score and calibration error (of the likeliest class, in 15 bins) say whether probabilities "
+        "can be believed.",
         None,
     ),
     ("scores", "Scores", "", None),
@@ -209,7 +211,9 @@ def _section(key: str, title: str, text: str, chart: str | None, tables: list[Ta
 def _table(table: Table) -> str:
     table = table.upright()
     level = f' data-noise="{table.noise}"' if table.noise is not None else ""
-    head = "".join(f'<th scope="col"><button>{escape(name)}</button></th>' for name in table.head)
+    head = "".join(
+        f'<th scope="col"{_long(name)}><button>{escape(name)}</button></th>' for name in table.head
+    )
     rows = "".join(f"<tr>{''.join(_field(value) for value in row)}</tr>\n" for row in table.rows)
     note = f"<p>{escape(table.note)}</p>\n" if table.note else ""
     return (
@@ -225,7 +229,12 @@ def _field(value: Value) -> str:
     text = escape(value.text)
     text = f"<b>{text}</b>" if value.strong else text
     beside = f"<small>{escape(value.beside)}</small>" if value.beside else ""
-    return f"<td{sort}>{text}{beside}</td>"
+    return f"<td{sort}{_long(value.text)}>{text}{beside}</td>"
+
+
+def _long(text: str) -> str:
+    """Return the mark of a text that has to be broken into lines, as names may be as long as they like."""
+    return ' class="long"' if len(text) > LONG else ""
 
 
 def _about(analysis: Analysis) -> str:

@@ -84,7 +84,7 @@ def average_ranks(analysis: Analysis) -> Table:
         used = [name for name in analysis.complete(noise).index if published.comparable(name)]
         same = published.average_ranks(noise, used) if analysis.compares else None
         printed = published.average_ranks(noise) if analysis.compares else None
-        row = [number(noise, f"{noise:.0%}")]
+        row = [number(noise, f"{100 * noise:g}%")]
         for name in analysis.algorithms:
             beside = ""
             if same is not None and printed is not None and name in same:
@@ -111,7 +111,7 @@ def mean_scores(analysis: Analysis) -> Table:
         fields = [
             Value(means[name], fixed(means[name], 3), strong=means[name] == best) for name in means.index
         ]
-        rows.append([number(noise, f"{noise:.0%}"), *fields])
+        rows.append([number(noise, f"{100 * noise:g}%"), *fields])
     title = f"Mean {analysis.metric_name} over the datasets, by {analysis.plan.level}"
     return Table("mean_scores", "ranks", title, ["noise", *analysis.algorithms], rows)
 
@@ -126,7 +126,7 @@ def ranks_and_means(analysis: Analysis) -> Table:
             Value(ranks[name], fixed(ranks[name], 2), fixed(means[name], 3), ranks[name] == ranks.min())
             for name in analysis.algorithms
         ]
-        rows.append([number(noise, f"{noise:.0%}"), *fields])
+        rows.append([number(noise, f"{100 * noise:g}%"), *fields])
     title = f"Average ranks by {analysis.metric_name}"
     head = ["noise", *analysis.algorithms]
     return Table(f"average_ranks_{analysis.metric}", "metrics", title, head, rows)
@@ -136,7 +136,7 @@ def friedman(analysis: Analysis) -> Table:
     """Return the Friedman aligned ranks test by noise level."""
     rows = [
         [
-            number(noise, f"{noise:.0%}"),
+            number(noise, f"{100 * noise:g}%"),
             number(int(test.datasets), str(int(test.datasets))),
             number(test.statistic, fixed(test.statistic, 2)),
             Value(test.pvalue, pvalue_text(test.pvalue), strong=test.pvalue < ALPHA),
@@ -198,7 +198,7 @@ def posthoc(analysis: Analysis, noise: float) -> Table:
     return Table(
         f"posthoc_{percent(noise)}",
         "tests",
-        f"Post-hoc Friedman aligned ranks test, {noise:.0%} noise",
+        f"Post-hoc Friedman aligned ranks test, {100 * noise:g}% noise",
         ["", *analysis.algorithms],
         rows,
         "P-values of the pairs, two-sided, adjusted by Finner's procedure; "
@@ -238,7 +238,7 @@ def wilcoxon(analysis: Analysis, noise: float) -> Table:
     return Table(
         f"wilcoxon_{percent(noise)}",
         "tests",
-        f"Wilcoxon signed-ranks test, {noise:.0%} noise",
+        f"Wilcoxon signed-ranks test, {100 * noise:g}% noise",
         ["", *order],
         rows,
         note,
@@ -252,7 +252,7 @@ def comparison(analysis: Analysis) -> Table:
         [
             Value(row.dataset, row.dataset),
             Value(row.algorithm, row.algorithm),
-            number(row.noise, f"{row.noise:.0%}"),
+            number(row.noise, f"{100 * row.noise:g}%"),
             number(row.ours, fixed(row.ours, 4)),
             number(row.published, fixed(row.published, 4)),
             Value(row.difference, f"{row.difference:+.4f}", strong=abs(row.difference) > 0.03),

@@ -8,12 +8,12 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.sparse import csr_matrix
+from scipy.sparse import csr_array
 from sklearn.datasets import load_iris, make_classification
 from sklearn.metrics import roc_auc_score
 
-from kfhe import audit as audit_module
-from kfhe.audit import _judge, label_quality
+from kfhe.audit import LabelAudit, label_quality
+from kfhe.audit import votes as votes_module
 from kfhe.noise import flip_labels
 
 
@@ -23,7 +23,7 @@ def clean_iris():
 
 
 def same(audit, other):
-    names = set(vars(audit)) - {"index"}
+    names = set(vars(audit)) - {"index", "findings", "worst"}
     return all(np.array_equal(getattr(audit, name), getattr(other, name)) for name in names)
 
 
@@ -71,27 +71,6 @@ class TestFinding:
         audit = label_quality(X, noisy, random_state=0, n_estimators=100)
         known = X["city"].notna().to_numpy()
         assert roc_auc_score((noisy != y)[known], -audit.quality[known]) > 0.97
-
-
-class TestWeights:
-    def test_equal_weights_are_none(self, iris):
-        settings = {"random_state": 0, "n_estimators": 30}
-        weighed = label_quality(*iris, sample_weight=np.full(150, 2.5), **settings)
-        assert same(weighed, label_quality(*iris, **settings))
-
-    def test_what_weighs_nothing_is_not_learnt_from(self, clean_iris):
-        X, y = clean_iris
-        known = np.arange(150) % 2 == 0
-        noisy = np.where(known, y, (y + 1) % 3)
-        audit = label_quality(X, noisy, sample_weight=known, random_state=0, n_estimators=100)
-        assert (audit.suggested == y).mean() > 0.9
-
-    def test_weights_that_are_none_are_refused(self, clean_iris):
-        X, y = clean_iris
-        with pytest.raises(ValueError, match="negative"):
-            label_quality(X, y, sample_weight=np.full(150, -1.0))
-        with pytest.raises(ValueError, match="at least one non-zero"):
-            label_quality(X, y, sample_weight=np.zeros(150))
 
 
 class TestResult:
@@ -181,7 +160,7 @@ def test_any_votes_give_a_sound_result(data, n, c):
     votes = votes.reshape(n, c)
     with np.errstate(invalid="ignore"):
         votes /= votes.sum(axis=1, keepdims=True)
-    audit = _judge(np.arange(c), labels, votes)
+    audit = LabelAudit.from_votes(np.arange(c), labels, votes)
     assert sorted(audit.rank) == list(range(1, n + 1))
     assert 0 <= audit.estimated_share <= 1
     assert audit.suspects.sum() <= round(audit.estimated_share * n)
@@ -191,7 +170,7 @@ def test_any_votes_give_a_sound_result(data, n, c):
 class TestEstimatedShare:
     def judged(self, confidences, right):
         votes = np.column_stack([confidences, 1 - np.array(confidences)])
-        return _judge(np.array([0, 1]), 1 - np.array(right, dtype=np.int32), votes)
+        return LabelAudit.from_votes(np.array([0, 1]), 1 - np.array(right, dtype=np.int32), votes)
 
     def test_it_is_the_disagreement_among_the_surest(self):
         """The surest half is wrong in 1 of 10, the rest by chance."""
@@ -214,6 +193,7 @@ class TestMistakes:
             ([[1.0], [2.0]], ["a", None], "missing labels"),
             ([[1.0], [2.0]], [0.5, 1.5], "continuous"),
             ([[1.0], [2.0]], None, "y"),
+            (None, ["a", "b"], "needs the rows X, or votes on them"),
             ([[np.inf], [2.0]], [0, 1], "infinity in column '0'"),
             ([1.0, 2.0], [0, 1], "2D"),
             (np.empty((0, 2)), [0, 1], "0 sample"),
@@ -222,10 +202,6 @@ class TestMistakes:
     def test_values(self, X, y, message):
         with pytest.raises(ValueError, match=message):
             label_quality(X, y, random_state=0)
-
-    def test_sparse(self):
-        with pytest.raises(TypeError, match="sparse"):
-            label_quality(csr_matrix(np.eye(2)), [0, 1])
 
     @pytest.mark.parametrize(
         "parameter",
@@ -257,9 +233,28 @@ def test_an_interrupted_audit_does_not_grow_all_trees(clean_iris, monkeypatch):
         grown.append(arguments)
         return draw(*arguments)
 
-    draw = audit_module.bootstrap
-    monkeypatch.setattr(audit_module, "bootstrap", counted)
-    monkeypatch.setattr(audit_module, "ThreadPoolExecutor", InterruptedPool)
+    draw = votes_module.bootstrap
+    monkeypatch.setattr(votes_module, "bootstrap", counted)
+    monkeypatch.setattr(votes_module, "ThreadPoolExecutor", InterruptedPool)
     with pytest.raises(KeyboardInterrupt):
         label_quality(*clean_iris, random_state=0, n_estimators=100_000, n_jobs=2)
     assert len(grown) < 50_000
+
+
+def test_dates_are_looked_at_as_other_columns_are():
+    days = pd.date_range("2026-01-01", periods=60, freq="D").to_series(index=range(60))
+    days[7] = pd.Timestamp("2091-01-01 12:00")
+    X = pd.DataFrame({"when": days, "size": np.arange(60.0)})
+    audit = label_quality(X, np.arange(60) >= 30, random_state=0, n_estimators=50)
+    assert audit.findings.outlying[7] == "when"
+    shown = [row[0] for row in audit.worst.cells]
+    expected = X["when"].iloc[np.argsort(audit.rank)[:10]]
+    assert shown == [str(day).replace(" 00:00:00", "").replace(" ", "T") for day in expected]
+
+
+def test_a_sparse_matrix_is_judged_as_the_dense_one_is():
+    X, y = load_iris(return_X_y=True)
+    dense, sparse = (label_quality(table, y, random_state=0, n_estimators=50) for table in (X, csr_array(X)))
+    np.testing.assert_array_equal(dense.quality, sparse.quality)
+    assert dense.findings is not None
+    assert sparse.findings is None

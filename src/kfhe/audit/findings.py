@@ -1,0 +1,262 @@
+"""Rows that are odd in themselves: duplicates, near-duplicates of another label, and outliers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial import cKDTree
+
+from kfhe.columns import Columns, open_columns
+from kfhe.features import number_columns
+from kfhe.validation import check_same_length, encode_labels, readable_table
+
+Floats = NDArray[np.float64]
+Rows = NDArray[np.int64]
+
+NEAR = 0.01  # of the ranks in a column: numbers that are nearly the same differ by no more
+BY_CHANCE = 0.01  # share of the rows that may be near another one by chance
+MANY_VALUES = 20  # different ones, from which on a column of numbers is said to be measured
+NEIGHBOURS = 5  # that are looked at, the nearest first
+SEARCHED = 16  # columns by which neighbours are searched; the others confirm them
+OUTER = 200  # at each end of a column, one in so many values does not count for its width
+
+
+@dataclass(frozen=True)
+class RowFindings:
+    """Rows that are odd in themselves: arrays with one value per row, in the order of the rows.
+
+    Attributes
+    ----------
+    duplicate_of : int array of shape (n,)
+        The first row that has the same value in every column, -1 for that row itself and for rows that
+        occur once.
+    conflicts_with : int array of shape (n,)
+        A row that is the same or nearly the same but has another label, -1 if there is none.
+    outlying : array of str of shape (n,)
+        The column in which the row's number is far from all others, empty if there is none.
+    """
+
+    duplicate_of: Rows
+    conflicts_with: Rows
+    outlying: NDArray[Any]
+
+    def __repr__(self) -> str:
+        return f"RowFindings: {self.summary()}"
+
+    def summary(self) -> str:
+        """Return how many rows there are of each kind, in words."""
+        return (
+            f"{(self.duplicate_of >= 0).sum():,} repeat an earlier one, "
+            f"{(self.conflicts_with >= 0).sum():,} are like one of another label, "
+            f"{(self.outlying != '').sum():,} hold a number far from all others"
+        )
+
+    def notes(self, rows: Sequence[Any] | NDArray[Any], labels: NDArray[Any]) -> list[str]:
+        """Return what there is to say of each row, in words; nothing of most.
+
+        Parameters
+        ----------
+        rows : sequence of length n
+            What rows are called, such as their numbers in a file.
+        labels : array of shape (n,)
+            The given labels.
+        """
+        notes: list[list[str]] = [[] for _ in range(len(self.outlying))]
+        for row in np.flatnonzero(self.duplicate_of >= 0):
+            notes[row].append(f"same as row {rows[self.duplicate_of[row]]}")
+        for row in np.flatnonzero(self.conflicts_with >= 0):
+            other = self.conflicts_with[row]
+            notes[row].append(f"like row {rows[other]}, which is {labels[other]}")
+        for row in np.flatnonzero(self.outlying != ""):
+            notes[row].append(f"{self.outlying[row]} is far from all others")
+        return ["; ".join(note) for note in notes]
+
+
+def row_findings(X: Any, y: Any, *, n_threads: int = 1) -> RowFindings:
+    """Find duplicates, near-duplicates that have different labels, and outliers.
+
+    Parameters
+    ----------
+    X : array or data frame of shape (n, n_features)
+        The rows.
+    y : array-like of shape (n,)
+        Their labels.
+    n_threads : int, default=1
+        Number of threads that search for neighbours.
+
+    Returns
+    -------
+    RowFindings
+        What was found, row by row.
+
+    Notes
+    -----
+    Rows are duplicates if all their values are equal, gaps too. They are nearly the same if categories, gaps
+    and numbers of few different values are equal, and all other numbers differ by no more than a hundredth of
+    the ranks of their column; by less in tables of few columns, so that not more than one row in a hundred
+    would have such a neighbour by chance, were the columns independent. A number is far from all others if
+    the gap to the next one is wider than the middle 99 % of its column.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from kfhe.audit import row_findings
+    >>> X = pd.DataFrame({"age": [31, 44, 31, 52, 999, 28, 60, 37], "town": list("abacbcab")})
+    >>> found = row_findings(X, ["yes", "no", "no", "yes", "yes", "no", "no", "yes"])
+    >>> found
+    RowFindings: 1 repeat an earlier one, 2 are like one of another label, 1 hold a number far from all others
+    >>> found.notes(X.index, ["yes", "no", "no", "yes", "yes", "no", "no", "yes"])[2]
+    'same as row 0; like row 0, which is yes'
+    """
+    _, labels = encode_labels(y, "row_findings")
+    X = readable_table(X, "row_findings")
+    check_same_length(X, labels)
+    columns = number_columns(open_columns(X))
+    groups = _equal_rows(columns)
+    first = _first_of_group(groups)
+    conflicts = _conflicts_among_equals(groups, labels)
+    once = np.flatnonzero(first == np.arange(len(first)))
+    variety, outlying = _survey(columns)
+    nearby = _near_of_another_label(columns, variety, labels, once, n_threads)
+    conflicts = np.where(conflicts < 0, nearby, conflicts)
+    repeated = np.where(first < np.arange(len(first)), first, -1)
+    return RowFindings(repeated, conflicts, outlying)
+
+
+# ---------------------------------------------------------------- the same
+
+
+def _codes(columns: Columns, j: int, rows: Rows) -> Rows:
+    """Return values of a column as whole numbers, not below 0, that are equal where the values are."""
+    if columns.is_text(j):
+        return np.asarray(columns.factorize(j)[0], dtype=np.int64)[rows] + 1  # gaps are -1
+    return np.unique(columns.numbers(j)[rows], return_inverse=True)[1].reshape(-1)
+
+
+def _equal_rows(columns: Columns) -> Rows:
+    """Return a number for each row, the same for equal rows; -1 for rows that occur once.
+
+    Column by column rows are told apart; those that are alone don't need the next column.
+    """
+    rows = np.arange(columns.n_rows)
+    groups = np.zeros(columns.n_rows, dtype=np.int64)
+    for j in range(columns.n_columns):
+        codes = _codes(columns, j, rows)
+        pairs = groups * (codes.max(initial=0) + 1) + codes
+        groups = np.unique(pairs, return_inverse=True)[1].reshape(-1)
+        several = np.bincount(groups)[groups] > 1
+        rows, groups = rows[several], groups[several]
+        if not len(rows):
+            break
+    found = np.full(columns.n_rows, -1)
+    found[rows] = groups
+    return found
+
+
+def _first_of_group(groups: Rows) -> Rows:
+    """Return the first row that equals each row, which may be that row itself."""
+    first = np.arange(len(groups))
+    rows = np.flatnonzero(groups >= 0)
+    _, place, group = np.unique(groups[rows], return_index=True, return_inverse=True)
+    first[rows] = rows[place[group.reshape(-1)]]
+    return first
+
+
+def _conflicts_among_equals(groups: Rows, labels: NDArray[np.int32]) -> Rows:
+    """Return, for each row, the first equal row that has another label, -1 if there is none."""
+    conflicts = np.full(len(groups), -1)
+    rows = np.flatnonzero(groups >= 0)
+    # The first row of each label in a group; a row's partner is the first of these that is not its own label
+    n_labels = int(labels.max()) + 1
+    kinds, place = np.unique(groups[rows] * n_labels + labels[rows], return_index=True)
+    firsts = rows[place]
+    firsts = firsts[np.lexsort((firsts, kinds // n_labels))]
+    start = np.searchsorted(groups[firsts], groups[rows])
+    for offset in (1, 0):  # the group's first label, unless that is the row's own: then the next
+        partner = firsts[np.minimum(start + offset, len(firsts) - 1)] if len(firsts) else firsts
+        fits = (groups[partner] == groups[rows]) & (labels[partner] != labels[rows])
+        conflicts[rows[fits]] = partner[fits]
+    return conflicts
+
+
+# ---------------------------------------------------------------- nearly the same
+
+
+def _places(columns: Columns, j: int, rows: Rows) -> Floats:
+    """Return where values are: numbers by rank from 0 to 1, categories and gaps 1 apart or more."""
+    if columns.is_text(j):
+        return np.asarray(columns.factorize(j)[0], dtype=np.float64)[rows]
+    numbers = columns.numbers(j)
+    _, which, counts = np.unique(numbers, return_inverse=True, return_counts=True)
+    ranks = (counts.cumsum() - counts / 2) / len(numbers)  # of equal numbers the middle one
+    return np.where(np.isnan(numbers), 3.0, ranks[which.reshape(-1)])[rows]
+
+
+def _near_of_another_label(
+    columns: Columns, variety: Rows, labels: NDArray[np.int32], rows: Rows, n_threads: int
+) -> Rows:
+    """Return, for some rows that all differ, one of them that is nearly the same and has another label."""
+    found = np.full(columns.n_rows, -1)
+    n_measured = int((variety >= MANY_VALUES).sum())
+    if not n_measured:
+        return found
+    near = min(NEAR, (BY_CHANCE / columns.n_rows) ** (1 / n_measured) / 2)
+    searched = np.sort(np.argsort(-variety, kind="stable")[:SEARCHED])
+    places = np.column_stack([_places(columns, j, rows) for j in searched.tolist()])
+    tree = cKDTree(places, balanced_tree=False, compact_nodes=False)
+    bound = np.nextafter(near, 1.0)
+    _, neighbours = tree.query(
+        places, k=NEIGHBOURS + 1, p=np.inf, distance_upper_bound=bound, workers=n_threads
+    )
+    row, rank = np.nonzero(neighbours < len(rows))
+    row, other = rows[row], rows[neighbours[row, rank]]
+    kept = labels[row] != labels[other]
+    for j in set(range(columns.n_columns)) - set(searched.tolist()):
+        row, other, kept = row[kept], other[kept], kept[kept]
+        if not len(row):
+            return found
+        here, there = np.split(_places(columns, j, np.concatenate([row, other])), 2)
+        kept = np.abs(here - there) <= near
+    row, other = row[kept][::-1], other[kept][::-1]  # the nearest is written last
+    found[row] = other
+    return found
+
+
+# ---------------------------------------------------------------- far from all others
+
+
+def _survey(columns: Columns) -> tuple[Rows, NDArray[Any]]:
+    """Look at the numbers of each column.
+
+    Returns how many different ones there are, 0 for categories; and for each row the first column in which
+    its number is far from all others, or an empty text.
+    """
+    variety = np.zeros(columns.n_columns, dtype=np.int64)
+    outlying = np.full(columns.n_rows, "", dtype=object)
+    for j in range(columns.n_columns):
+        if columns.is_text(j):
+            continue
+        numbers = columns.numbers(j)
+        ordered = np.sort(numbers[~np.isnan(numbers)])
+        variety[j] = np.count_nonzero(np.diff(ordered)) + bool(len(ordered))
+        low, high = _bounds(ordered)
+        far = np.flatnonzero((numbers < low) | (numbers > high))
+        outlying[far[outlying[far] == ""]] = columns.names[j]
+    return variety, outlying
+
+
+def _bounds(numbers: Floats) -> tuple[float, float]:
+    """Return between which values sorted numbers lie, but for those beyond a gap as wide as nearly all."""
+    outer = max(1, len(numbers) // OUTER)
+    if len(numbers) <= 4 * outer:
+        return -np.inf, np.inf
+    width = numbers[-1 - outer] - numbers[outer]
+    gaps = np.diff(numbers) > width if width else np.zeros(len(numbers) - 1, dtype=bool)
+    below, above = np.flatnonzero(gaps[:outer]), np.flatnonzero(gaps[-outer:])
+    low = numbers[below[-1] + 1] if len(below) else -np.inf
+    high = numbers[len(numbers) - 1 - outer + above[0]] if len(above) else np.inf
+    return float(low), float(high)

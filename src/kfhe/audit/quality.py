@@ -1,0 +1,231 @@
+"""The quality of labels: how much the rest of the data supports them."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import replace
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_array
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions, validate_params
+
+from kfhe.audit.findings import row_findings
+from kfhe.audit.html import worst_rows
+from kfhe.audit.result import LabelAudit
+from kfhe.audit.votes import OutOfBag, cross_validated_votes, out_of_bag_votes
+from kfhe.engine.threads import thread_count
+from kfhe.look.progress import Bar
+from kfhe.sparse import is_sparse
+from kfhe.tree_settings import TreeSettings
+from kfhe.validation import (
+    COMMON_CONSTRAINTS,
+    check_same_length,
+    encode_labels,
+    readable_table,
+    row_weights,
+    seed_from,
+)
+
+Floats = NDArray[np.float64]
+
+# Leaves of a few rows smooth wrong labels away: on the benchmark's datasets better than one row, or ten.
+LEAF_ROWS = 5
+# Smaller tables take seconds at most, and are judged by all trees
+MANY_ROWS = 10_000
+
+
+@validate_params(
+    {
+        "estimator": [HasMethods(["fit", "predict"]), None],
+        "cv": [Interval(Integral, 2, None, closed="left"), HasMethods(["split"]), "array-like"],
+        "n_estimators": [Interval(Integral, 1, None, closed="left")],
+        "early_stopping": ["boolean", StrOptions({"auto"})],
+        "categorical_features": TreeSettings.constraints()["categorical_features"],
+        **{name: COMMON_CONSTRAINTS[name] for name in ("random_state", "n_jobs")},
+        "verbose": ["verbose"],
+    },
+    prefer_skip_nested_validation=True,
+)
+def label_quality(
+    X: Any = None,
+    y: Any = None,
+    *,
+    pred_proba: Any = None,
+    estimator: Any = None,
+    cv: Any = 5,
+    sample_weight: Any = None,
+    n_estimators: int = 1000,
+    early_stopping: bool | str = "auto",
+    categorical_features: Any = "from_dtype",
+    random_state: Any = None,
+    n_jobs: int | None = None,
+    verbose: int = 0,
+) -> LabelAudit:
+    """Find the labels that look wrong.
+
+    Trees are grown on random samples of the rows. Each row is judged by the trees whose sample it was not
+    in, so that a wrong label can't speak for itself. The quality of a label is the share of their votes
+    that it gets.
+
+    Parameters
+    ----------
+    X : array, data frame or sparse matrix of shape (n, n_features)
+        The rows; columns of strings and gaps need no preparation. With `pred_proba` they can be left out.
+    y : array-like of shape (n,)
+        Their labels, of two classes at least: strings, integers or booleans.
+    pred_proba : array-like of shape (n, n_classes), default=None
+        Votes of your own, instead of the trees': probabilities of the classes, in their sorted order, by
+        a classifier that has not seen the rows; scikit-learn's `cross_val_predict` gives such ones.
+    estimator : classifier, default=None
+        Votes of this classifier, instead of the trees': clones of it are trained in cross-validation.
+    cv : int or splitter, default=5
+        Number of its folds, or how to make them.
+    sample_weight : array-like of shape (n,), default=None
+        How much each row counts when others are judged. A row of weight 0 is judged, and has no say.
+    n_estimators : int, default=1000
+        Number of trees at most.
+    early_stopping : bool or "auto", default="auto"
+        Whether to stop before `n_estimators` when more trees would hardly change the ranks (see Notes).
+        "auto": in tables of 10,000 rows or more.
+    categorical_features : "from_dtype", array-like or None, default="from_dtype"
+        Which columns are categorical: those with strings or categories; or column numbers, names or a mask.
+    random_state : int, Generator, RandomState or None, default=None
+        Where the randomness comes from.
+    n_jobs : int or None, default=None
+        Number of threads. It has no influence on the result.
+    verbose : int, default=0
+        1 shows a bar on standard error, with the time that is left at most.
+
+    Returns
+    -------
+    LabelAudit
+        For each row the quality of its label, the class that the votes suggest, and a rank; an
+        estimate of the share of wrong labels, and which labels to look at.
+
+    Notes
+    -----
+    An audit can't tell a wrong label from a right one in an unusual row: hard rows look like wrong ones.
+    So look at the suspects before you change or drop them. Wrong labels that follow a pattern in X
+    (always one kind of row) look right.
+
+    The share of wrong labels is estimated where the votes are surest: rows that are easy to tell apart
+    are wrong as often as others, if labels went wrong by chance, and there a label that the votes
+    disagree with is likely wrong. It is the lowest rate of disagreement among the surest rows, at least a
+    fifth of them all. Where even those rows are hard it is too high: if X says nothing about y, all
+    labels look wrong.
+
+    Early stopping compares, after every 25 trees, the ranks by the trees of odd and of even numbers. Their
+    rank correlation tells how noisy the votes still are, and so how the ranks by now will compare with those
+    by all trees. It stops when a rank correlation of 0.982 is to be expected.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from kfhe.audit import label_quality
+    >>> from kfhe.noise import flip_labels
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> noisy = flip_labels(y, 0.1, random_state=0)
+    >>> audit = label_quality(X, noisy, random_state=0)
+    >>> audit
+    LabelAudit of 150 labels: about 11.3% look wrong, 17 suspects; the votes disagree with 21
+    >>> audit.to_frame().head(3).round(3)
+         rank  given  suggested  quality  suspect
+    row
+    137     1      0          2    0.000     True
+    43      2      1          0    0.002     True
+    78      3      0          1    0.003     True
+    >>> int((noisy != y)[audit.suspects].sum())  # so many of the 15 changed labels are among the suspects
+    15
+    """
+    classes, labels = encode_labels(y, "label_quality")
+    if X is None and pred_proba is None:
+        raise ValueError("label_quality needs the rows X, or votes on them: pred_proba")
+    index = X.index if type(X).__module__.startswith("pandas") else None
+    if X is not None:
+        X = readable_table(X, "label_quality", sparse=True)
+        check_same_length(X, labels)
+    if len(classes) < 2:
+        raise ValueError(
+            f"y has one class only ({classes.tolist()[0]!r}): an audit needs two at least, "
+            "there is nothing else that a row could be"
+        )
+    if pred_proba is not None and (estimator is not None or sample_weight is not None):
+        other = "estimator" if estimator is not None else "sample_weight"
+        raise ValueError(f"pred_proba are the votes already: {other} would change nothing, leave one out")
+    n_threads, seed = thread_count(n_jobs), seed_from(random_state)
+    weights = None if sample_weight is None else row_weights(sample_weight, None, classes, labels)
+    n_trees = None
+    if pred_proba is not None:
+        votes = _own_votes(pred_proba, classes, labels)
+    elif estimator is not None:
+        votes = cross_validated_votes(
+            estimator, X, classes[labels], cv=cv, sample_weight=weights, seed=seed, n_jobs=n_jobs
+        )
+    else:
+        n_workers = min(n_threads, n_estimators)
+        workers = _workers(X, labels, len(classes), categorical_features, weights, seed, n_workers)
+        if early_stopping == "auto":
+            early_stopping = len(labels) >= MANY_ROWS
+        with ExitStack() as stack:
+            bar = stack.enter_context(Bar("Audit", n_estimators, transient=True)) if verbose else None
+            votes, n_trees = out_of_bag_votes(
+                workers,
+                n_estimators,
+                early_stopping=bool(early_stopping),
+                advance=bar.advance if bar else lambda: None,
+            )
+    audit = LabelAudit.from_votes(classes, labels, votes, index)
+    if X is None:
+        return audit
+    return replace(
+        audit,
+        n_estimators=n_trees,
+        findings=None if is_sparse(X) else row_findings(X, y, n_threads=n_threads),
+        worst=worst_rows(X, audit.rank),
+    )
+
+
+def _workers(
+    X: Any,
+    labels: NDArray[np.int32],
+    n_classes: int,
+    categorical_features: Any,
+    weights: Floats | None,
+    seed: int,
+    n_workers: int,
+) -> list[OutOfBag]:
+    """Return what grows the audit's trees, one for each thread."""
+    settings = TreeSettings(
+        max_depth=None,
+        min_samples_split=2,
+        min_samples_leaf=LEAF_ROWS,
+        max_features="log2",
+        categorical_features=categorical_features,
+    )
+    table = settings.binned(X, n_workers)
+    if weights is not None and (weights == weights[0]).all():
+        weights = None
+    growers = [settings.grower(table, labels, n_classes, seed, n_threads=1) for _ in range(n_workers)]
+    return [OutOfBag(grower, labels, n_classes, weights, seed) for grower in growers]
+
+
+def _own_votes(pred_proba: Any, classes: NDArray[Any], labels: NDArray[np.int32]) -> Floats:
+    """Check probabilities that the user has made."""
+    votes: Floats = check_array(
+        pred_proba, dtype=np.float64, input_name="pred_proba", estimator="label_quality"
+    )
+    if votes.shape != (len(labels), len(classes)):
+        raise ValueError(
+            f"pred_proba has shape {votes.shape}; accepted is a row for each of the {len(labels)} labels, "
+            f"and a column for each of the {len(classes)} classes of y, in sorted order: {classes.tolist()}"
+        )
+    wrong = np.flatnonzero((votes < 0).any(axis=1) | (np.abs(votes.sum(axis=1) - 1) > 1e-3))
+    if len(wrong):
+        raise ValueError(
+            f"pred_proba must hold probabilities: at least 0, and 1 in total; row {wrong[0]} is "
+            f"{votes[wrong[0]].tolist()}"
+        )
+    return votes

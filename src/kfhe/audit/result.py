@@ -1,0 +1,205 @@
+"""What an audit found, and what can be done with it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import _safe_indexing
+
+from kfhe.audit.findings import RowFindings
+from kfhe.audit.html import WorstRows, audit_html
+from kfhe.noise import estimated_rate
+from kfhe.validation import check_same_length, encode_labels
+
+Floats = NDArray[np.float64]
+
+SUSPECTS = ("drop", "relabel")  # what `LabelAudit.cleaned` can do with them
+
+
+@dataclass(frozen=True, repr=False)
+class LabelAudit:
+    """What an audit found: arrays with one value per row, in the order of the rows.
+
+    Attributes
+    ----------
+    given : ndarray of shape (n,)
+        The labels, as they were given.
+    quality : ndarray of shape (n,)
+        Share of the votes that the given label got, 0 to 1. Low: suspicious. NaN if a row got no votes,
+        which happens with a handful of trees only.
+    suggested : ndarray of shape (n,)
+        The class with the most votes; often the given one.
+    rank : ndarray of shape (n,)
+        1 for the most suspicious label, n for the least. Of equal ones the first row comes first.
+    suspects : ndarray of bool of shape (n,)
+        The proposed cut: as many of the most suspicious labels as are estimated to be wrong. Only labels
+        that the votes disagree with are among them.
+    estimated_share : float
+        Estimated share of wrong labels, 0 to 1, if they went wrong by chance.
+    classes : ndarray of shape (n_classes,)
+        The classes.
+    votes : ndarray of shape (n, n_classes)
+        Share of the votes that each class got; NaN if a row got none.
+    index : pandas.Index or None
+        The index of a pandas table, for `to_frame`.
+    n_estimators : int or None
+        How many trees voted; None if others did.
+    findings : RowFindings or None
+        Duplicates, near-duplicates of another label, and outliers; None of a sparse matrix, or without X.
+    worst : WorstRows or None
+        The most suspicious rows, for notebooks.
+    """
+
+    given: NDArray[Any]
+    quality: Floats
+    suggested: NDArray[Any]
+    rank: NDArray[np.int64]
+    suspects: NDArray[np.bool_]
+    estimated_share: float
+    classes: NDArray[Any]
+    votes: Floats
+    index: Any = None
+    n_estimators: int | None = None
+    findings: RowFindings | None = None
+    worst: WorstRows | None = None
+
+    @classmethod
+    def from_votes(
+        cls, classes: NDArray[Any], labels: NDArray[np.int32], votes: Floats, index: Any = None
+    ) -> LabelAudit:
+        """Compare labels, as positions of classes, with votes; rows without any are beyond suspicion."""
+        n = len(labels)
+        quality = votes[np.arange(n), labels]
+        judged = ~np.isnan(quality)
+        suggested = np.where(judged, votes.argmax(axis=1), labels)
+        order = np.argsort(quality, kind="stable")  # NaN last
+        rank = np.empty(n, dtype=np.int64)
+        rank[order] = np.arange(1, n + 1)
+        share = estimated_rate(votes[judged], labels[judged])
+        suspects = np.zeros(n, dtype=bool)
+        disputed = order[suggested[order] != labels[order]]
+        suspects[disputed[: round(share * n)]] = True
+        return cls(classes[labels], quality, classes[suggested], rank, suspects, share, classes, votes, index)
+
+    def __len__(self) -> int:
+        return len(self.given)
+
+    def __repr__(self) -> str:
+        n_disputed = int((self.suggested != self.given).sum())
+        return (
+            f"LabelAudit of {len(self):,} labels: about {self.estimated_share:.1%} look wrong, "
+            f"{self.suspects.sum():,} suspects; the votes disagree with {n_disputed:,}"
+        )
+
+    def _repr_html_(self) -> str:
+        return audit_html(self)
+
+    def to_frame(self) -> Any:
+        """Return the audit as a pandas DataFrame, the most suspicious label first.
+
+        Its index is that of the table, if that was a pandas one, else the number of the row, from 0.
+        """
+        columns = ("rank", "given", "suggested", "quality", "suspects")
+        frame = self._frame({name: getattr(self, name) for name in columns})
+        return frame.rename(columns={"suspects": "suspect"}).sort_values("rank")
+
+    def issues(self) -> Any:
+        """Return all that was found as a pandas DataFrame: suspects, duplicates, conflicts and outliers.
+
+        It has the rows with any of them, the most suspicious label first, and a column for each kind:
+        ``suspect``, ``duplicate_of`` and ``conflicts_with`` (rows, as `to_frame` calls them; missing if there
+        is none), ``outlying`` (the column).
+        """
+        if self.findings is None:
+            raise ValueError("issues() needs the rows: give label_quality their X as well")
+        found = self._frame({name: getattr(self, name) for name in ("rank", "given", "suggested", "quality")})
+        found["suspect"] = self.suspects
+        for name in ("duplicate_of", "conflicts_with"):
+            rows = getattr(self.findings, name)
+            found[name] = [found.index[row] if row >= 0 else None for row in rows.tolist()]
+        found["outlying"] = self.findings.outlying
+        any_issue = found["suspect"] | found["duplicate_of"].notna() | found["conflicts_with"].notna()
+        return found[any_issue | (found["outlying"] != "")].sort_values("rank")
+
+    def weights(self) -> Floats:
+        """Return what each row should weigh in training: 1, but suspects their quality.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            For `sample_weight` of a classifier's fit.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from kfhe import RobustKFHEClassifier
+        >>> from kfhe.audit import label_quality
+        >>> from kfhe.noise import flip_labels
+        >>> X, y = load_iris(return_X_y=True)
+        >>> noisy = flip_labels(y, 0.1, random_state=0)
+        >>> audit = label_quality(X, noisy, random_state=0)
+        >>> model = RobustKFHEClassifier(random_state=0).fit(X, noisy, sample_weight=audit.weights())
+        """
+        return np.where(self.suspects, self.quality, 1.0)
+
+    def cleaned(self, X: Any, y: Any, suspects: str = "drop") -> tuple[Any, Any]:
+        """Return the table without its suspects, or with the suggested labels in place of theirs.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n, n_features)
+            The rows that were audited.
+        y : array-like of shape (n,)
+            Their labels, as they were audited.
+        suspects : {"drop", "relabel"}, default="drop"
+            "drop": leave these rows out. "relabel": give them the class with the most votes.
+
+        Returns
+        -------
+        X, y
+            In the containers that they came in, new ones; "relabel" returns an array for y that is a list.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from kfhe.audit import label_quality
+        >>> from kfhe.noise import flip_labels
+        >>> X, y = load_iris(return_X_y=True)
+        >>> noisy = flip_labels(y, 0.1, random_state=0)
+        >>> audit = label_quality(X, noisy, random_state=0)
+        >>> X_clean, y_clean = audit.cleaned(X, noisy)
+        >>> X_clean.shape
+        (133, 4)
+        """
+        if suspects not in SUSPECTS:
+            raise ValueError(f"suspects must be 'drop' or 'relabel', got {suspects!r}")
+        classes, labels = encode_labels(y, "cleaned")
+        check_same_length(X, labels)
+        if len(labels) != len(self) or not np.array_equal(classes[labels], self.given):
+            raise ValueError("y is not what was audited: cleaned() takes the same rows, in the same order")
+        if suspects == "drop":
+            kept = np.flatnonzero(~self.suspects)
+            return _safe_indexing(X, kept), _safe_indexing(y, kept)
+        return X, _relabelled(y, np.where(self.suspects, self.suggested, self.given))
+
+    def _frame(self, columns: dict[str, Any]) -> Any:
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise ImportError("LabelAudit.to_frame() needs pandas: pip install kfhe[frames]") from error
+        index = pd.RangeIndex(len(self)) if self.index is None else self.index
+        frame = pd.DataFrame(columns, index=index)
+        unnamed = index.nlevels == 1 and index.name is None
+        return frame.rename_axis(index="row") if unnamed else frame
+
+
+def _relabelled(y: Any, labels: NDArray[Any]) -> Any:
+    """Return labels in the container of others, if that is a series with a name or an index to keep."""
+    if type(y).__module__.split(".")[0] == "pandas":
+        return type(y)(labels, index=y.index, name=y.name).astype(y.dtype)
+    if type(y).__module__.split(".")[0] == "polars":
+        return type(y)(y.name, labels.tolist(), dtype=y.dtype)
+    return labels

@@ -1,0 +1,42 @@
+"""Bars of commands that take long: on a terminal only, and gone when the work is done."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+PROBE = 1 << 20  # bytes by which the rows of a csv are counted roughly
+
+
+@contextmanager
+def bar(what: str, total: float | None, *, output: Path | None = None) -> Iterator[Callable[[int], None]]:
+    """Show a bar meanwhile; what it gives is told how much was done.
+
+    There is none if standard error is no terminal, or if the output is printed on that very terminal.
+    """
+    from kfhe.cli.console import Console
+
+    printed = str(output) == "-" and sys.stdout.isatty()
+    if printed or not Console(stderr=True).is_terminal:
+        yield lambda amount: None
+        return
+    from kfhe.look.progress import Bar
+
+    with Bar(what, total, transient=True) as shown:
+        yield shown.advance
+
+
+def rows_of(path: Path) -> int | None:
+    """Return about how many rows a table file has; None if that can't be told without reading all of it."""
+    if not path.is_file() or path.suffix not in (".csv", ".parquet"):
+        return None
+    if path.suffix == ".parquet":
+        from pyarrow import parquet
+
+        return int(parquet.read_metadata(path).num_rows)
+    with open(path, "rb") as file:
+        start = file.read(PROBE)
+    lines = start.count(b"\n") * path.stat().st_size / max(1, len(start))
+    return max(1, round(lines) - 1)

@@ -1,0 +1,152 @@
+"""An Excel file: the rows of one of its sheets."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Collection, Iterator
+from datetime import date, datetime, time, timedelta
+from typing import IO, Any
+
+from kfhe.table_files.csv import GAPS
+from kfhe.table_files.dialect import Dialect
+from kfhe.table_files.errors import TableFileError, check_names, did_you_mean, some, to_mend
+from kfhe.table_files.types import is_text, moments_as_text
+
+ERRORS = ["#DIV/0!", "#NAME?", "#NULL!", "#NUM!", "#REF!", "#VALUE!"]  # of formulas; #N/A is a gap anyway
+
+
+class ExcelTable:
+    """A sheet of an Excel file; its first row names the columns."""
+
+    is_text = False
+    decimal = "."
+
+    def __init__(self, name: str, stream: IO[bytes], dialect: Dialect) -> None:
+        self.name = name
+        self.notes: list[str] = []
+        self._gaps = {*GAPS, *ERRORS, *dialect.na}
+        rows, self.first_row = self._rows(stream, dialect.sheet)
+        header = [str(_plain(cell)) for cell in rows[0]] if rows else []
+        if not any(header):
+            raise TableFileError(f"{name}: the sheet is empty; its first row must name the columns")
+        self.columns = [column or f"Unnamed: {j}" for j, column in enumerate(header)]
+        check_names(name, self.columns)
+        while len(rows) > 1 and all(cell == "" for cell in rows[-1]):
+            rows.pop()
+        if len(rows) == 1:
+            raise TableFileError(f"{name}: there are no rows below the header")
+        self._cells = dict(zip(self.columns, zip(*rows[1:], strict=True), strict=True))
+
+    def _rows(self, stream: IO[bytes], sheet: str | None) -> tuple[list[list[Any]], int]:
+        """Return the rows of a sheet, the header first, and the number of the row below it."""
+        calamine = import_calamine(self.name)
+        try:
+            book = calamine.CalamineWorkbook.from_filelike(io.BytesIO(stream.read()))
+            names = book.sheet_names
+            if sheet is not None and sheet not in names:
+                near = did_you_mean(sheet, names) or f"; there are {some(names)}"
+                raise TableFileError(f"{self.name}: there is no sheet {sheet!r}{near}")
+            found = book.get_sheet_by_name(names[0] if sheet is None else sheet)
+        except calamine.CalamineError as error:
+            reason = "it has a password" if isinstance(error, calamine.PasswordError) else str(error)
+            raise TableFileError(f"{self.name}: is damaged, or no Excel file: {reason}") from error
+        if sheet is None and len(names) > 1:
+            self.notes.append(
+                f"{self.name}: sheet {names[0]!r} is read, of {some(names)}; --sheet names another"
+            )
+        return found.to_python(), (found.start or (0, 0))[0] + 2
+
+    def read(self, text: Collection[str] = ()) -> Any:
+        """Return all rows as a pyarrow table."""
+        import pyarrow as pa
+
+        return pa.table({column: self._column(column) for column in self.columns})
+
+    def batches(
+        self, numbers: Collection[str], text: Collection[str], special: Collection[str] = ()
+    ) -> Iterator[Any]:
+        """Yield the rows of some columns, as one pyarrow table."""
+        import pyarrow as pa
+
+        names = [column for column in self.columns if column in {*numbers, *text, *special}]
+        found = moments_as_text(pa.table({column: self._column(column) for column in names}), text)
+        for j, field in enumerate(found.schema):
+            if field.name in numbers and is_text(field.type):
+                raise self._no_number(field.name)
+            if field.name in text and not is_text(field.type):
+                found = found.set_column(j, field.name, self._column(field.name, as_text=True))
+        yield found
+
+    def kept_batches(
+        self, kept: Collection[str], numbers: Collection[str], text: Collection[str], special: Collection[str]
+    ) -> Iterator[tuple[Any, Any]]:
+        """Yield what `batches` yields, with the columns `kept`."""
+        import pyarrow as pa
+
+        for rows in self.batches(numbers, text, special):
+            yield rows, pa.table({column: self._column(column) for column in kept})
+
+    def kept_schema(self, kept: Collection[str]) -> Any:
+        """Return the types that kept columns have."""
+        import pyarrow as pa
+
+        return pa.schema([pa.field(column, self._column(column).type) for column in kept])
+
+    def _column(self, column: str, *, as_text: bool = False) -> Any:
+        """Return a column in the narrowest type that holds all of its cells."""
+        import pyarrow as pa
+
+        cells = [None if cell in self._gaps else cell for cell in self._cells[column]]
+        kinds = {type(cell) for cell in cells if cell is not None}
+        if as_text and kinds:
+            kinds = {str}
+        if kinds <= {bool} and kinds:
+            return pa.array(cells, pa.bool_())
+        if kinds <= {bool, int, float}:
+            whole = all(cell is None or (cell == int(cell) and abs(cell) < 2**53) for cell in cells)
+            return pa.array(
+                [None if cell is None else (int if whole else float)(cell) for cell in cells],
+                pa.int64() if whole and kinds else pa.float64(),
+            )
+        if kinds == {date}:
+            return pa.array(cells, pa.date32())
+        if kinds <= {date, datetime}:
+            return pa.array(list(map(_moment, cells)), pa.timestamp("us"))
+        if kinds <= {time, timedelta}:
+            return pa.array([None if cell is None else _span(cell) for cell in cells], pa.duration("us"))
+        return pa.array([None if cell is None else str(_plain(cell)) for cell in cells], pa.string())
+
+    def _no_number(self, column: str) -> TableFileError:
+        rows = enumerate(self._cells[column], self.first_row)
+        row, cell = next(
+            (row, cell) for row, cell in rows if isinstance(cell, str) and cell not in self._gaps
+        )
+        return TableFileError(
+            f"{self.name}: column {column!r}, row {row}: found {cell!r}; accepted are numbers, and nothing "
+            f"for a gap; {to_mend(cell)}"
+        )
+
+
+def _plain(cell: Any) -> Any:
+    """Return a cell as people write it: 12 for 12.0."""
+    return int(cell) if isinstance(cell, float) and cell.is_integer() else cell
+
+
+def _moment(cell: date | None) -> date | None:
+    is_day = isinstance(cell, date) and not isinstance(cell, datetime)
+    return datetime.combine(cell, time()) if is_day else cell  # type: ignore[arg-type]
+
+
+def _span(cell: time | timedelta) -> timedelta:
+    if isinstance(cell, timedelta):
+        return cell
+    return timedelta(hours=cell.hour, minutes=cell.minute, seconds=cell.second, microseconds=cell.microsecond)
+
+
+def import_calamine(name: str) -> Any:
+    """Return python-calamine, or say which extra brings it."""
+    try:
+        import python_calamine
+    except ImportError as error:
+        raise TableFileError(f"{name}: Excel files need python-calamine: pip install kfhe[excel]") from error
+    return python_calamine

@@ -1,0 +1,162 @@
+"""Columns of text that stand for something else: recognised, or read as somebody says; and what is said."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from shlex import quote
+from typing import Any
+
+import numpy as np
+
+from kfhe.columns import READING
+from kfhe.readings import (
+    BOOLEAN,
+    DATES,
+    NUMBERS,
+    READINGS,
+    TIME,
+    UnreadableError,
+    most_fitting,
+    numbers_in,
+    read,
+    recognise,
+)
+from kfhe.table_files.errors import TableFileError, some, to_mend
+from kfhe.table_files.types import is_moment, is_number, is_text, moments_as_text, value_type
+
+CATEGORY, NUMBER = "category", "number"
+KINDS = (CATEGORY, NUMBER, *READINGS)  # what a column can be read as
+_CALLED = {**dict.fromkeys(DATES, "dates"), **dict.fromkeys(NUMBERS, "numbers"), TIME: "times"}
+_CALLED |= {BOOLEAN: "true or false"}
+_BESIDES = {"day-first": " (day first)", "month-first": " (month first)"}
+
+
+def check_kinds(read_as: Mapping[str, str]) -> None:
+    """Raise if a column is to be read as something that there is not."""
+    for column, kind in read_as.items():
+        if kind not in KINDS:
+            raise TableFileError(
+                f"column {column!r} can't be read as {kind!r}; accepted are {', '.join(KINDS)}"
+            )
+
+
+def read_texts(
+    table: Any, name: str, first_row: int, read_as: Mapping[str, str], decimal: str | None
+) -> tuple[Any, list[str]]:
+    """Read the columns of text that are dates, numbers with marks, or true and false.
+
+    Parameters
+    ----------
+    table : pyarrow.Table
+        The features.
+    name : str
+        What messages call the table.
+    first_row : int
+        Number of the first row in messages.
+    read_as : mapping of str to str
+        For some columns, what they are read as: one of `KINDS`.
+    decimal : str or None
+        The decimal mark that is tried first. None: text is text unless `read_as` says otherwise.
+
+    Returns
+    -------
+    table : pyarrow.Table
+        The table; columns that were read have a note of how in their metadata.
+    notes : list of str
+        What was read as what, in sentences.
+    """
+    table = moments_as_text(table, [column for column, kind in read_as.items() if kind == CATEGORY])
+    found: dict[str, list[str]] = {}
+    doubts = []
+    for j, field in enumerate(table.schema):
+        kind = read_as.get(field.name)
+        if kind == CATEGORY or not is_text(field.type) or (kind is None and decimal is None):
+            _check_type(field, kind, name)
+            continue
+        where = f"{name}: column {field.name!r}"
+        texts = _distinct(table.column(j))
+        fitting = _fitting(texts, kind, decimal or ".")
+        if len(fitting) > 1:
+            doubts.append(_doubt(where, field.name, texts[0], asked=kind is not None))
+        elif fitting:
+            column = converted(table.column(j), fitting[0], where, first_row)
+            marked = field.with_type(column.type).with_metadata({READING: fitting[0]})
+            table = table.set_column(j, marked, column)
+            besides = _BESIDES.get(fitting[0]) or _example(texts, fitting[0])
+            found.setdefault(_CALLED[fitting[0]], []).append(field.name + besides)
+    said = "; as ".join(f"{called}: {some(columns)}" for called, columns in found.items())
+    notes = [f"{name}: read as {said}. To keep one as text: --as COLUMN=category"] if said else []
+    return table, notes + doubts
+
+
+def converted(column: Any, reading: str, where: str, first_row: int) -> Any:
+    """Return a column of text as numbers or dates.
+
+    Raises
+    ------
+    TableFileError
+        If a text is something else: it is named with its row.
+    """
+    import pyarrow as pa
+
+    encoded = column.dictionary_encode().unify_dictionaries().combine_chunks()
+    try:
+        values = read(encoded.dictionary.to_pylist(), reading)
+    except UnreadableError as error:
+        row = encoded.indices.index(error.position).as_py() + first_row
+        raise TableFileError(f"{where}, row {row}: {error}; {to_mend(error.text)}") from None
+    type = pa.timestamp("us") if values.dtype.kind == "M" else pa.float64()
+    buffers = [None, pa.py_buffer(values.view(np.uint8))]
+    return pa.Array.from_buffers(type, len(values), buffers).take(encoded.indices)
+
+
+def _check_type(field: Any, kind: str | None, name: str) -> None:
+    """Raise if a column that is no text can't be what somebody says."""
+    if kind in (None, CATEGORY):
+        return
+    if (is_moment(field.type), is_number(field.type)) != (kind in (*DATES, TIME), kind not in (*DATES, TIME)):
+        raise TableFileError(
+            f"{name}: column {field.name!r} has type {field.type}; it can't be read as {kind}"
+        )
+
+
+def _distinct(column: Any) -> list[str]:
+    from pyarrow import compute
+
+    return compute.unique(column.cast(value_type(column.type)).drop_null()).to_pylist()
+
+
+def _fitting(texts: list[str], kind: str | None, decimal: str) -> list[str]:
+    """Return how a column of text is to be read; more than one way is a doubt, none leaves it text."""
+    if kind is None:
+        return recognise(texts, decimal)
+    if kind == NUMBER:
+        return numbers_in(texts, decimal) or [most_fitting(texts, NUMBERS)]
+    if kind == "date":
+        return [reading for reading in recognise(texts) if reading in DATES] or [most_fitting(texts, DATES)]
+    return [kind]
+
+
+def _doubt(where: str, column: str, text: str, *, asked: bool) -> str:
+    """Say that nobody knows which number is the day; that is an error if dates were asked for."""
+    unknown = (
+        f"{where} may hold dates such as {text}, but no value tells whether the day or the month is first"
+    )
+    which = " or ".join(f"--as {quote(f'{column}={order}')}" for order in _BESIDES)
+    if asked:
+        raise TableFileError(f"{unknown}; say which: {which}")
+    return f"{unknown}, so it is taken for categories. If you know: {which}"
+
+
+def _example(texts: list[str], reading: str) -> str:
+    """Return a text that would not have been a number by itself."""
+    if reading not in NUMBERS:
+        return ""
+    return f' ("{next((text for text in texts if not _is_plain(text)), texts[0])}")'
+
+
+def _is_plain(text: str) -> bool:
+    try:
+        return float(text) == float(text)
+    except ValueError:
+        return False

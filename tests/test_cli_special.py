@@ -1,0 +1,328 @@
+"""Tables as they come: dates, money, decimal commas, mixed booleans, Windows files and Excel."""
+
+import datetime
+import io
+import random
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import xlsxwriter
+
+import kfhe as library
+from kfhe.cli import main
+from kfhe.study.errors import StudyError
+from kfhe.study.plan import Plan
+from kfhe.study.store import Store
+
+FLAGS = {False: ["false", "0", "no"], True: ["true", "1", "yes"]}
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+
+
+@pytest.fixture
+def kfhe(monkeypatch, capfdbinary):
+    """Run the command in this process; return what it said on standard output and error."""
+
+    def command(*arguments, code=0):
+        monkeypatch.setattr("sys.argv", ["kfhe", *map(str, arguments)])
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(b""))))
+        with pytest.raises(SystemExit) as ended:
+            main()
+        sys.stdout.flush()
+        said = capfdbinary.readouterr()
+        errors = said.err.decode()
+        assert ended.value.code == code, errors
+        assert "Traceback" not in errors
+        return said.out.decode() + errors
+
+    return command
+
+
+def orders(n=200, seed=0):
+    """Return rows of things as they are; None is a gap."""
+    rng = random.Random(seed)
+    rows = []
+    for number in range(1000, 1000 + n):
+        day = datetime.date(2020, 1, 1) + datetime.timedelta(days=rng.randrange(1400))
+        price, size, share = rng.randrange(5000, 500_000) / 100, rng.gauss(3, 1), rng.randrange(101)
+        member, town = rng.random() < 0.5, rng.choice(["Köln", "Zürich", "Bern"])
+        label = "ja" if (day.month in (6, 7, 8)) ^ (price > 2500) else "nein"
+        cells = [day, price, size, member, share, town]
+        cells = [None if rng.random() < 0.04 else cell for cell in cells]
+        rows.append([number, *cells, label])
+    return rows
+
+
+NAMES = ["id", "joined", "price", "size", "member", "share", "town", "label"]
+
+
+def german(number):
+    return f"{number:,.2f}".translate(str.maketrans(",.", ".,"))
+
+
+def write_csv(path, rows):
+    """Write as Excel does in Germany: semicolons, decimal commas, Windows' letters and line ends."""
+    rng = random.Random(1)
+    lines = [";".join(NAMES)]
+    for number, day, price, size, member, share, town, label in rows:
+        cells = [
+            number,
+            day and day.strftime("%d.%m.%Y"),
+            price and f"{german(price)} €",
+            size and f"{size:.3f}".replace(".", ","),
+            None if member is None else rng.choice(FLAGS[member]),
+            None if share is None else f"{share} %",
+            town,
+            label,
+        ]
+        lines.append(";".join("" if cell is None else str(cell) for cell in cells))
+    Path(path).write_bytes("".join(f"{line}\r\n" for line in lines).encode("cp1252"))
+    return path
+
+
+def write_excel(path, rows, sheets=("orders",)):
+    """Write dates as dates, and some prices and shares as somebody has typed them."""
+    with xlsxwriter.Workbook(path, {"default_date_format": "dd.mm.yyyy"}) as book:
+        for name in sheets:
+            sheet = book.add_worksheet(name)
+            for line, (number, day, price, size, member, share, town, label) in enumerate([NAMES, *rows]):
+                cells = [number, day, price, size, member, share, town, label]
+                if line:
+                    cells[2] = price and f"{german(price)} €"
+                    cells[4] = int(member) if member is not None and line % 2 else member
+                    cells[5] = None if share is None else f"{share} %"
+                for column, cell in enumerate(cells):
+                    sheet.write(line, column, cell)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("name", "write"), [("orders.csv", write_csv), ("orders.xlsx", write_excel)], ids=["csv", "Excel"]
+)
+def test_a_table_as_it_comes_gets_a_model_predictions_and_an_audit(kfhe, name, write):
+    write(name, orders())
+    said = kfhe("fit", name, "--target", "label", "--drop", "id", "-o", "model.kfhe")
+    assert 'numbers: price ("' in said
+    assert 'share ("' in said
+    assert "To keep one as text: --as COLUMN=category" in said
+    for column, kind in (("joined", "date"), ("price", "number"), ("size", "number"), ("member", "number")):
+        assert any(line.split("│")[1:3] == [f" {column:6} ", f" {kind:8} "] for line in said.splitlines())
+    model = library.load("model.kfhe")
+    assert model.feature_names_in_.tolist() == NAMES[1:-1]
+    assert model.feature_importances_[:2].sum() > 0.7  # what the label is made of
+    new = write(f"new_{name}", orders(60, seed=7))
+    kfhe("predict", "model.kfhe", new, "--keep", "id", "-o", "out.csv")
+    out = pd.read_csv("out.csv")
+    assert out["id"].tolist() == [*range(1000, 1060)]
+    labels = [row[-1] for row in orders(60, seed=7)]
+    assert np.mean(out["prediction"] == labels) > 0.8
+    said = kfhe("audit", name, "--target", "label", "--drop", "id", "--all", "-o", "audit.csv")
+    assert 'numbers: price ("' in said
+    audited = pd.read_csv("audit.csv").sort_values("id")
+    assert audited["id"].tolist() == [*range(1000, 1200)]
+    assert audited["price"].dropna().iloc[0].endswith(" €")  # as it was written
+
+
+def test_csv_and_excel_give_the_same_model_and_read_each_others_rows(kfhe):
+    rows = [[*row[:3], row[3] and round(row[3], 3), *row[4:]] for row in orders()]
+    rows = [[*row[:4], row[4] if row[4] is None else float(row[4]), *row[5:]] for row in rows]
+    write_excel("orders.xlsx", rows)
+    write_csv("orders.csv", [[*row[:4], None if row[4] is None else bool(row[4]), *row[5:]] for row in rows])
+    found = {}
+    for name in ("orders.csv", "orders.xlsx"):
+        kfhe("fit", name, "-t", "label", "--drop", "id", "-o", "model.kfhe")
+        kfhe("predict", "model.kfhe", "orders.xlsx", "--proba", "-o", "out.csv")
+        found[name] = pd.read_csv("out.csv")
+    pd.testing.assert_frame_equal(*found.values())
+    kfhe("fit", "orders.csv", "-t", "label", "--drop", "id", "-o", "model.kfhe")
+    kfhe("predict", "model.kfhe", "orders.csv", "--proba", "-o", "out.csv")
+    pd.testing.assert_frame_equal(pd.read_csv("out.csv"), found["orders.xlsx"])
+
+
+def test_what_is_read_as_what_can_be_overruled(kfhe):
+    write_csv("orders.csv", orders())
+    fit = ("fit", "orders.csv", "-t", "label", "--drop", "id", "-o", "model.kfhe")
+    said = kfhe(*fit)
+    assert 'orders.csv: read as dates: joined (day first); as numbers: price ("' in said
+    assert "; as true or false: member. To keep" in said
+    said = kfhe(*fit, "--as", "joined=category", "--as", "price=category", "--as", "member=category")
+    assert 'orders.csv: read as numbers: share ("' in said
+    categories = library.load("model.kfhe").estimators_.schema.categories
+    assert [known is not None for known in categories] == [True, True, False, True, False, True]
+    kfhe("predict", "model.kfhe", "orders.csv", "-o", "out.csv")
+    kfhe(*fit, "--as", "size=category")
+    assert library.load("model.kfhe").estimators_.schema.columns == NAMES[1:-1]
+    said = kfhe(*fit, "--as", "joined=month-first", code=1)
+    assert "column 'joined', row " in said
+    assert "accepted are dates such as 12/31/2024, and nothing for a gap; mend it, or take" in said
+    assert "--as" in kfhe(*fit, "--as", "joined=star-date", code=2)
+    assert "there is no column 'joind'; did you mean 'joined'?" in kfhe(*fit, "--as", "joind=date", code=1)
+
+
+def test_days_that_may_be_months_are_asked_for(kfhe):
+    rows = "".join(f"0{1 + i % 9}/0{1 + i % 7}/2024,{'xy'[i % 2]}\n" for i in range(60))
+    Path("mine.csv").write_text("due,label\n" + rows)
+    fit = ("fit", "mine.csv", "-t", "label", "-o", "model.kfhe")
+    said = kfhe(*fit)
+    assert (
+        "column 'due' may hold dates such as 01/01/2024, but no value tells whether the day or the month"
+        in said
+    )
+    assert "so it is taken for categories. If you know: --as due=day-first or --as due=month-first" in said
+    assert "; say which: --as due=day-first or" in kfhe(*fit, "--as", "due=date", code=1)
+    said = kfhe(*fit, "--as", "due=month-first")
+    assert "read as dates: due (month first)" in said
+    Path("new.csv").write_text("due\n3/1/2024\n12/31/2024\n")  # of which one tells nothing
+    kfhe("predict", "model.kfhe", "new.csv", "-o", "out.csv")
+    Path("new.csv").write_text("due\n3/1/2024\n31/12/2024\n")
+    said = kfhe("predict", "model.kfhe", "new.csv", code=1)
+    assert "new.csv: column 'due', row 3: found '31/12/2024'; accepted are dates such as 12/31/2024" in said
+    assert "take it for a gap: --na 31/12/2024" in said
+    kfhe("predict", "model.kfhe", "new.csv", "--na", "31/12/2024", "-o", "out.csv")
+
+
+def test_a_few_cells_that_do_not_fit_are_named(kfhe):
+    rows = [f"2024-01-{1 + i:02},${i},{'xy'[i % 2]}\n" for i in range(31)] * 2
+    rows[7] = "soon,unknown,x\n"
+    Path("mine.csv").write_text("when,price,label\n" + "".join(rows))
+    fit = ("fit", "mine.csv", "-t", "label", "-o", "model.kfhe")
+    said = kfhe(*fit)
+    assert "Column 'when' holds dates but for soon, so it is taken for categories." in said
+    assert "Column 'price' holds numbers but for unknown" in said
+    said = kfhe(*fit, "--na", "soon", "--na", "unknown")
+    assert 'read as dates: when; as numbers: price ("$0")' in said
+
+
+def test_rows_are_numbered_through_all_batches(kfhe, monkeypatch):
+    monkeypatch.setattr("kfhe.table_files.csv.ROWS", 10)
+    monkeypatch.setattr("kfhe.table_files.csv.BLOCK", 200)
+    days = [f"2024-{1 + i % 12:02}-{1 + i % 28:02},{'xy'[i % 2]}\n" for i in range(100)]
+    Path("mine.csv").write_text("when,label\n" + "".join(days))
+    kfhe("fit", "mine.csv", "-t", "label", "-o", "model.kfhe")
+    Path("new.csv").write_text("when,label\n" + "".join(days) + "later,x\n")
+    for command in (
+        ("predict", "model.kfhe", "new.csv"),
+        ("evaluate", "new.csv", "--model", "model.kfhe", "-t", "label"),
+    ):
+        assert "column 'when', row 102: found 'later'" in kfhe(*command, code=1)
+
+
+def test_text_where_numbers_were_trained_says_what_to_do(kfhe):
+    Path("mine.csv").write_text("size,label\n" + "".join(f"{i},{'xy'[i % 2]}\n" for i in range(60)))
+    kfhe("fit", "mine.csv", "-t", "label", "-o", "model.kfhe")
+    Path("new.csv").write_text("size\n1\nvery large\n")
+    said = kfhe("predict", "model.kfhe", "new.csv", code=1)
+    assert (
+        "new.csv: column 'size', row 3: found 'very large'; accepted are numbers, and nothing for a gap"
+        in said
+    )
+    assert "mend it, or take it for a gap: --na 'very large'" in said
+    kfhe("predict", "model.kfhe", "new.csv", "--na", "very large", "-o", "out.csv")
+    with xlsxwriter.Workbook("new.xlsx") as book:
+        book.add_worksheet().write_column(0, 0, ["size", 1, "very large"])
+    said = kfhe("predict", "model.kfhe", "new.xlsx", code=1)
+    assert "new.xlsx: column 'size', row 3: found 'very large'; accepted are numbers" in said
+    kfhe("predict", "model.kfhe", "new.xlsx", "--na", "very large", "-o", "out.csv")
+
+
+def test_a_parquet_of_dates_can_be_read_as_categories(kfhe):
+    frame = pd.DataFrame(
+        {"when": pd.date_range("2024-01-01", periods=4).repeat(20), "label": ["x", "y"] * 40}
+    )
+    frame.to_parquet("mine.parquet")
+    kfhe("fit", "mine.parquet", "-t", "label", "--as", "when=category", "-o", "model.kfhe")
+    assert len(library.load("model.kfhe").estimators_.schema.categories[0]) == 4
+    said = kfhe("predict", "model.kfhe", "mine.parquet", "-o", "out.csv")
+    assert "never seen" not in said
+    assert "it can't be read as number" in kfhe(
+        "fit", "mine.parquet", "-t", "label", "--as", "when=number", "-o", "model.kfhe", code=1
+    )
+
+
+# ---------------------------------------------------------------- Excel
+
+
+def test_the_first_sheet_is_read_and_others_can_be_named(kfhe):
+    write_excel("orders.xlsx", orders(), sheets=("orders", "more"))
+    fit = ("fit", "orders.xlsx", "-t", "label", "--drop", "id", "-o", "model.kfhe")
+    assert "sheet 'orders' is read, of orders, more; --sheet names another" in kfhe(*fit)
+    assert "--sheet" not in kfhe(*fit, "--sheet", "more")
+    assert "there is no sheet 'mor'; did you mean 'more'?" in kfhe(*fit, "--sheet", "mor", code=1)
+    write_csv("orders.csv", orders())
+    said = kfhe("fit", "orders.csv", "-t", "label", "-o", "model.kfhe", "--sheet", "more", code=1)
+    assert "orders.csv: has no sheets" in said
+
+
+@pytest.mark.parametrize("content", [b"", b"PK\x03\x04 and so on", b"a,b\n1,2\n"])
+def test_an_excel_file_that_is_none_is_said(kfhe, content):
+    Path("mine.xlsx").write_bytes(content)
+    said = kfhe("fit", "mine.xlsx", "-t", "label", "-o", "model.kfhe", code=1)
+    assert "mine.xlsx: is damaged, or no Excel file" in said
+
+
+@pytest.mark.parametrize(("rows", "message"), [([], "the sheet is empty"), ([["a", "b"]], "no rows below")])
+def test_an_excel_file_without_rows_is_said(kfhe, rows, message):
+    with xlsxwriter.Workbook("mine.xlsx") as book:
+        sheet = book.add_worksheet()
+        for line, cells in enumerate(rows):
+            sheet.write_row(line, 0, cells)
+    assert message in kfhe("fit", "mine.xlsx", "-t", "b", "-o", "model.kfhe", code=1)
+
+
+# ---------------------------------------------------------------- studies
+
+STUDY = (
+    "study",
+    "run",
+    "--dataset",
+    "orders.csv",
+    "-t",
+    "label",
+    "--drop",
+    "id",
+    "--folds",
+    "2",
+    "--jobs",
+    "1",
+)
+STUDY += ("--algorithm", "KFHE-l")
+
+
+def test_studies_read_tables_as_fit_does(kfhe):
+    write_csv("orders.csv", orders())
+    write_excel("book.xlsx", orders())
+    kfhe(*STUDY, "--dataset", "book.xlsx", "--results", "all.sqlite")
+    show = ("data", "show", "orders.csv", "-t", "label")
+    said = kfhe(*show)
+    assert "9 features" in said  # id, three of a date, price, size, member, share, town
+    assert "read as dates: joined (day first)" in said
+    assert "categorical: town" in said
+    said = kfhe(*show, "--as", "joined=category", "--encoding", "cp1252")
+    assert "categorical: joined, town" in said
+    assert "not UTF-8" not in said
+
+
+def test_a_study_remembers_how_tables_are_read(kfhe):
+    write_csv("orders.csv", orders())
+    said = kfhe(*STUDY, "--as", "joined=category", "--na", "Bern", "--results", "all.sqlite")
+    assert "read as numbers: price" in said
+    with Store.read(Path("all.sqlite")) as store:
+        assert store.plan.reading == {"na": ["Bern"], "as": {"joined": "category"}}
+        assert Plan.from_json(store.plan.to_json()) == store.plan
+    assert "reading" in kfhe(*STUDY, "--results", "all.sqlite", code=1)  # it is another study
+
+
+@pytest.mark.parametrize(
+    "reading", [7, {"colour": "red"}, {"as": {"a": "star-date"}}, {"as": "date"}, {"na": "x"}, {"sep": 1}]
+)
+def test_a_plan_is_checked_for_how_tables_are_read(reading):
+    with pytest.raises(StudyError, match="'reading"):
+        replace(Plan.preset("quick"), reading=reading).checked()

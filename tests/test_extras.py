@@ -1,0 +1,91 @@
+"""After a bare `pip install kfhe` each command works, or says which extra it needs."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+from sklearn.datasets import load_iris
+
+from kfhe import KFHEClassifier
+
+BARE = ("catboost", "cleanlab", "lightgbm", "matplotlib", "onnx", "pandas", "polars", "pyarrow")
+BARE += ("python_calamine", "shap", "xgboost")
+
+# Runs commands while some packages can't be imported
+SCRIPT = """
+import contextlib, io, json, sys
+
+for name in {blocked!r}:
+    sys.modules[name] = None
+from kfhe.cli import main
+
+found = []
+for command in {commands!r}:
+    sys.argv = ["kfhe", *command.split()]
+    said = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(said), contextlib.redirect_stdout(io.StringIO()):
+            main()
+    except SystemExit as ended:
+        found.append([ended.code, said.getvalue()])
+print(json.dumps(found))
+"""
+
+NEEDED = {
+    "fit mine.csv -t label -o new.kfhe": "frames",
+    "fit mine.xlsx -t label -o new.kfhe": "excel",
+    "predict model.kfhe mine.csv": "frames",
+    "predict model.kfhe mine.parquet": "frames",
+    "evaluate mine.csv -t label": "frames",
+    "evaluate mine.csv -t label --model model.kfhe": "frames",
+    "audit mine.csv -t label": "frames",
+    "plot model.kfhe": "plot",
+    "export model.kfhe -o model.onnx": "onnx",
+    "export model.kfhe -o model.json": None,
+    "data list": None,
+    "data show iris": "study",
+    "data show mine.csv -t label": "study",
+    "data fetch car_eval": "study",
+    "study plan quick": None,
+    "study run --preset quick": "study",
+    "study run --dataset mine.csv -t label": "study",
+}
+LEFT = {
+    ("fit mine.xlsx -t label -o new.kfhe", "python_calamine"): "excel",
+    ("plot model.kfhe --kind scores --data mine.csv -t label", "pyarrow"): "frames",
+    ("study run --dataset iris --algorithm XGBoost --folds 2 --jobs 1", "xgboost"): "peers",
+}
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("bare")
+    X, y = load_iris(return_X_y=True)
+    KFHEClassifier(n_estimators=2, random_state=0).fit(X, y).save(folder / "model.kfhe")
+    (folder / "mine.csv").write_text("a,label\n1,x\n2,y\n")
+    for name in ("mine.xlsx", "mine.parquet"):
+        (folder / name).write_bytes(b"never read")
+
+    def commands(blocked, *commands):
+        script = SCRIPT.format(blocked=blocked, commands=commands)
+        done = subprocess.run([sys.executable, "-c", script], cwd=folder, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    return commands
+
+
+def test_each_command_works_or_says_which_extra_it_needs(run):
+    for (command, extra), (code, said) in zip(NEEDED.items(), run(BARE, *NEEDED), strict=True):
+        assert code == (0 if extra is None else 1), (command, said)
+        assert extra is None or f"kfhe[{extra}]" in said.partition("pip install")[2], (command, said)
+        assert len(said.splitlines()) <= 1, (command, said)
+
+
+@pytest.mark.parametrize(("command", "missing"), LEFT, ids=lambda text: text.split()[0])
+def test_what_is_left_to_install_is_said(run, command, missing):
+    ((code, said),) = run([missing], command)
+    assert code == 1
+    assert f"pip install kfhe[{LEFT[command, missing]}]" in said
+    assert "Traceback" not in said

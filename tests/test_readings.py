@@ -1,0 +1,106 @@
+"""Readings: text that stands for dates, numbers or true and false, and no text that does not."""
+
+import numpy as np
+import pytest
+
+from kfhe.readings import READINGS, UnreadableError, numbers_in, read, recognise
+
+
+@pytest.mark.parametrize(
+    ("texts", "reading", "expected"),
+    [
+        (["2024-12-31", "2024/1/5"], "date", ["2024-12-31", "2024-01-05"]),
+        (["2024-12-31T18:30:15", "2024-12-31 18:30"], "date", ["2024-12-31T18:30:15", "2024-12-31T18:30"]),
+        (["2024-12-31T18:30:15.123456789"], "date", ["2024-12-31T18:30:15.123456"]),
+        (
+            ["2024-12-31T18:30Z", "2024-12-31 23:30:00-01:00"],
+            "date",
+            ["2024-12-31T18:30", "2025-01-01T00:30"],
+        ),
+        (["31.12.2024", "1.2.2024 7:05"], "day-first", ["2024-12-31", "2024-02-01T07:05"]),
+        (["12/31/2024", "1/2/2024 12:05 AM"], "month-first", ["2024-12-31", "2024-01-02T00:05"]),
+        (["12/31/2024, 1:05:09 pm"], "month-first", ["2024-12-31T13:05:09"]),
+        (["31-12-2024 18:30 +0200"], "day-first", ["2024-12-31T16:30"]),
+    ],
+)
+def test_dates_are_read_in_utc(texts, reading, expected):
+    np.testing.assert_array_equal(read(texts, reading), np.array(expected, dtype="M8[us]"))
+
+
+@pytest.mark.parametrize(
+    ("text", "reading", "expected"),
+    [
+        ("$1,200", "decimal-point", 1200),
+        ("€ 3.50", "decimal-point", 3.5),
+        ("3,50 €", "decimal-comma", 3.5),
+        ("1.234.567,89", "decimal-comma", 1234567.89),
+        ("1 234 567,89", "decimal-comma", 1234567.89),
+        ("1\u202f234", "decimal-comma", 1234),
+        ("CHF 1'200.50", "decimal-point", 1200.5),
+        ("45 %", "decimal-point", 45),
+        ("-$5", "decimal-point", -5),
+        ("$-5", "decimal-point", -5),
+        ("\u22125", "decimal-point", -5),
+        ("(1,200.50)", "decimal-point", -1200.5),
+        ("1e3", "decimal-point", 1000),
+        (".5", "decimal-point", 0.5),
+        (" 7 ", "decimal-point", 7),
+    ],
+)
+def test_numbers_are_read_with_their_marks(text, reading, expected):
+    assert read([text], reading).tolist() == [expected]
+
+
+@pytest.mark.parametrize("reading", READINGS)
+@pytest.mark.parametrize(
+    "text",
+    ["", "-", ".", "x", "1.2.3", "1,23,4", "--5", "($5", "2024-02-30", "31.13.2024", "12/2024", "9" * 400],
+)
+def test_other_text_is_told_with_its_position(text, reading):
+    with pytest.raises(UnreadableError, match="accepted are") as told:
+        read(
+            [next(iter(READINGS[reading].split(", "))) if reading == "boolean" else READINGS[reading], text],
+            reading,
+        )
+    assert (told.value.position, told.value.text) == (1, text)
+
+
+@pytest.mark.parametrize("text", ["31.12.2024 25:00", "12/31/2024 13:00 PM", "0001-01-01T00:00+05:00"])
+def test_there_are_no_such_times(text):
+    for reading in ("date", "day-first", "month-first"):
+        with pytest.raises(UnreadableError):
+            read([text], reading)
+
+
+@pytest.mark.parametrize(
+    ("texts", "expected"),
+    [
+        (["2024-12-31", "2024-01-01"], ["date"]),
+        (["05/03/2024", "31/03/2024"], ["day-first"]),
+        (["05/03/2024", "03/31/2024"], ["month-first"]),
+        (["05/03/2024", "06/03/2024"], ["day-first", "month-first"]),
+        (["31/03/2024", "03/31/2024"], []),
+        (["2024-12-31", "soon"], []),
+        (["31/03/24"], []),  # which of them is the year?
+        (["$1,200", "7"], ["decimal-point"]),
+        (["$1,200", "€7"], []),
+        (["12,5", "7"], ["decimal-comma"]),
+        (["1.234,56"], ["decimal-comma"]),
+        (["1.200 €", "950 €"], ["decimal-comma"]),  # money has no three decimals
+        (["1.2.3", "1.2.4"], []),
+        (["true", "FALSE", "1"], ["boolean"]),
+        (["Yes", "yes", "no"], ["boolean"]),
+        (["yes", "no"], []),  # two categories are as good
+        (["true", "1", "yes"], []),  # nothing is false
+        (["red", "green"], []),
+        ([], []),
+    ],
+)
+def test_a_column_is_recognised_where_it_leaves_no_doubt(texts, expected):
+    assert recognise(texts) == expected
+
+
+def test_the_decimal_mark_of_the_file_comes_first():
+    assert numbers_in(["1,200", "7"], ".") == ["decimal-point"]
+    assert numbers_in(["1,200", "7"], ",") == ["decimal-comma"]
+    assert numbers_in(["3.50 %"], ",") == ["decimal-point"]  # it can't be otherwise
