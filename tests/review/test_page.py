@@ -465,3 +465,16 @@ class TestContent:
         with pytest.warns(UserWarning, match=r"pip install kfhe\[review\]"):
             write_page(tmp_path / "p.html", audit, X, all_columns=X.assign(face="a.png"), pictures=tmp_path)
         assert data_of(tmp_path / "p.html")["pictures"] == {}
+
+    def test_a_date_is_one_column_with_usual_days(self, tmp_path):
+        days = pd.date_range("2024-01-01", periods=300, freq="D")
+        X = pd.DataFrame({"when": days, "noise": np.arange(300) % 7})
+        y = flip_labels(np.where(days.month < 6, "early", "late"), 0.1, random_state=0)
+        audit = label_quality(X, y, random_state=0, n_estimators=100)
+        write_page(tmp_path / "p.html", audit, X)
+        data = data_of(tmp_path / "p.html")
+        assert [column["name"] for column in data["columns"]] == ["when", "noise"]
+        low, middle, high = data["columns"][0]["usual"][0]
+        assert "2024-01-01" < low < middle < high < "2024-06-01"
+        assert data["rows"][0]["looks"][0][0] == 0
+        assert data["rows"][0]["cells"][0].startswith("2024-")
