@@ -9,8 +9,7 @@ from sklearn.datasets import load_iris
 
 from kfhe.audit import label_quality
 from kfhe.noise import estimated_rate, estimated_rate_range, flip_labels
-from kfhe.review import Decision, DecisionError, audit_again, wrong_chances
-from kfhe.review.cells import row_digests
+from kfhe.review import Decision, DecisionError, audit_again, row_digests, wrong_chances
 
 X, TRUE = load_iris(return_X_y=True, as_frame=True)
 NAMES = np.array(["setosa", "versicolor", "virginica"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kfhe.review.cells import row_digests
 from kfhe.review.chances import Chances, wrong_chances
 from kfhe.review.cleaning import Cleaned, apply_decisions, clean_file
 from kfhe.review.decisions import Decision, DecisionError, read_decisions, write_decisions
@@ -17,6 +18,7 @@ __all__ = [
     "audit_again",
     "clean_file",
     "read_decisions",
+    "row_digests",
     "write_decisions",
     "write_page",
     "wrong_chances",

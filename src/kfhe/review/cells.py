@@ -83,6 +83,27 @@ def digest(names: Sequence[str], row: Sequence[Any]) -> str:
 
 
 def row_digests(X: Any, rows: NDArray[np.intp]) -> list[str]:
-    """Return the digests of some rows of a table without its labels."""
+    """Return what rows are known by in decisions, wherever they stand: digests of their cells.
+
+    Parameters
+    ----------
+    X : array or data frame of shape (n, n_features)
+        The table, without its labels.
+    rows : int array
+        Positions of the rows.
+
+    Returns
+    -------
+    list of str
+        A digest for each of them, the same for csv files, parquet files and frames that hold the same.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kfhe.review import row_digests
+    >>> one, other = row_digests(np.array([[1.0, 2.0], [1.0, 3.0]]), np.arange(2))
+    >>> one == other
+    False
+    """
     names = column_names(X)
     return [digest(names, row) for row in cells(X, rows)]

@@ -84,8 +84,7 @@ def apply_decisions(
     Examples
     --------
     >>> import numpy as np
-    >>> from kfhe.review import Decision, apply_decisions
-    >>> from kfhe.review.cells import row_digests
+    >>> from kfhe.review import Decision, apply_decisions, row_digests
     >>> X, y = np.array([[1.0], [2.0], [3.0]]), np.array(["a", "b", "b"])
     >>> digests = row_digests(X, np.arange(3))
     >>> decisions = [
