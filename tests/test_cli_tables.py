@@ -200,7 +200,7 @@ def test_a_model_without_names_takes_columns_by_their_places(kfhe, iris):
     frame = pd.DataFrame(X, columns=["sl", "sw", "pl", "pw"])
     frame.to_csv("mine.csv", index=False)
     _, said = kfhe("predict", "iris.kfhe", "mine.csv", "-o", "out.csv")
-    assert not said
+    assert said == "The predictions are in out.csv\n"
     assert predictions()["prediction"].tolist() == library.load("iris.kfhe").predict(X).tolist()
     frame.assign(more=1).to_csv("mine.csv", index=False)
     _, said = kfhe("predict", "iris.kfhe", "mine.csv", code=1)

@@ -110,6 +110,7 @@ BAD = {
     "blank": ("\n\n", "is empty"),
     "header only": ("a,b\n", "there are no rows below the header"),
     "ragged": ("a,b\n1,2\n\n1,2,3\n", r"row 3 has 3 values, but the header \(row 1\) names 2 columns"),
+    "title": ("My report\n\na,b\n1,2\n", r"row 2 has 2 values, .* names one column; leave titles above"),
     "short": ("a,b\n1,2\n1\n", r"row 3 has 1 values, but the header \(row 1\) names 2 columns"),
     "same names": ("a,b,a\n1,2,3\n", "there are several columns named 'a'; rename them"),
     "open quote": ('a,b\n1,"x\n2,y\n', r'a quote \("\) is opened in line 2 and never closed: .x\\n2,y'),

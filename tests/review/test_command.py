@@ -97,6 +97,23 @@ def test_a_parquet_file_and_columns_that_are_left_out(kfhe):
     assert "5 of them were judged" in kfhe(*again)
 
 
+def test_a_sheet_of_excel_is_judged_and_cleaned_as_a_csv(kfhe):
+    table = pd.read_csv("customers.csv")
+    table.to_excel("t.xlsx", index=False, engine="xlsxwriter")
+    said = kfhe("audit", "t.xlsx", "-t", "outcome", *FEW, "--page", "review.html")
+    assert "kfhe apply decisions.csv t.xlsx -o cleaned.csv" in said
+    data = page_data()
+    write_decisions("decisions.csv", [*decisions_on(data["rows"][:5], data)])
+    kfhe("apply", "decisions.csv", "t.xlsx", "-o", "cleaned.csv")
+    kfhe("apply", "decisions.csv", "t.xlsx", "-o", "cleaned.csv.gz")
+    cleaned = pd.read_csv("cleaned.csv")
+    pd.testing.assert_frame_equal(pd.read_csv("cleaned.csv.gz"), cleaned)
+    changes = pd.read_csv("cleaned_changes.csv")
+    assert len(changes) > 0
+    table.loc[changes["row"] - 2, "outcome"] = changes["decided"].to_numpy()
+    pd.testing.assert_frame_equal(cleaned, table)
+
+
 def test_rows_without_a_label_keep_their_numbers(kfhe):
     lines = Path("customers.csv").read_text().splitlines()
     lines[1] = lines[1].rpartition(",")[0] + ","

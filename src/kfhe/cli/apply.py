@@ -24,10 +24,15 @@ def apply(
     decisions: Annotated[
         Path, typer.Argument(help="The decisions, as the page of kfhe audit --page exports them.")
     ],
-    table: Annotated[Path, typer.Argument(help="The .csv, .csv.gz or .parquet file that was judged.")],
+    table: Annotated[Path, typer.Argument(help="The .csv, .csv.gz, .parquet or .xlsx file that was judged.")],
     output: Annotated[
         Path,
-        typer.Option("--output", "-o", help="The file to write, of the same kind.", show_default=False),
+        typer.Option(
+            "--output",
+            "-o",
+            help="The file to write, of the same kind; a .csv for .xlsx.",
+            show_default=False,
+        ),
     ],
     csv: options.CsvInput,
     log: Annotated[

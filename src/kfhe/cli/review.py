@@ -93,7 +93,8 @@ def write_page_of(
         categorical_features=labelled.categorical_features(data),
     )
     table = Path("table.csv") if str(labelled.table) == "-" else labelled.table
-    cleaned = f"cleaned{''.join(table.suffixes[-2:] if table.suffix == '.gz' else [table.suffix])}"
+    ending = "".join(table.suffixes[-2:] if table.suffix == ".gz" else [table.suffix])
+    cleaned = f"cleaned{ending if ending.endswith(('.csv', '.gz', '.parquet')) else '.csv'}"
     echo(
         f"The page is in {page}: {n_rows:,} labels to look at. It opens in any browser; export your "
         f"decisions there, then: kfhe apply decisions.csv {quote(str(table))} -o {cleaned}",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,6 +19,8 @@ from kfhe.review.decisions import CHANGE, DROP, UNSURE, Decision, DecisionError,
 from kfhe.review.records import Records
 from kfhe.table_files import Dialect, TableFileError, open_table
 from kfhe.table_files.errors import did_you_mean, no_column, some
+from kfhe.table_files.excel import ExcelTable
+from kfhe.table_files.output import CsvOutput
 
 AS_FOUND = Dialect()
 
@@ -157,16 +160,17 @@ def clean_file(
     """Write a table file anew, as decisions want it.
 
     Of a csv, all that was not decided about stays byte for byte as it is; of a parquet file, value by value.
-    The files are written whole or not at all.
+    Of an Excel file the sheet that was judged is written, as a csv. The files are written whole or not at
+    all.
 
     Parameters
     ----------
     decisions : sequence of Decision
         What was decided.
     source : path
-        The .csv, .csv.gz or .parquet file that was judged. It is never written to.
+        The .csv, .csv.gz, .parquet or Excel file that was judged. It is never written to.
     output : path
-        The file to write, of the same kind; a csv may be gzipped or not.
+        The file to write, of the same kind, or a csv for an Excel file; a csv may be gzipped or not.
     log : path, optional
         A csv file for the decisions that changed something, as `write_decisions` writes them.
     dialect : Dialect
@@ -192,20 +196,24 @@ def clean_file(
             raise TableFileError(f"{path}: is the table itself; choose another file")
     target = decisions[0].target
     with open_table(source, dialect) as file:
-        is_csv, first_row = file.is_text, file.first_row
+        is_csv, is_excel, first_row = file.is_text, isinstance(file, ExcelTable), file.first_row
         if target not in file.columns:
             raise no_column(str(source), target, file.columns)
         column = file.columns.index(target)
         table = file.read([target] if is_csv else [])
-    _check_kind(source, output, is_csv)
+    _check_kind(source, output, is_csv=is_csv or is_excel)
     labels = np.array(table.column(target).to_pylist(), dtype=object)
     try:
         cleaned = apply_decisions(decisions, table.drop_columns([target]), labels, first_row=first_row)
     except DecisionError as error:
         raise DecisionError(f"{source}: {error}; nothing was written") from None
     with whole_file(output) as written:
-        if is_csv:
-            content = _cleaned_csv(source, dialect, column, len(table), cleaned, first_row)
+        if is_csv or is_excel:
+            content = (
+                _cleaned_csv(source, dialect, column, len(table), cleaned, first_row)
+                if is_csv
+                else _as_csv(_with_labels(table, target, cleaned))
+            )
             if str(output).endswith(".gz"):
                 with gzip.GzipFile(filename="", fileobj=written, mode="wb", mtime=0) as packed:
                     packed.write(content)
@@ -218,14 +226,11 @@ def clean_file(
     return cleaned
 
 
-def _check_kind(source: Path, output: Path, is_csv: bool) -> None:
-    with open(source, "rb") as file:
-        if not is_csv and file.read(4) != b"PAR1":
-            raise TableFileError(f"{source}: decisions are applied to csv and parquet files; save it as one")
+def _check_kind(source: Path, output: Path, *, is_csv: bool) -> None:
     endings = (".csv", ".csv.gz") if is_csv else (".parquet",)
     if output.suffix in (".gz", ".csv", ".tsv", ".txt") if is_csv else output.suffix == ".parquet":
         return
-    raise TableFileError(f"{output}: must end in {' or '.join(endings)}, for {source} is such a file")
+    raise TableFileError(f"{output}: must end in {' or '.join(endings)}, as the table is in {source}")
 
 
 def _cleaned_csv(
@@ -248,12 +253,21 @@ def _cleaned_csv(
     return records.changed(changed, {each.row + offset for each in cleaned.changes if each.decision == DROP})
 
 
+def _as_csv(table: Any) -> bytes:
+    written = io.BytesIO()
+    CsvOutput(written, table.schema).write(table)
+    return written.getvalue()
+
+
 def _write_cleaned_parquet(source: Path, written: Any, target: str, cleaned: Cleaned) -> None:
     from pyarrow import parquet
 
     # All columns, those too that hold what pandas calls rows by
-    table = parquet.ParquetFile(source).read()
+    parquet.write_table(_with_labels(parquet.ParquetFile(source).read(), target, cleaned), written)
+
+
+def _with_labels(table: Any, target: str, cleaned: Cleaned) -> Any:
+    """Return the rows of a pyarrow table that are kept, with their labels."""
     j = table.schema.get_field_index(target)
     labels = table.column(j).take(cleaned.source)
-    table = table.set_column(j, table.schema.field(j), labels).filter(cleaned.kept)
-    parquet.write_table(table, written)
+    return table.set_column(j, table.schema.field(j), labels).filter(cleaned.kept)
