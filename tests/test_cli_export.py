@@ -30,7 +30,9 @@ def file(model, tmp_path):
 
 
 def test_the_ending_tells_what_to_write(model, file):
-    assert run(file, "-o", file.with_name("m.onnx")).exit_code == 0
+    result = run(file, "-o", file.with_name("m.onnx"))
+    assert result.exit_code == 0
+    assert f"The model is in {file.with_name('m.onnx')}" in result.output.replace("\n", " ")
     assert onnx.load(file.with_name("m.onnx")) == to_onnx(model)
     assert run(file, "-o", file.with_name("m.JSON")).exit_code == 0
     assert file.with_name("m.JSON").read_text(encoding="utf-8") == f"{to_json(model)}\n"
