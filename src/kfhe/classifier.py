@@ -68,10 +68,10 @@ class KFHEClassifier(BaseKFHE):
         Number of components to train after the initial one. Training stops earlier once the
         filter is certain (a measurement without any error).
     max_samples : int, float, "auto" or None, default=None
-        How many rows a component is trained on, drawn with replacement: a number, or a share of the rows. None:
-        as many as there are, as in the paper. "auto": so too up to 50,000 rows, beyond that the geometric mean
-        of 50,000 and their number. Fewer rows are faster; errors are measured on all rows anyway. h_0 gets
-        such a sample as well.
+        How many rows a component is trained on, drawn with replacement: a number, or a share of the rows.
+        None: as many as there are, as in the paper. "auto": so too up to 50,000 rows, beyond that the
+        geometric mean of 50,000 and their number. Fewer rows are faster; errors are measured on all rows
+        anyway. h_0 gets such a sample as well.
     voting : {"hard", "soft"}, default="hard"
         Whether a component votes for one class, or by its class probabilities.
     max_depth, min_samples_split, min_samples_leaf, max_leaf_nodes, max_features, cp, shrinkage, max_bins, \

@@ -236,7 +236,7 @@ class EstimatorSensor:
         self.components = EstimatorEnsemble([], rows.classes, voting)
 
     def initial(self) -> Floats:
-        """Train h_0 on all rows, by weight where it can be weighted; on a sample where samples are smaller."""
+        """Train h_0 on all rows, by weight if it can be, or on a sample where samples are smaller."""
         rows = self.rows
         y = rows.classes[rows.labels]
         if self._from_shares:

@@ -198,8 +198,8 @@ class Training:
     max_samples: Annotated[
         str | None,
         typer.Option(
-            help="Rows that a component is trained on: a number, a share such as 0.2, or auto; default: as many "
-            "as there are.",
+            help="Rows to train a component on: a number, a share such as 0.2, or auto; default: as many as "
+            "there are.",
             metavar="ROWS",
             rich_help_panel=_PANEL,
         ),
