@@ -61,7 +61,7 @@ class Contender:
 
 
 FEWER_ROWS = {"max_samples": "auto"}
-FAST = {"max_samples": "auto", "max_features": 0.5, "min_samples_split": 40, "min_samples_leaf": 15}
+FAST = {"max_samples": "auto", "max_features": 0.5}
 CONTENDERS = (
     Contender(OURS, OURS),
     Contender(f"{OURS}, max_samples auto", OURS, settings=FEWER_ROWS),
