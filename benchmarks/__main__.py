@@ -141,12 +141,13 @@ def _find_frontier(
 ) -> None:
     from rich.console import Console
 
-    from benchmarks.datasets import DATASETS, FRONTIER
+    from benchmarks.datasets import DATASETS, FRONTIER, NATIVE
     from benchmarks.frontier import CONTENDERS, FrontierRun, closing_lines, measure, table
     from benchmarks.report import as_json
     from kfhe.files import write_whole
 
-    _check_names("--data", data or [], DATASETS)
+    numbers_only = [name for name, match in DATASETS.items() if match.algorithms != NATIVE]
+    _check_names("--data", data or [], numbers_only)
     console, n_threads = _console(), sorted({threads, os.cpu_count() or threads})
     run = FrontierRun.with_settings(rounds=rounds, n_threads=n_threads)
     for dataset in dict.fromkeys(data or FRONTIER):
