@@ -32,22 +32,44 @@ def main(
     audit: Annotated[
         bool, typer.Option("--audit", help="Compare the search for wrong labels with cleanlab instead.")
     ] = False,
+    frontier: Annotated[
+        bool, typer.Option("--frontier", help="Compare time against quality, at several settings, instead.")
+    ] = False,
+    picture: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Also draw the frontier: .svg, .png or .pdf.")
+    ] = None,
+    scaling: Annotated[
+        bool, typer.Option("--scaling", help="See how the cost of a fit grows with the table instead.")
+    ] = False,
 ) -> None:
     """Train and predict with ours and with the peers that are installed, and compare.
 
     Everybody gets 100 components, the same rows, 10 % of the training labels changed, and the same number
     of threads. With --audit, labels of 15 datasets are changed and have to be found, others in each round.
+    With --frontier, ours is looked at by stages, peers at several settings, with so many threads and with all
+    there are. With --scaling, threads, rows, classes, columns and categories grow, one at a time; --data
+    chooses among them.
     """
     if quick and full:
         raise typer.BadParameter("--quick and --full exclude each other")
+    modes = {"--audit": audit, "--frontier": frontier, "--scaling": scaling}
+    chosen = [option for option, is_on in modes.items() if is_on]
+    if len(chosen) > 1:
+        raise typer.BadParameter(f"{' and '.join(chosen)} exclude each other")
+    if chosen and (algorithm or quick or full):
+        raise typer.BadParameter(f"{chosen[0]} takes none of --algorithm, --quick and --full")
     if json_file is not None:
-        _check_writable(json_file)
-    if not audit:
+        _check_writable(json_file, "--json")
+    if picture is not None:
+        _check_picture(picture, frontier)
+    if audit:
+        _compare_audits(data, rounds or 3, threads, json_file)
+    elif frontier:
+        _find_frontier(data, rounds or 3, threads, json_file, picture)
+    elif scaling:
+        _see_growth(data, rounds or 3, threads, json_file)
+    else:
         _compare_speed(data, algorithm, rounds or (1 if quick else 3), threads, json_file, quick, full)
-        return
-    if algorithm or quick or full:
-        raise typer.BadParameter("--audit takes none of --algorithm, --quick and --full")
-    _compare_audits(data, rounds or 3, threads, json_file)
 
 
 def _compare_speed(
@@ -114,6 +136,55 @@ def _compare_audits(data: list[str] | None, rounds: int, threads: int, json_file
         typer.echo(f"The results are in {json_file}")
 
 
+def _find_frontier(
+    data: list[str] | None, rounds: int, threads: int, json_file: Path | None, picture: Path | None
+) -> None:
+    from rich.console import Console
+
+    from benchmarks.datasets import DATASETS, FRONTIER, NATIVE
+    from benchmarks.frontier import CONTENDERS, FrontierRun, closing_lines, measure, table
+    from benchmarks.report import as_json
+    from kfhe.files import write_whole
+
+    numbers_only = [name for name, match in DATASETS.items() if match.algorithms != NATIVE]
+    _check_names("--data", data or [], numbers_only)
+    console, n_threads = _console(), sorted({threads, os.cpu_count() or threads})
+    run = FrontierRun.with_settings(rounds=rounds, n_threads=n_threads)
+    for dataset in dict.fromkeys(data or FRONTIER):
+        with Console(stderr=True).status("") as status:
+            measure(run, dataset, CONTENDERS, report=status.update)
+        for number in n_threads:
+            console.print(table(run, dataset, number))
+        if json_file is not None:
+            write_whole(json_file, as_json(run, ()))
+        if picture is not None:
+            from benchmarks.frontier_plot import draw
+            from kfhe.plotting.display import rendered
+
+            write_whole(picture, rendered(draw(run), picture.suffix[1:]))
+    for line in closing_lines(run):
+        console.print(line, highlight=False, markup=False)
+
+
+def _see_growth(data: list[str] | None, rounds: int, threads: int, json_file: Path | None) -> None:
+    from rich.console import Console
+
+    from benchmarks.report import as_json
+    from benchmarks.scaling import AXES, ScalingRun, closing_lines, measure, table
+    from kfhe.files import write_whole
+
+    _check_names("--data", data or [], AXES)
+    console, run = _console(), ScalingRun.with_settings(rounds=rounds, n_threads=threads)
+    for axis in dict.fromkeys(data or AXES):
+        with Console(stderr=True).status("") as status:
+            measure(run, axis, report=status.update)
+        console.print(table(run, axis))
+        if json_file is not None:
+            write_whole(json_file, as_json(run, ()))
+    for line in closing_lines(run):
+        console.print(line, highlight=False, markup=False)
+
+
 def _console() -> Console:
     from rich.console import Console
 
@@ -131,13 +202,24 @@ def _check_names(option: str, names: Iterable[str], known: Iterable[str]) -> Non
         )
 
 
-def _check_writable(file: Path) -> None:
+def _check_picture(file: Path, frontier: bool) -> None:
+    from kfhe.plotting.display import FORMATS
+
+    if not frontier:
+        raise typer.BadParameter("it is for --frontier", param_hint="--picture")
+    if file.suffix[1:] not in FORMATS:
+        accepted = ", ".join(f".{known}" for known in FORMATS)
+        raise typer.BadParameter(f"{file}: the file's name must end in {accepted}", param_hint="--picture")
+    _check_writable(file, "--picture")
+
+
+def _check_writable(file: Path, option: str) -> None:
     """Find out before the long run, not after it."""
     if file.is_dir():
-        raise typer.BadParameter(f"{file} is a folder", param_hint="--json")
+        raise typer.BadParameter(f"{file} is a folder", param_hint=option)
     folder = next(parent for parent in file.absolute().parents if parent.exists())
     if not os.access(folder, os.W_OK):
-        raise typer.BadParameter(f"can't write to the folder {folder}", param_hint="--json")
+        raise typer.BadParameter(f"can't write to the folder {folder}", param_hint=option)
 
 
 app = typer.Typer(pretty_exceptions_enable=False)

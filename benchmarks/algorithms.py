@@ -38,7 +38,7 @@ def is_installed(name: str) -> bool:
     return package is None or find_spec(package) is not None
 
 
-def build(name: str, categorical: Categorical, n_components: int, n_threads: int) -> Any:
+def build(name: str, categorical: Categorical, n_components: int, n_threads: int, **settings: Any) -> Any:
     """Return a classifier that has not been fitted, for a table that `encode` has encoded.
 
     Parameters
@@ -49,11 +49,13 @@ def build(name: str, categorical: Categorical, n_components: int, n_threads: int
         The table's categorical columns, as they were before it was encoded.
     n_components, n_threads : int
         Size of the ensemble, and how many threads it may use.
+    **settings
+        Parameters that are not its defaults.
     """
     registered = _registered(name)
     components = SHORT_NAMES[registered].components
     parameters = {components: n_components} if components else {}
-    parameters |= TIMED.get(registered, {})
+    parameters |= TIMED.get(registered, {}) | settings
     columns = Categorical([], []) if name == ONE_HOT else categorical
     return new_classifier(Algorithm(name, registered, parameters), columns, n_threads=n_threads)
 

@@ -61,10 +61,17 @@ def split(name: str) -> Split:
     return Split(X_train, flip_labels(y_train, NOISE, random_state=0), X_test, y_test)
 
 
-def _wide(name: str, n_rows: int, n_classes: int, dtype: type = np.float64) -> Dataset:
+def _wide(name: str, n_rows: int, n_classes: int, dtype: type = np.float64, n_clusters: int = 2) -> Dataset:
     from sklearn.datasets import make_classification
 
-    X, y = make_classification(n_rows, n_features=30, n_informative=15, n_classes=n_classes, random_state=0)
+    X, y = make_classification(
+        n_rows,
+        n_features=30,
+        n_informative=15,
+        n_classes=n_classes,
+        n_clusters_per_class=n_clusters,
+        random_state=0,
+    )
     return _dataset(name, pd.DataFrame(X.astype(dtype, copy=False)), y)
 
 
@@ -90,6 +97,9 @@ MADE: dict[str, Callable[[], Dataset]] = {
     "wide2": partial(_wide, "wide2", 125_000, 2),
     "levels50": partial(_fifty_levels, "levels50"),
     "million": partial(_wide, "million", 1_100_000, 2, np.float32),
+    "clusters2": partial(_wide, "clusters2", 125_000, 2, np.float32, n_clusters=4),
+    "clusters7": partial(_wide, "clusters7", 125_000, 7, np.float32, n_clusters=4),
+    "clusters-million": partial(_wide, "clusters-million", 1_100_000, 2, np.float32, n_clusters=4),
 }
 NATIVE = (OURS, ONE_HOT)
 DATASETS = {
@@ -101,8 +111,12 @@ DATASETS = {
     "car_eval": Match(0.25, NATIVE),
     "levels50": Match(5_000, NATIVE),
     "million": Match(100_000, (OURS, "LightGBM")),
+    "clusters2": Match(25_000),
+    "clusters7": Match(25_000),
+    "clusters-million": Match(100_000, (OURS, "LightGBM")),
 }
 
 QUICK = ("iris", "digits")
-USUAL = tuple(name for name in DATASETS if name != "million")
-FULL = tuple(DATASETS)
+FRONTIER = ("clusters2", "clusters7", "clusters-million")
+FULL = tuple(name for name in DATASETS if name not in FRONTIER)
+USUAL = tuple(name for name in FULL if name != "million")

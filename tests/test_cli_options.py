@@ -14,7 +14,7 @@ from kfhe.cli import app, options
 from kfhe.cli.options import LabelledInput, Model, Training
 
 CUSTOMERS = Path(__file__).parents[1] / "examples" / "data" / "customers.csv"
-SHARED = {"n_estimators": 3, "class_weight": "balanced", "random_state": 6}
+SHARED = {"n_estimators": 3, "max_samples": 40, "class_weight": "balanced", "random_state": 6}
 OF_THE_PAPERS_TREES = {"max_depth": 4, "min_samples_leaf": 5, "min_samples_split": 12}
 
 
@@ -74,6 +74,19 @@ def test_options_of_the_papers_variants_are_refused_for_the_robust_one(command, 
     result = run(command, CUSTOMERS, "-t", "outcome", option, 9, *output)
     assert result.exit_code == 2
     assert f"Invalid value for {option}: it is for --model kfhe-e and kfhe-l" in result.output
+
+
+@pytest.mark.parametrize(("given", "meant"), [("auto", "auto"), ("0.25", 0.25), ("1.0", 1.0), ("500", 500)])
+def test_samples_are_a_number_a_share_or_auto(given, meant):
+    made = Training(max_samples=given).new_model(Model.kfhe_e, "from_dtype").max_samples
+    assert (made, type(made)) == (meant, type(meant))
+
+
+@pytest.mark.parametrize("given", ["0", "-3", "0.0", "1.5", "nan", "all", "1e3", ""])
+def test_samples_of_no_size_are_refused(given):
+    result = run("fit", CUSTOMERS, "-t", "outcome", "-o", "model.kfhe", "--max-samples", given)
+    assert result.exit_code == 2
+    assert "Invalid value for --max-samples: must be a number of rows, a share" in result.output
 
 
 def test_threads_are_those_of_the_command_line():

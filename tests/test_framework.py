@@ -36,6 +36,9 @@ OPTIONS = {
     "several measurements": {"n_measurements": 3},
     "several, moving": {"n_measurements": 2, "transition": 0.9, "process_noise": [0.1, 0.05, 0.01]},
     "several, out of bag": {"n_measurements": 2, "measurement": "out-of-bag", "emphasis": "margin"},
+    "samples of a third": {"max_samples": 0.34},
+    "small samples": {"max_samples": 40, "voting": "soft", "emphasis": "margin"},
+    "samples, out of bag": {"max_samples": 60, "measurement": "out-of-bag"},
     "several kinds": {"estimator": [CARTClassifier(), CARTClassifier(max_depth=2, max_features="sqrt")]},
 }
 NATIVE_ONLY = {"several kinds", "shrinkage", "shrinkage found", "shrinkage out of bag"}

@@ -8,14 +8,14 @@ from contextlib import ExitStack, contextmanager
 from copy import deepcopy
 from dataclasses import replace
 from functools import cache, partial
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
 from sklearn.utils import _safe_indexing
-from sklearn.utils._param_validation import Interval
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from kfhe import early_stopping
@@ -56,6 +56,12 @@ class BaseKFHE(NotebookMixin, CallbackSupportMixin, ClassifierMixin, BaseEstimat
     _found: ClassVar[tuple[str, ...]] = ()  # fitted attributes of their own that model files keep
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_estimators": [Interval(Integral, 1, None, closed="left")],
+        "max_samples": [
+            Interval(Integral, 1, None, closed="left"),
+            Interval(Real, 0, 1, closed="right"),
+            StrOptions({"auto"}),
+            None,
+        ],
         "early_stopping": [Interval(Integral, 1, None, closed="left"), EarlyStopping, None],
         "warm_start": ["boolean"],
         "verbose": ["verbose"],
@@ -63,6 +69,7 @@ class BaseKFHE(NotebookMixin, CallbackSupportMixin, ClassifierMixin, BaseEstimat
     }
 
     n_estimators: int
+    max_samples: int | float | str | None
     class_weight: Any
     early_stopping: int | EarlyStopping | None
     warm_start: bool
@@ -279,6 +286,7 @@ class BaseKFHE(NotebookMixin, CallbackSupportMixin, ClassifierMixin, BaseEstimat
             weights / exact_sum(weights),
             seed_from(self.random_state),
             thread_count(self.n_jobs),
+            self.max_samples,
         )
 
     @contextmanager

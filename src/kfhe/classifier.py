@@ -67,6 +67,11 @@ class KFHEClassifier(BaseKFHE):
     n_estimators : int, default=100
         Number of components to train after the initial one. Training stops earlier once the
         filter is certain (a measurement without any error).
+    max_samples : int, float, "auto" or None, default=None
+        How many rows a component is trained on, drawn with replacement: a number, or a share of the rows.
+        None: as many as there are, as in the paper. "auto": so too up to 50,000 rows, beyond that the
+        geometric mean of 50,000 and their number. Fewer rows are faster; errors are measured on all rows
+        anyway. h_0 gets such a sample as well.
     voting : {"hard", "soft"}, default="hard"
         Whether a component votes for one class, or by its class probabilities.
     max_depth, min_samples_split, min_samples_leaf, max_leaf_nodes, max_features, cp, shrinkage, max_bins, \
@@ -149,6 +154,7 @@ categorical_features
         transition: float = 1.0,
         n_measurements: int = 1,
         n_estimators: int = 100,
+        max_samples: int | float | str | None = None,
         voting: str = "hard",
         max_depth: int | None = 30,
         min_samples_split: int = 20,
@@ -174,6 +180,7 @@ categorical_features
         self.transition = transition
         self.n_measurements = n_measurements
         self.n_estimators = n_estimators
+        self.max_samples = max_samples
         self.voting = voting
         self.max_depth = max_depth
         self.min_samples_split = min_samples_split
@@ -196,7 +203,7 @@ categorical_features
         n_measurements = self.n_measurements * len(self._components())
         run = TrainingRun(rows, self.make_sensor(rows), self.make_measurement(rows), n_measurements)
         if self._grows_trees() and rows.n_present > 1:
-            self._hint_at_few_rows(len(rows.labels))
+            self._hint_at_few_rows(rows.n_samples)
         return run
 
     def make_sensor(self, rows: TrainingRows) -> Sensor:

@@ -55,6 +55,8 @@ class RobustKFHEClassifier(BaseKFHE):
     ----------
     n_estimators : int, default=100
         Number of trees.
+    max_samples : int, float, "auto" or None, default=None
+        How many rows a tree is trained on, as in `KFHEClassifier`.
     prior_power : float or "auto", default="auto"
         `predict` takes the class with the highest probability divided by the class's share of the training
         rows to this power, so that rare classes are not lost. 0 is the plain highest probability; "auto" is
@@ -122,6 +124,7 @@ class RobustKFHEClassifier(BaseKFHE):
         self,
         *,
         n_estimators: int = 100,
+        max_samples: int | float | str | None = None,
         prior_power: float | str = "auto",
         max_bins: int = 255,
         categorical_features: Any = "from_dtype",
@@ -133,6 +136,7 @@ class RobustKFHEClassifier(BaseKFHE):
         verbose: int = 0,
     ) -> None:
         self.n_estimators = n_estimators
+        self.max_samples = max_samples
         self.prior_power = prior_power
         self.max_bins = max_bins
         self.categorical_features = categorical_features

@@ -145,9 +145,14 @@ class TreeSensor:
         self.__dict__.update(state, _growers=growers, _trees=TreeStore.from_arrays(state["_trees"]))
 
     def initial(self) -> Floats:
-        """Grow h_0 on all rows, by weight."""
-        grow = self._growers[0].grow
-        tree = one_leaf(self.rows) if self._from_shares else grow(*whole_weights(self.rows), 0)
+        """Grow h_0 on all rows, by weight, or on a sample where samples are smaller."""
+        rows, grow = self.rows, self._growers[0].grow
+        if self._from_shares:
+            tree = one_leaf(rows)
+        elif rows.n_samples < len(rows.labels):
+            tree = grow(rows.initial_sample(), True, 0)
+        else:
+            tree = grow(*whole_weights(rows), 0)
         self._trees.append(tree)
         return soft_votes(tree, self.shrinkage)
 
@@ -231,17 +236,19 @@ class EstimatorSensor:
         self.components = EstimatorEnsemble([], rows.classes, voting)
 
     def initial(self) -> Floats:
-        """Train h_0 on all rows, by weight where it can be weighted."""
+        """Train h_0 on all rows, by weight if it can be, or on a sample where samples are smaller."""
         rows = self.rows
         y = rows.classes[rows.labels]
         if self._from_shares:
             component = ClassShares().fit(rows.X, y, sample_weight=rows.base)
+        elif rows.n_samples < len(y):
+            component = self.trained(rows.initial_sample(), 0, 0)
         elif rows.uniform or rows.n_present == 1:
             component = self._unfitted(y, 0, 0).fit(rows.X, y)
         elif has_fit_parameter(self.estimators[0], "sample_weight"):
             component = self.clone(0, 0).fit(rows.X, y, sample_weight=rows.base * len(y))
         else:
-            component = self.trained(rows.draws().draw(rows.base, 0, 0), 0, 0)
+            component = self.trained(rows.initial_sample(), 0, 0)
         self.components.append(component)
         return self.components.scores_of(0, rows.X)
 

@@ -1,5 +1,7 @@
 """Draws: the right generator, the right frequencies, the same counts for any number of threads."""
 
+import pickle
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -30,7 +32,7 @@ def test_every_use_of_random_numbers_has_its_stream_for_ever():
     assert streams == {"ROWS": 0, "ESTIMATORS": 1, "FEATURES": 2, "BINS": 3}
 
 
-def twin(weights, seed, iteration, attempt, block_size=8192):
+def twin(weights, seed, iteration, attempt, n_draws=None, block_size=8192):
     """The same draws in plain Python: choose a block for each draw, then a row in the block."""
 
     def numbers(n, stage):
@@ -41,16 +43,16 @@ def twin(weights, seed, iteration, attempt, block_size=8192):
     units = [int(w * 2.0**60 + 0.5) for w in weights]
     starts = range(0, n, block_size)
     totals = [sum(units[start : start + block_size]) for start in starts]
-    n_draws = [n]
+    in_block = [n_draws or n]
     if len(totals) > 1:
-        n_draws = [0] * len(totals)
-        for x in numbers(n, 1 << 63):
+        in_block = [0] * len(totals)
+        for x in numbers(n_draws or n, 1 << 63):
             position = x * sum(totals) >> 64
-            n_draws[np.searchsorted(np.cumsum(totals), position, side="right")] += 1
+            in_block[np.searchsorted(np.cumsum(totals), position, side="right")] += 1
     counts = np.zeros(n, dtype=np.int32)
     for block, start in enumerate(starts):
         cumulated = np.cumsum(units[start : start + block_size])
-        for x in numbers(n_draws[block], block):
+        for x in numbers(in_block[block], block):
             counts[start + np.searchsorted(cumulated, x * totals[block] >> 64, side="right")] += 1
     return counts
 
@@ -84,9 +86,23 @@ def test_several_blocks_agree_with_the_twin_and_with_any_number_of_threads(n):
     assert not expected[:100].any()
 
 
-def test_draw_frequencies_are_the_weights():
+@pytest.mark.parametrize("n", [3, 8192, 8193, 140_000])
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.5])
+def test_samples_of_fewer_rows_agree_with_the_twin_and_with_any_number_of_threads(n, share):
+    weights = np.random.default_rng(n).exponential(size=n)
+    weights /= weights.sum()
+    n_draws = max(1, round(share * n))
+    expected = twin(weights, 7, 3, 1, n_draws)
+    assert expected.sum() == n_draws
+    for n_threads in (1, 2, 5):
+        np.testing.assert_array_equal(bootstrap(weights, 7, 3, 1, n_threads, n_draws), expected)
+
+
+@pytest.mark.parametrize("n_draws", [0, 2])
+def test_draw_frequencies_are_the_weights(n_draws):
     weights = np.array([0.5, 0.25, 0.125, 0.125, 0.0])
-    counts = sum(bootstrap(weights, seed, 1, 0) for seed in range(4000))
+    counts = sum(bootstrap(weights, seed, 1, 0, n_draws=n_draws) for seed in range(4000))
+    assert counts.sum() == 4000 * (n_draws or 5)
     assert counts[4] == 0
     assert chisquare(counts[:4], weights[:4] * counts.sum()).pvalue > 0.001
 
@@ -107,6 +123,16 @@ def test_samples_are_redrawn_until_each_present_class_is_in_them():
     for iteration in range(200):  # a sample that has every class is kept
         if plain[iteration][0] and plain[iteration][1:].any():
             np.testing.assert_array_equal(draws.draw(weights, iteration, 0), plain[iteration])
+
+
+def test_small_samples_too_have_every_class():
+    labels, weights = np.repeat(np.arange(3, dtype=np.int32), 50), np.full(150, 1 / 150)
+    draws = Draws(labels, 3, 3, seed=5, n_draws=4)
+    samples = [draws.draw(weights, iteration, 0) for iteration in range(100)]
+    assert {int(counts.sum()) for counts in samples} == {4}
+    assert all(len(np.unique(labels[counts > 0])) == 3 for counts in samples)
+    again = pickle.loads(pickle.dumps(draws))
+    np.testing.assert_array_equal(again.draw(weights, 0, 0), samples[0])
 
 
 def test_a_class_that_cannot_be_drawn_is_given_up_after_a_hundred_redraws():

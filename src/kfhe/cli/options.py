@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from dataclasses import MISSING, Field, dataclass, fields
 from enum import StrEnum
 from functools import wraps
@@ -194,6 +195,15 @@ class Training:
     n_estimators: Annotated[
         int, typer.Option(min=1, help="Components after the first.", rich_help_panel=_PANEL)
     ] = 100
+    max_samples: Annotated[
+        str | None,
+        typer.Option(
+            help="Rows to train a component on: a number, a share such as 0.2, or auto; default: as many as "
+            "there are.",
+            metavar="ROWS",
+            rich_help_panel=_PANEL,
+        ),
+    ] = None
     class_weight: Annotated[
         ClassWeight | None,
         typer.Option(help="balanced: rare classes count as much.", rich_help_panel=_PANEL),
@@ -238,12 +248,30 @@ class Training:
                     "it is for --model kfhe-e and kfhe-l; robust finds out by itself how far to trust a leaf",
                     param_hint=f"--{name.replace('_', '-')}",
                 )
+        self.sample_size()
+
+    def sample_size(self) -> int | float | str | None:
+        """Return what `--max-samples` says, as the classifiers take it."""
+        given = self.max_samples
+        if given in (None, "auto"):
+            return given
+        assert given is not None
+        with suppress(ValueError):
+            if given.isdecimal() and int(given) > 0:
+                return int(given)
+            if 0 < float(given) <= 1:
+                return float(given)
+        raise typer.BadParameter(
+            f"must be a number of rows, a share above 0 and up to 1.0, or auto; got {given!r}",
+            param_hint="--max-samples",
+        )
 
     def new_model(self, model: Model, categorical_features: Any) -> BaseKFHE:
         """Return an unfitted model with these settings."""
         from kfhe import KFHEClassifier, RobustKFHEClassifier
 
         settings = {field.name: getattr(self, field.name) for field in fields(self)}
+        settings["max_samples"] = self.sample_size()
         given: dict[str, Any] = {
             name: str(value) if isinstance(value, StrEnum) else value
             for name, value in settings.items()

@@ -92,13 +92,16 @@ cdef void draw_in_block(
 
 
 cpdef bootstrap(
-    const double[::1] weights, uint64_t seed, uint64_t iteration, uint64_t attempt, int n_threads=1
+    const double[::1] weights, uint64_t seed, uint64_t iteration, uint64_t attempt, int n_threads=1,
+    int64_t n_draws=0,
 ):
-    """Draw as many rows as there are weights (non-negative, summing to 1), with replacement.
+    """Draw rows by weights (non-negative, summing to 1), with replacement.
 
-    Returns the number of times each row was drawn (int32).
+    ``n_draws``: how many; 0: as many as there are weights. Returns the number of times each row was drawn (int32).
     """
     cdef int64_t n = weights.shape[0]
+    if n_draws <= 0:
+        n_draws = n
     result = np.empty(n, dtype=np.int32)
     cdef int32_t[::1] counts = result
     cdef vector[uint64_t] cumulated = vector[uint64_t](n)
@@ -106,9 +109,11 @@ cpdef bootstrap(
     if n <= BLOCK:
         guide.resize(2 * n)
         check_total(cumulate(&weights[0], n, cumulated.data()))
-        draw_in_block(cumulated.data(), n, n, guide.data(), seed, iteration, attempt, 0, &counts[0])
+        draw_in_block(cumulated.data(), n, n_draws, guide.data(), seed, iteration, attempt, 0, &counts[0])
     else:
-        draw_blocks(&weights[0], n, seed, iteration, attempt, n_threads, cumulated.data(), &counts[0])
+        draw_blocks(
+            &weights[0], n, n_draws, seed, iteration, attempt, n_threads, cumulated.data(), &counts[0]
+        )
     return result
 
 
@@ -120,11 +125,11 @@ cdef int check_total(uint64_t total) except -1:
 
 
 cdef draw_blocks(
-    const double *weights, int64_t n, uint64_t seed, uint64_t iteration, uint64_t attempt, int n_threads,
-    uint64_t *cumulated, int32_t *counts,
+    const double *weights, int64_t n, int64_t n_draws, uint64_t seed, uint64_t iteration, uint64_t attempt,
+    int n_threads, uint64_t *cumulated, int32_t *counts,
 ):
     """Draw from several blocks: first how many in each, then which rows."""
-    cdef int64_t n_blocks = (n + BLOCK - 1) // BLOCK, n_chunks = (n + CHUNK - 1) // CHUNK
+    cdef int64_t n_blocks = (n + BLOCK - 1) // BLOCK, n_chunks = (n_draws + CHUNK - 1) // CHUNK
     cdef int64_t block, chunk, size
     cdef vector[uint64_t] block_totals = vector[uint64_t](n_blocks)
     cdef vector[int64_t] chosen = vector[int64_t](n_blocks * n_chunks)
@@ -139,7 +144,7 @@ cdef draw_blocks(
     check_total(block_totals[n_blocks - 1])
     for chunk in prange(n_chunks, nogil=True, num_threads=n_threads, schedule="static"):
         choose_blocks(
-            block_totals.data(), n_blocks, chunk * CHUNK, min(n, (chunk + 1) * CHUNK),
+            block_totals.data(), n_blocks, chunk * CHUNK, min(n_draws, (chunk + 1) * CHUNK),
             seed, iteration, attempt, &chosen[chunk * n_blocks],
         )
     for chunk in range(1, n_chunks):
@@ -197,20 +202,25 @@ cdef class Draws:
         What the draws depend on, with the iteration and the attempt.
     n_threads : int
         Threads that share a large table.
+    n_draws : int
+        How many rows a sample has; 0: as many as there are.
     """
 
     cdef const int32_t[::1] labels
     cdef int64_t n_present
     cdef uint64_t seed
     cdef int n_threads
+    cdef int64_t n_draws
     cdef vector[char] seen
     cdef object arguments  # of the constructor, for pickling
 
-    def __cinit__(self, labels, int64_t n_classes, int64_t n_present, uint64_t seed, int n_threads=1):
+    def __cinit__(
+        self, labels, int64_t n_classes, int64_t n_present, uint64_t seed, int n_threads=1, int64_t n_draws=0
+    ):
         self.labels = labels
-        self.n_present, self.seed, self.n_threads = n_present, seed, n_threads
+        self.n_present, self.seed, self.n_threads, self.n_draws = n_present, seed, n_threads, n_draws
         self.seen.resize(n_classes)
-        self.arguments = (labels, n_classes, n_present, seed, n_threads)
+        self.arguments = (labels, n_classes, n_present, seed, n_threads, n_draws)
 
     def __reduce__(self):
         return Draws, self.arguments
@@ -220,7 +230,7 @@ cdef class Draws:
         cdef uint64_t first = attempt * (MAX_REDRAWS + 1), redraw
         cdef int32_t[::1] counts
         for redraw in range(first, first + MAX_REDRAWS + 1):
-            result = bootstrap(weights, self.seed, iteration, redraw, self.n_threads)
+            result = bootstrap(weights, self.seed, iteration, redraw, self.n_threads, self.n_draws)
             counts = result
             if covers(&counts[0], &self.labels[0], counts.shape[0], self.n_present, self.seen):
                 break
