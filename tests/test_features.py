@@ -2,6 +2,7 @@
 
 import io
 import json
+from datetime import datetime, timedelta, timezone
 
 import numpy as np
 import pandas as pd
@@ -11,7 +12,7 @@ import pytest
 
 import kfhe
 from kfhe import CARTClassifier, KFHEClassifier, export
-from kfhe.dates import PARTS, days, part
+from kfhe.dates import PARTS, days, from_objects, part
 
 N = 300
 RNG = np.random.default_rng(0)
@@ -85,6 +86,30 @@ def test_an_array_of_dates_is_read():
 def test_dates_among_other_things_are_not_lost():
     mixed = np.array([[WHEN[0].astype(object)], ["1990-01-01"]] * 50, dtype=object)
     assert CARTClassifier().fit(mixed, [0, 1] * 50).score(mixed, [0, 1] * 50) == 1
+
+
+def test_a_moment_may_leave_the_years_of_python_in_utc():
+    ahead = timezone(timedelta(hours=5))
+    first, last = datetime.min.replace(tzinfo=ahead), datetime.max.replace(tzinfo=timezone.min)
+    found = from_objects([first, last])
+    assert found.view(np.int64).tolist() == [-62135614800000000, 253402387139999999]
+
+
+@pytest.mark.parametrize(
+    "X",
+    [
+        np.array([[2**62], [0]]).astype("M8[s]"),
+        np.array([[300_000], [0]]).astype("M8[Y]"),
+        pd.DataFrame({"0": np.array([2**60, 0]).astype("M8[s]")}),
+        pl.DataFrame({"0": pl.Series([2**62, 0]).cast(pl.Datetime("ms"))}),
+        pl.DataFrame({"0": pl.Series([2**31 - 1, 0], dtype=pl.Int32).cast(pl.Date)}),
+        pa.table({"0": pa.array([2**62, 0]).cast(pa.timestamp("s"))}),
+        pa.table({"0": pa.array([2**31 - 1, 0], pa.int32()).cast(pa.date32())}),
+    ],
+)
+def test_a_date_too_far_away_is_told_and_not_another_one(X):
+    with pytest.raises(ValueError, match=r"column '0' has a date that is 292,000 years away"):
+        CARTClassifier().fit(X, [0, 1])
 
 
 def test_durations_and_times_of_day_are_days():

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from kfhe.readings import READINGS, UnreadableError, numbers_in, read, recognise
+from kfhe.readings import READINGS, UnreadableError, misfits, numbers_in, read, recognise
 
 
 @pytest.mark.parametrize(
@@ -29,6 +29,12 @@ from kfhe.readings import READINGS, UnreadableError, numbers_in, read, recognise
         (["Mar 12, 2024", "Sept. 1 2024 6:30 PM"], "month-first", ["2024-03-12", "2024-09-01T18:30"]),
         (["31.12.24", "1/2/69"], "day-first", ["2024-12-31", "1969-02-01"]),
         (["12/31/68"], "month-first", ["2068-12-31"]),
+        (
+            ["9999-12-31T23:59:59-05:00", "0001-01-01 00:00+01"],
+            "date",
+            ["10000-01-01T04:59:59", "0000-12-31T23"],
+        ),
+        (["31.12.9999 23:00 -0200"], "day-first", ["10000-01-01T01:00"]),
     ],
 )
 def test_dates_are_read_in_utc(texts, reading, expected):
@@ -73,7 +79,7 @@ def test_other_text_is_told_with_its_position(text, reading):
     assert (told.value.position, told.value.text) == (1, text)
 
 
-@pytest.mark.parametrize("text", ["31.12.2024 25:00", "12/31/2024 13:00 PM", "0001-01-01T00:00+05:00"])
+@pytest.mark.parametrize("text", ["31.12.2024 25:00", "12/31/2024 13:00 PM", "2024-12-31T00:00+25:00"])
 def test_there_are_no_such_times(text):
     for reading in ("date", "day-first", "month-first"):
         with pytest.raises(UnreadableError):
@@ -126,3 +132,12 @@ def test_names_of_months_leave_no_doubt_but_years_of_two_digits_do():
 )
 def test_numbers_of_versions_and_other_words_are_no_dates(text):
     assert recognise([text]) == []
+
+
+def test_a_number_behind_a_date_is_no_hour():
+    assert recognise(["2024-01-05-07", "2024-01-05-08"]) == []
+
+
+@pytest.mark.parametrize("reading", READINGS)
+def test_long_texts_are_given_up_at_once(reading):
+    assert misfits(["$" + " " * 200_000 + "x", "9" * 200_000], reading)

@@ -263,6 +263,45 @@ class TestRefusals:
             kfhe.noise.disturb_inputs(sp.csr_matrix(X), 0.1, random_state=0)
 
 
+class TestIndices:
+    """Compiled code follows indices: those that point outside are refused, and any type of them is read."""
+
+    @pytest.mark.parametrize("rows", [[0, 5, 50_000_000], [0, 5, -1]])
+    @pytest.mark.parametrize("make", [sp.csc_matrix, sp.csr_array, sp.bsr_matrix])
+    def test_outside_the_matrix(self, make, rows):
+        X = make(np.eye(20))
+        X.indices[:3] = rows
+        X.has_canonical_format = X.has_sorted_indices = True  # a lie
+        for judge in (KFHEClassifier().fit, label_quality):
+            with pytest.raises(ValueError, match=r"damaged sparse matrix: .* must be"):
+                judge(X, [0, 1] * 10)
+
+    def test_outside_the_matrix_in_prediction(self):
+        X, y = counts()
+        model = KFHEClassifier(n_estimators=1).fit(X, y)
+        rows = sp.csr_matrix(X)
+        rows.indices[0] = 10**6
+        with pytest.raises(ValueError, match="damaged sparse matrix"):
+            model.predict(rows)
+
+    @pytest.mark.parametrize("starts", [2**30, 1])
+    def test_columns_that_overlap(self, starts):
+        X = sp.csc_matrix(np.ones((20, 3)))
+        X.indptr[1:3] = [starts, 0]
+        with pytest.raises(ValueError, match="damaged sparse matrix: indptr must be"):
+            KFHEClassifier().fit(X, [0, 1] * 10)
+
+    @pytest.mark.parametrize("dtype", ["i2", "u4", "u8", ">i4", ">i8"])
+    def test_of_any_type(self, dtype):
+        X, y = counts()
+        model = KFHEClassifier(n_estimators=2, random_state=0)
+        expected = model.fit(X, y).fingerprint()
+        other = sp.csc_matrix(X)
+        other.indices, other.indptr = other.indices.astype(dtype), other.indptr.astype(dtype)
+        assert model.fit(other, y).fingerprint() == expected
+        assert other.indices.dtype == dtype
+
+
 MEMORY = """
 import resource, numpy as np, scipy.sparse as sp
 from kfhe import KFHEClassifier

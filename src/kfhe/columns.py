@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from kfhe.dates import MICROSECONDS, Dates, days, from_objects
+from kfhe.dates import MICROSECONDS, Dates, days, from_objects, in_microseconds, too_far
 from kfhe.sparse import by_column, is_sparse
 
 Floats = NDArray[np.float64]
@@ -69,7 +69,7 @@ class ArrayColumns:
     def dates(self, j: int) -> Dates | None:
         """Return column j as dates."""
         if self.X.dtype.kind == "M":
-            return self.X[:, j].astype("M8[us]")
+            return in_microseconds(self.X[:, j], self.names[j])
         if self.X.dtype.kind != "O":
             return None
         present = [value for value in self.X[:, j] if not _is_missing(value)]
@@ -164,7 +164,8 @@ class PandasColumns:
 
         column = self.X.iloc[:, j]
         if column.dtype.kind == "M":
-            return pd.to_datetime(column, utc=True).dt.tz_localize(None).to_numpy("M8[us]")
+            moments = pd.to_datetime(column, utc=True).dt.tz_localize(None)
+            return in_microseconds(moments.to_numpy(), self.names[j])
         if column.dtype.kind == "O" and pd.api.types.infer_dtype(column, skipna=True) in _DATES:
             return from_objects(column.astype(object))
         return None
@@ -230,7 +231,7 @@ class PolarsColumns:
         column = self.X.to_series(j)
         if getattr(dtype, "time_zone", None) is not None:
             column = column.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
-        return column.cast(pl.Datetime("us")).to_numpy().astype("M8[us]")
+        return in_microseconds(column.to_numpy(), self.names[j])
 
     def reading(self, j: int) -> str | None:
         """Return nothing: a frame does not know."""
@@ -285,7 +286,12 @@ class ArrowColumns:
         if not (types.is_date(column.type) or types.is_timestamp(column.type)):
             return None
         zone = getattr(column.type, "tz", None)
-        moments = column.cast(pa.timestamp("us", zone), safe=False).cast(pa.int64()).combine_chunks()
+        finer = types.is_timestamp(column.type) and column.type.unit == "ns"
+        try:
+            moments = column.cast(pa.timestamp("us", zone), safe=not finer)
+        except pa.ArrowInvalid:
+            raise too_far(self.names[j]) from None
+        moments = moments.cast(pa.int64()).combine_chunks()
         return _arrow_values(moments, np.datetime64("NaT").view(np.int64).item()).view("M8[us]")
 
     def reading(self, j: int) -> str | None:

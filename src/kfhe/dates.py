@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from typing import Any
 
 import numpy as np
@@ -61,10 +61,34 @@ def from_objects(values: Iterable[Any]) -> Dates:
     return np.array(moments, dtype="M8[us]")
 
 
-def _naive(moment: date) -> date:
-    if isinstance(moment, datetime) and moment.tzinfo is not None:
-        return moment.astimezone(UTC).replace(tzinfo=None)
-    return moment
+def _naive(moment: date) -> date | np.datetime64:
+    return in_utc(moment) if isinstance(moment, datetime) and moment.tzinfo is not None else moment
+
+
+def in_utc(moment: datetime) -> np.datetime64:
+    """Return a moment that has a time zone; in UTC it may be in the year 0 or 10,000, which Python lacks."""
+    return np.datetime64(moment.replace(tzinfo=None), "us") - np.timedelta64(moment.utcoffset(), "us")
+
+
+def in_microseconds(moments: NDArray[Any], name: str) -> Dates:
+    """Return the dates of a column that counts days, seconds or others.
+
+    Raises
+    ------
+    ValueError
+        If there are more microseconds from 1970 to a date than a number can be.
+    """
+    found: Dates = moments.astype("M8[us]")
+    if np.datetime_data(moments.dtype)[0] not in ("ns", "ps", "fs", "as"):  # these reach less far
+        beyond = (found.astype(moments.dtype) != moments) & ~np.isnat(moments)
+        if beyond.any():
+            raise too_far(name)
+    return found
+
+
+def too_far(name: str) -> ValueError:
+    """Return the error of a column with dates that can't be counted in microseconds."""
+    return ValueError(f"column {name!r} has a date that is 292,000 years away; mend it, or make it missing")
 
 
 def _numbers(moments: NDArray[Any], values: NDArray[Any]) -> Floats:

@@ -205,7 +205,10 @@ def check_schedule(process_noise: Schedule) -> Schedule:
     if type(process_noise) is float:
         return _non_negative(process_noise, "process_noise")
     if not callable(process_noise):
-        values = np.atleast_1d(np.asarray(process_noise, dtype=np.float64))
+        try:
+            values = np.atleast_1d(np.asarray(process_noise, dtype=np.float64))
+        except OverflowError:  # a whole number of 400 digits, say
+            raise ValueError("process_noise must be finite, got more than a number can be") from None
         if values.ndim != 1 or not len(values):
             raise ValueError(
                 f"process_noise must be a number, a sequence or a function, got {process_noise!r}"

@@ -19,6 +19,26 @@ def is_sparse(X: Any) -> bool:
     return type(X).__module__.startswith("scipy.sparse")
 
 
+def sound(X: Any) -> Any:
+    """Return X, with indices of which none points outside: compiled code follows them wherever they lead.
+
+    It is a new matrix of the same arrays: what X says of itself is not believed, and X stays as it is.
+
+    Raises
+    ------
+    ValueError
+        If the indices can't be those of a matrix.
+    """
+    if X.format not in ("csr", "csc", "bsr"):  # SciPy checks the others itself
+        return X
+    try:
+        same = type(X)((X.data, X.indices, X.indptr), shape=X.shape)
+        same.check_format(full_check=True)
+    except ValueError as error:
+        raise ValueError(f"X is a damaged sparse matrix: {error}") from None
+    return same
+
+
 def by_column(X: Any) -> Any:
     """Return X in the csc format, with rows in order and one entry for each; X itself if it is so already."""
     if X.format == "csc" and X.has_canonical_format:

@@ -17,13 +17,16 @@ from kfhe.table import BinnedTable
 MOST_COLUMNS = MOST_CLASSES = 65535  # compiled code counts them with 16 bits
 
 
+LARGEST = 2**63 - 1  # number that the engine can hold
+
+
 def _accepts(*accepted: Any) -> dict[str, Any]:
     """Note what a setting accepts, in the words of scikit-learn's validation."""
     return {"accepted": list(accepted)}
 
 
 def _at_least(least: int) -> Interval:
-    return Interval(Integral, least, None, closed="left")
+    return Interval(Integral, least, LARGEST, closed="both")
 
 
 @dataclass(frozen=True)

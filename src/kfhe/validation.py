@@ -16,7 +16,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, _num_samples, validate_data
 
-from kfhe.sparse import is_sparse, same_values
+from kfhe.sparse import is_sparse, same_values, sound
 
 Floats = NDArray[np.float64]
 
@@ -88,6 +88,7 @@ def check_table(estimator: Any, X: Any, *, reset: bool) -> Any:
     """Check a table for a classifier of native trees, which read the columns themselves."""
     if _is_frame(X, estimator):
         return validate_data(estimator, X, reset=reset, skip_check_array=True)
+    X = sound(X) if is_sparse(X) else X
     X = validate_data(
         estimator, X, reset=reset, dtype=None, ensure_all_finite=False, accept_sparse=SPARSE_FORMATS
     )
@@ -107,6 +108,7 @@ def readable_table(X: Any, who: str, *, sparse: bool = False) -> Any:
         raise TypeError(f"{who} does not take sparse input, got {type(X).__name__}; use X.toarray()")
     if _is_frame(X, who):
         return X
+    X = sound(X) if is_sparse(X) else X
     X = check_array(
         X, dtype=None, ensure_all_finite=False, estimator=who, input_name="X", accept_sparse=SPARSE_FORMATS
     )

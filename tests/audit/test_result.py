@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+import scipy.sparse as sp
 from sklearn.datasets import load_iris
 
 from kfhe.audit import label_quality
@@ -37,6 +38,18 @@ class TestCleaned:
         kept, labels = audit.cleaned(X, y)
         pd.testing.assert_frame_equal(kept, X[~audit.suspects])
         np.testing.assert_array_equal(labels, np.asarray(y)[~audit.suspects])
+
+    def test_a_sparse_matrix_of_any_format(self, audit, noisy_iris):
+        X, y = noisy_iris
+        kept, _ = audit.cleaned(sp.coo_matrix(X), y)
+        np.testing.assert_array_equal(kept.toarray(), X[~audit.suspects])
+
+    @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
+    @pytest.mark.filterwarnings("ignore:A column-vector y")
+    def test_labels_in_a_frame_become_an_array(self, audit, noisy_iris, frame):
+        X, y = noisy_iris
+        _, labels = audit.cleaned(X, frame({"y": np.asarray(y)}), suspects="relabel")
+        np.testing.assert_array_equal(labels, np.where(audit.suspects, audit.suggested, y))
 
     def test_suspects_are_relabelled_if_asked_for(self, audit, noisy_iris):
         X, y = noisy_iris

@@ -1,9 +1,11 @@
 """Votes by those who have not seen the rows, and when there are enough of them."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.stats import spearmanr
 from sklearn.datasets import make_classification
+from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import KFold, StratifiedKFold, cross_val_predict
@@ -193,3 +195,27 @@ def clean():
     from sklearn.datasets import load_iris
 
     return load_iris(return_X_y=True)
+
+
+class Unsure(DummyClassifier):
+    """Gives each class the same, which may be no probability."""
+
+    def __init__(self, each=0.5):
+        super().__init__()
+        self.each = each
+
+    def predict_proba(self, X):
+        return np.full((len(X), 2), self.each)
+
+
+@pytest.mark.parametrize("each", [np.nan, np.inf, -1.0, 5.0])
+def test_an_estimator_has_to_give_probabilities(each):
+    with pytest.raises(ValueError, match="predict_proba of Unsure"):
+        label_quality(np.zeros((20, 1)), [0, 1] * 10, estimator=Unsure(each))
+
+
+def test_named_votes_in_another_order_are_not_taken_for_others():
+    votes = pd.DataFrame({"b": [0.1, 0.9], "a": [0.9, 0.1]})
+    with pytest.raises(ValueError, match=r"has the columns \['b', 'a'\]; accepted is the sorted order"):
+        label_quality(y=["a", "b"], pred_proba=votes)
+    assert not label_quality(y=["a", "b"], pred_proba=votes[["a", "b"]]).suspects.any()

@@ -495,6 +495,17 @@ def test_validation_scores_are_checked(contents, scores):
         loaded(put_together(description, arrays))
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("estimator", [0]), ("process_noise", 10**400), ("max_depth", 2**63), ("max_leaf_nodes", 2**64)],
+)
+def test_a_parameter_of_another_kind_or_too_large_is_damage(contents, name, value):
+    description, arrays = taken_apart(contents[0])
+    description["parameters"][name] = value
+    with pytest.raises(ModelFileError, match="the file is damaged"):
+        loaded(put_together(description, arrays))
+
+
 def test_a_parameter_that_a_file_lacks_has_its_default(contents):
     description, arrays = taken_apart(contents[0])
     del description["parameters"]["voting"]

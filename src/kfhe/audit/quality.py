@@ -159,11 +159,12 @@ def label_quality(
     weights = None if sample_weight is None else row_weights(sample_weight, None, classes, labels)
     n_trees = None
     if pred_proba is not None:
-        votes = _own_votes(pred_proba, classes, labels)
+        votes = _checked_votes(pred_proba, "pred_proba", classes, labels)
     elif estimator is not None:
         votes = cross_validated_votes(
             estimator, X, classes[labels], cv=cv, sample_weight=weights, seed=seed, n_jobs=n_jobs
         )
+        votes = _checked_votes(votes, f"predict_proba of {type(estimator).__name__}", classes, labels)
     else:
         n_workers = min(n_threads, n_estimators)
         workers = _workers(X, labels, len(classes), categorical_features, weights, seed, n_workers)
@@ -212,20 +213,23 @@ def _workers(
     return [OutOfBag(grower, labels, n_classes, weights, seed) for grower in growers]
 
 
-def _own_votes(pred_proba: Any, classes: NDArray[Any], labels: NDArray[np.int32]) -> Floats:
-    """Check probabilities that the user has made."""
-    votes: Floats = check_array(
-        pred_proba, dtype=np.float64, input_name="pred_proba", estimator="label_quality"
-    )
-    if votes.shape != (len(labels), len(classes)):
+def _checked_votes(votes: Any, called: str, classes: NDArray[Any], labels: NDArray[np.int32]) -> Floats:
+    """Check probabilities that others have made."""
+    names = [*map(str, getattr(votes, "columns", []))]
+    if names != [*map(str, classes)] and sorted(names) == sorted(map(str, classes)):
         raise ValueError(
-            f"pred_proba has shape {votes.shape}; accepted is a row for each of the {len(labels)} labels, "
+            f"{called} has the columns {names}; accepted is the sorted order: {classes.tolist()}"
+        )
+    checked: Floats = check_array(votes, dtype=np.float64, input_name=called, estimator="label_quality")
+    if checked.shape != (len(labels), len(classes)):
+        raise ValueError(
+            f"{called} has shape {checked.shape}; accepted is a row for each of the {len(labels)} labels, "
             f"and a column for each of the {len(classes)} classes of y, in sorted order: {classes.tolist()}"
         )
-    wrong = np.flatnonzero((votes < 0).any(axis=1) | (np.abs(votes.sum(axis=1) - 1) > 1e-3))
+    wrong = np.flatnonzero((checked < 0).any(axis=1) | (np.abs(checked.sum(axis=1) - 1) > 1e-3))
     if len(wrong):
         raise ValueError(
-            f"pred_proba must hold probabilities: at least 0, and 1 in total; row {wrong[0]} is "
-            f"{votes[wrong[0]].tolist()}"
+            f"{called} must hold probabilities: at least 0, and 1 in total; row {wrong[0]} is "
+            f"{checked[wrong[0]].tolist()}"
         )
-    return votes
+    return checked

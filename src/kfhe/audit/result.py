@@ -12,7 +12,8 @@ from sklearn.utils import _safe_indexing
 from kfhe.audit.findings import RowFindings
 from kfhe.audit.html import WorstRows, audit_html
 from kfhe.noise import estimated_rate
-from kfhe.validation import check_same_length, encode_labels
+from kfhe.sparse import is_sparse
+from kfhe.validation import SPARSE_FORMATS, check_same_length, encode_labels
 
 Floats = NDArray[np.float64]
 
@@ -160,7 +161,7 @@ class LabelAudit:
         Returns
         -------
         X, y
-            In the containers that they came in, new ones; "relabel" returns an array for y that is a list.
+            In the containers that they came in, new ones; "relabel" returns an array for y that is no series.
 
         Examples
         --------
@@ -182,6 +183,7 @@ class LabelAudit:
             raise ValueError("y is not what was audited: cleaned() takes the same rows, in the same order")
         if suspects == "drop":
             kept = np.flatnonzero(~self.suspects)
+            X = X.tocsr() if is_sparse(X) and X.format not in SPARSE_FORMATS else X  # others have no rows
             return _safe_indexing(X, kept), _safe_indexing(y, kept)
         return X, _relabelled(y, np.where(self.suspects, self.suggested, self.given))
 
@@ -198,6 +200,8 @@ class LabelAudit:
 
 def _relabelled(y: Any, labels: NDArray[Any]) -> Any:
     """Return labels in the container of others, if that is a series with a name or an index to keep."""
+    if len(getattr(y, "shape", ())) != 1:
+        return labels
     if type(y).__module__.split(".")[0] == "pandas":
         return type(y)(labels, index=y.index, name=y.name).astype(y.dtype)
     if type(y).__module__.split(".")[0] == "polars":

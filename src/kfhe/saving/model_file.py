@@ -226,5 +226,5 @@ def told_as_damage() -> Iterator[None]:
         yield
     except KeyError as error:
         raise _damaged(f"it lacks {error}") from None
-    except (SafetensorError, ValueError) as error:
+    except (SafetensorError, TypeError, ValueError) as error:
         raise _damaged(str(error)) from None
