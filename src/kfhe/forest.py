@@ -234,9 +234,9 @@ class Forest(Ensemble):
             )
 
     def _compact_for(self, n_rows: int, n_trees: int) -> CompactTrees | None:
-        """Return the compact trees if they are faster for so many rows; they are made once that will have paid.
+        """Return the compact trees if they are faster for so many rows; they are made once that has paid.
 
-        That is when more rows have gone down trees than these have nodes. All values are ranked first, so that
+        That is when more rows have gone down trees than these have nodes. All values are ranked first, so
         there have to be enough trees as well.
         """
         if n_rows < FEWEST_ROWS or n_trees < len(self.schema.names):
