@@ -62,7 +62,7 @@ test-lowest: $(INSTALLED)
 
 SANITIZED := tests/engine tests/property tests/test_golden.py tests/test_classifier.py tests/test_sample_weight.py \
   tests/test_tree.py tests/test_table.py tests/test_forest.py tests/test_warm_start.py tests/test_early_stopping.py \
-  tests/test_threads.py tests/test_robust.py tests/saving
+  tests/test_threads.py tests/test_robust.py tests/test_sparse.py tests/saving
 
 # The engine with the address and undefined-behaviour sanitizers and with every array index checked.
 sanitize: $(INSTALLED)

@@ -1,10 +1,14 @@
 """How the documentation is built: ``make docs``."""
 
 import re
+from pathlib import Path
 
 from sphinx_gallery.sorting import ExplicitOrder
 
 import kfhe
+from kfhe.audit import label_quality
+from kfhe.review import write_page
+from kfhe.table_files.labelled import LabelledTable
 
 project = "kfhe"
 author = "The kfhe developers"
@@ -49,6 +53,19 @@ sphinx_gallery_conf = {
     "show_signature": False,
     "min_reported_time": 3600,
 }
+
+# The example page of the guide, made as `kfhe audit --page` makes it
+PAGES = Path(__file__).parent / "generated" / "pages"
+customers = LabelledTable.read(Path(__file__).parents[1] / "examples" / "data" / "customers.csv", "outcome")
+write_page(
+    PAGES / "review.html",
+    label_quality(customers.X, customers.y, random_state=0),
+    customers.X,
+    target="outcome",
+    name="customers.csv",
+    first_row=customers.first_row,
+)
+html_extra_path = ["generated/pages"]
 
 html_theme = "pydata_sphinx_theme"
 html_title = f"kfhe {release}"

@@ -4,6 +4,7 @@ import sys
 
 import numpy as np
 import pytest
+from browser import chromium
 from hypothesis import settings
 from sklearn.datasets import load_iris
 
@@ -30,3 +31,9 @@ def iris():
 @pytest.fixture
 def rng():
     return np.random.default_rng(0)
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory):
+    with chromium(tmp_path_factory.mktemp("chromium")) as chrome:
+        yield chrome

@@ -138,7 +138,7 @@ class TestSuspects:
     def test_clean_labels_have_no_suspects(self, audit):
         pd.DataFrame({"x": range(60), "y": ["a"] * 30 + ["b"] * 30}).to_csv("clean.csv", index=False)
         out, _ = audit("clean.csv", "-t", "y", "-o", "none.csv")
-        assert "About 0.0% of them seem to be wrong" in out
+        assert "0.0% to 5.0% of them seem to be wrong, if mistakes happened by chance" in out
         assert Path("none.csv").read_text() == "row,given,suggested,quality,x,notes\n"
 
 

@@ -117,7 +117,7 @@ def test_the_start_page_knows_how_right_it_is():
 def test_the_reference_has_all_public_names():
     reference = (ROOT / "docs" / "api.rst").read_text("utf-8")
     listed = {line.strip() for line in reference.splitlines()}
-    for name in [*kfhe.__all__, "plotting"]:
+    for name in [*kfhe.__all__, "plotting", "review"]:
         if isinstance(value := getattr(kfhe, name), ModuleType):
             names = getattr(value, "__all__", None) or public_functions(value)
             assert {f"{name}.{inner}" for inner in names} <= listed

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from kfhe import audit, export, noise, stats
     from kfhe import plotting as plotting
+    from kfhe import review as review
     from kfhe.callbacks import Callback
     from kfhe.classifier import KFHEClassifier
     from kfhe.early_stopping import EarlyStopping
@@ -34,7 +35,7 @@ __all__ = [
 ]
 
 # Not in __all__, so that `from kfhe import *` needs no extra
-_WITH_EXTRAS = ["plotting"]
+_WITH_EXTRAS = ["plotting", "review"]
 
 # Names are loaded when they are first used, so that the command line starts at once.
 _HOMES = {

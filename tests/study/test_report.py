@@ -3,9 +3,7 @@
 import csv as csv_files
 import gzip
 import json
-import os
 import re
-import shutil
 import subprocess
 import sys
 import zlib
@@ -14,6 +12,7 @@ from html.parser import HTMLParser
 
 import pandas as pd
 import pytest
+from browser import opened
 
 from kfhe.study.analyse import Analysis
 from kfhe.study.cells import Result
@@ -306,47 +305,6 @@ def test_figures_without_matplotlib_name_the_extra(paper_study, tmp_path):
 
 
 # In a browser
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    """A headless Chromium; without one these tests are skipped, unless KFHE_BROWSER says it must be there."""
-    program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    driver = shutil.which("chromedriver")
-    if not (program and driver):
-        if os.environ.get("KFHE_BROWSER"):
-            pytest.fail("chromium and chromedriver must be installed here")
-        pytest.skip("chromium and chromedriver are not installed")
-    from selenium.webdriver import Chrome, ChromeOptions
-    from selenium.webdriver.chrome.service import Service
-
-    options = ChromeOptions()
-    options.binary_location = program
-    for switch in (
-        "--headless",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--disable-quic",
-        "--no-first-run",
-        "--disable-background-networking",
-        "--disable-component-update",
-        "--disable-sync",
-        f"--user-data-dir={tmp_path_factory.mktemp('chromium')}",
-    ):
-        options.add_argument(switch)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    chrome = Chrome(options=options, service=Service(driver))
-    yield chrome
-    chrome.quit()
-
-
-def opened(browser, page, *, width=1280, scheme="light", media="screen"):
-    features = [{"name": "prefers-color-scheme", "value": scheme}]
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": media, "features": features})
-    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-    browser.get(page.as_uri())
-    return browser.execute_script
 
 
 def test_charts_are_drawn_without_errors_and_without_a_network(browser, page):

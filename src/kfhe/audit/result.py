@@ -38,7 +38,11 @@ class LabelAudit:
         The proposed cut: as many of the most suspicious labels as are estimated to be wrong. Only labels
         that the votes disagree with are among them.
     estimated_share : float
-        Estimated share of wrong labels, 0 to 1.
+        Estimated share of wrong labels, 0 to 1, if they went wrong by chance.
+    classes : ndarray of shape (n_classes,)
+        The classes.
+    votes : ndarray of shape (n, n_classes)
+        Share of the votes that each class got; NaN if a row got none.
     index : pandas.Index or None
         The index of a pandas table, for `to_frame`.
     n_estimators : int or None
@@ -55,6 +59,8 @@ class LabelAudit:
     rank: NDArray[np.int64]
     suspects: NDArray[np.bool_]
     estimated_share: float
+    classes: NDArray[Any]
+    votes: Floats
     index: Any = None
     n_estimators: int | None = None
     findings: RowFindings | None = None
@@ -76,7 +82,7 @@ class LabelAudit:
         suspects = np.zeros(n, dtype=bool)
         disputed = order[suggested[order] != labels[order]]
         suspects[disputed[: round(share * n)]] = True
-        return cls(classes[labels], quality, classes[suggested], rank, suspects, share, index)
+        return cls(classes[labels], quality, classes[suggested], rank, suspects, share, classes, votes, index)
 
     def __len__(self) -> int:
         return len(self.given)

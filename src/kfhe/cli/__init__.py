@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from kfhe.cli import audit, data, evaluate, export, fit, plot, predict, study
+from kfhe.cli import apply, audit, data, evaluate, export, fit, plot, predict, study
 from kfhe.cli.echo import echo
 from kfhe.study.errors import StudyError
 
@@ -23,6 +23,7 @@ app.command(epilog=fit.EXAMPLES)(fit.fit)
 app.command(epilog=predict.EXAMPLES)(predict.predict)
 app.command(epilog=evaluate.EXAMPLES)(evaluate.evaluate)
 app.command(epilog=audit.EXAMPLES)(audit.audit)
+app.command(epilog=apply.EXAMPLES)(apply.apply)
 app.command(epilog=plot.EXAMPLES)(plot.plot)
 app.command(epilog=export.EXAMPLES)(export.export)
 app.add_typer(data.app, name="data")

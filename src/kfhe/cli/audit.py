@@ -22,6 +22,10 @@ Examples:
   kfhe audit data.csv -t label --drop id --all -o quality.parquet
 
   kfhe audit data.csv -t label --plot audit.svg
+
+  kfhe audit data.csv -t label --page review.html
+
+  kfhe audit data.csv -t label --decisions decisions.csv --page review.html
 """
 SHOWN = 10  # suspects on the terminal
 OURS = 4  # columns of the audit, the verdict being one more
@@ -37,6 +41,19 @@ def audit(
             "--output",
             "-o",
             help="The .csv, .csv.gz or .parquet file to write the suspects to; - for standard output.",
+            show_default=False,
+        ),
+    ] = None,
+    page: Annotated[
+        Path | None,
+        typer.Option(
+            help="The .html file to write for reviewing the suspects in a browser.", show_default=False
+        ),
+    ] = None,
+    decisions: Annotated[
+        Path | None,
+        typer.Option(
+            help="The .csv file of decisions that the page exported: they are learnt from.",
             show_default=False,
         ),
     ] = None,
@@ -65,10 +82,12 @@ def audit(
     nearly so and has another label, or a number in it is far from all others. A column of the audit whose
     name the table has already is called 'audit row' and so on.
 
-    Hard rows look like wrong ones: look at the suspects before you change them.
+    Hard rows look like wrong ones: look at the suspects before you change them. --page writes a page to do
+    so, which opens in any browser without a network; kfhe apply applies what you decided there. With
+    --decisions, rows that were judged are certain, and their like are judged anew.
     """
-    from kfhe.audit import label_quality
     from kfhe.cli.console import Console
+    from kfhe.cli.review import audited, check_files, write_page_of
     from kfhe.table_files import write_table
     from kfhe.table_files.output import check_output
 
@@ -77,13 +96,14 @@ def audit(
         raise typer.BadParameter("name the file to write all rows to: --output", param_hint="--all")
     if output is not None:
         check_output(output)
-        options.refuse_input(output, labelled.table)
+        options.refuse_input(output, labelled.table, *([decisions] if decisions else []))
+    check_files(page, decisions, labelled.table, output)
     if plot is not None:
         options.check_picture(plot, labelled.table, option="--plot")
     data = labelled.read()
-    found = label_quality(
-        data.X,
-        data.y,
+    found, share, judged = audited(
+        data,
+        decisions,
         n_estimators=n_estimators,
         categorical_features=labelled.categorical_features(data),
         random_state=random_state,
@@ -94,12 +114,14 @@ def audit(
     suspects = listed.filter(listed.column(OURS)).remove_column(OURS)
     if output is not None:  # before the table is shown, which may be cut short: | head
         write_table(output, listed if all_rows else suspects, escape_formulas=escape_formulas)
-    _show(data, found, suspects, to_stderr=str(output) == "-")
+    _show(data, found, share, suspects, to_stderr=str(output) == "-")
     if output is not None and str(output) != "-":
         what = f"All {len(listed):,} rows" if all_rows else f"The {len(suspects):,} suspects"
         echo(f"{what} are in {output}, the most suspicious first.", err=True)
     if plot is not None:
         _draw(found, plot)
+    if page is not None:
+        write_page_of(data, found, judged, page, labelled)
 
 
 def _listed(data: LabelledTable, found: LabelAudit) -> Any:
@@ -148,7 +170,7 @@ def _draw(found: LabelAudit, picture: Path) -> None:
     echo(f"The picture is in {picture}", err=True)
 
 
-def _show(data: LabelledTable, found: LabelAudit, suspects: Any, *, to_stderr: bool) -> None:
+def _show(data: LabelledTable, found: LabelAudit, share: str, suspects: Any, *, to_stderr: bool) -> None:
     from rich.markup import escape
     from rich.table import Table
 
@@ -162,7 +184,7 @@ def _show(data: LabelledTable, found: LabelAudit, suspects: Any, *, to_stderr: b
         console.print(note, style="yellow", markup=False)
     n_disputed = int((found.suggested != found.given).sum())
     console.print(
-        f"{data.name}: {len(found):,} labels. About {found.estimated_share:.1%} of them seem to be wrong. "
+        f"{data.name}: {len(found):,} labels. {share} "
         f"The trees disagree with {n_disputed:,}; the {len(suspects):,} most suspicious of these are the "
         "suspects.",
         markup=False,

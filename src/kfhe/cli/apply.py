@@ -1,0 +1,63 @@
+"""``kfhe apply``: decisions about labels, applied to their table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kfhe.cli import options
+from kfhe.cli.echo import echo
+
+EXAMPLES = """
+Examples:
+
+  kfhe apply decisions.csv customers.csv -o cleaned.csv
+
+  kfhe apply decisions.csv customers.parquet -o cleaned.parquet --log changes.csv
+"""
+
+
+@options.spread
+def apply(
+    decisions: Annotated[
+        Path, typer.Argument(help="The decisions, as the page of kfhe audit --page exports them.")
+    ],
+    table: Annotated[Path, typer.Argument(help="The .csv, .csv.gz or .parquet file that was judged.")],
+    output: Annotated[
+        Path,
+        typer.Option("--output", "-o", help="The file to write, of the same kind.", show_default=False),
+    ],
+    csv: options.CsvInput,
+    log: Annotated[
+        Path | None,
+        typer.Option(
+            help="The csv file that lists every change; default: named like the output, with _changes.",
+            show_default=False,
+        ),
+    ] = None,
+) -> None:
+    """Apply decisions about labels to the table that was judged.
+
+    Labels are changed and rows dropped as somebody decided, and all else stays as it is: a csv byte for byte,
+    a parquet file value by value. Each decision knows its row and label: if another table is given, or rows
+    have moved, nothing is written.
+    """
+    from kfhe.review import clean_file, read_decisions
+
+    name = output.name.removesuffix(".gz")
+    log = log or output.with_name(f"{Path(name).stem}_changes.csv")
+    options.refuse_input(output, table, decisions)
+    options.refuse_input(log, table, decisions, option="--log")
+    if log == output:
+        raise typer.BadParameter("the table and the list of changes need a file each", param_hint="--log")
+    found = read_decisions(decisions)
+    done = clean_file(found, table, output, log=log, dialect=csv.dialect)
+    n_dropped, n_judged = int((~done.kept).sum()), int(done.judged.sum())
+    n_changed = len(done.changes) - n_dropped
+    echo(
+        f"{len(found):,} decisions. Labels changed: {n_changed:,}, found right: {n_judged - n_changed:,}, "
+        f"left open: {len(found) - n_dropped - n_judged:,}; rows dropped: {n_dropped:,}."
+    )
+    echo(f"The table is in {output}, every change in {log}.", err=True)

@@ -1,0 +1,101 @@
+"""What ``kfhe audit`` does for people who review labels: earlier decisions, how many are wrong, the page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from shlex import quote
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from kfhe.cli import options
+from kfhe.cli.echo import echo
+
+if TYPE_CHECKING:
+    from kfhe.audit import LabelAudit
+    from kfhe.review import Decision
+    from kfhe.table_files.labelled import LabelledTable
+
+
+def check_files(page: Path | None, decisions: Path | None, table: Path, output: Path | None) -> None:
+    """Raise if the page can't be written, before anything takes long."""
+    if page is None:
+        return
+    if page.suffix not in (".html", ".htm"):
+        raise typer.BadParameter(f"the name must end in .html, got {page}", param_hint="--page")
+    inputs = [path for path in (table, decisions, output) if path is not None]
+    options.refuse_input(page, *inputs, option="--page")
+
+
+def audited(
+    data: LabelledTable, decisions: Path | None, **settings: Any
+) -> tuple[LabelAudit, str, list[Decision]]:
+    """Audit a table; return as well what to say of the share of wrong labels, and the decisions so far."""
+    import numpy as np
+
+    from kfhe.audit import label_quality
+    from kfhe.noise import estimated_rate_range
+
+    if decisions is None:
+        found = label_quality(data.X, data.y, **settings)
+        voted = ~np.isnan(found.quality)
+        labels = np.searchsorted(found.classes, found.given[voted]).astype(np.int32)
+        low, high = estimated_rate_range(found.votes[voted], labels)
+        return (
+            found,
+            f"{low:.1%} to {high:.1%} of them seem to be wrong, if mistakes happened by chance; those that "
+            "follow a pattern look right, and are not counted.",
+            [],
+        )
+    from kfhe.review import apply_decisions, read_decisions
+    from kfhe.review.decisions import DecisionError
+    from kfhe.review.reaudit import audit_cleaned
+
+    judged = read_decisions(decisions)
+    if judged and judged[0].target != data.target:
+        raise DecisionError(
+            f"{decisions}: is about the labels in {judged[0].target!r}, but --target is {data.target!r}"
+        )
+    shown = data.all_columns.drop_columns([data.target])
+    try:
+        cleaned = apply_decisions(judged, shown, data.y, row_numbers=data.row_numbers)
+    except DecisionError as error:
+        raise DecisionError(f"{data.name}: {error}") from None
+    found, chances = audit_cleaned(data.X, data.y, cleaned, **settings)
+    return (
+        found,
+        f"{chances.n_judged:,} of them were judged, {chances.n_wrong:,} of these were wrong; by that, "
+        f"{chances.low:.1%} to {chances.high:.1%} of all are.",
+        judged,
+    )
+
+
+def write_page_of(
+    data: LabelledTable,
+    found: LabelAudit,
+    judged: list[Decision],
+    page: Path,
+    labelled: options.LabelledInput,
+) -> None:
+    """Write the page for a table that was audited; pictures are those beside the table."""
+    from kfhe.review import write_page
+
+    n_rows = write_page(
+        page,
+        found,
+        data.X,
+        all_columns=data.all_columns.drop_columns([data.target]),
+        target=data.target,
+        name=data.name,
+        row_numbers=data.row_numbers,
+        decisions=judged,
+        pictures=None if str(labelled.table) == "-" else labelled.table.parent,
+        categorical_features=labelled.categorical_features(data),
+    )
+    table = Path("table.csv") if str(labelled.table) == "-" else labelled.table
+    cleaned = f"cleaned{''.join(table.suffixes[-2:] if table.suffix == '.gz' else [table.suffix])}"
+    echo(
+        f"The page is in {page}: {n_rows:,} labels to look at. It opens in any browser; export your "
+        f"decisions there, then: kfhe apply decisions.csv {quote(str(table))} -o {cleaned}",
+        err=True,
+    )

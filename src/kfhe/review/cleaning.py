@@ -1,0 +1,259 @@
+"""Decisions applied: to labels in memory, and to table files, of which all else stays as it is."""
+
+from __future__ import annotations
+
+import gzip
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kfhe.files import whole_file
+from kfhe.review.cells import is_gap, label_text, row_digests
+from kfhe.review.decisions import CHANGE, DROP, UNSURE, Decision, DecisionError, write_decisions
+from kfhe.review.records import Records
+from kfhe.table_files import Dialect, TableFileError, open_table
+from kfhe.table_files.errors import did_you_mean, no_column, some
+
+AS_FOUND = Dialect()
+
+
+@dataclass(frozen=True)
+class Cleaned:
+    """Labels after decisions: arrays with one value per row, in the order of the rows.
+
+    Attributes
+    ----------
+    labels : ndarray of shape (n,)
+        The labels, changed where somebody decided so.
+    kept : ndarray of bool of shape (n,)
+        Which rows stay: all but the dropped ones.
+    judged : ndarray of bool of shape (n,)
+        Rows whose label somebody found right or corrected.
+    changes : list of Decision
+        The decisions that changed or dropped something, by row.
+    source : ndarray of int of shape (n,)
+        For each row, where the label that it has now is found among the given ones.
+    """
+
+    labels: NDArray[Any]
+    kept: NDArray[np.bool_]
+    judged: NDArray[np.bool_]
+    changes: list[Decision]
+    source: NDArray[np.intp]
+
+
+def apply_decisions(
+    decisions: Sequence[Decision],
+    X: Any,
+    y: Any,
+    *,
+    first_row: int = 0,
+    row_numbers: NDArray[np.intp] | None = None,
+) -> Cleaned:
+    """Apply decisions to labels; nothing changes that nobody decided.
+
+    Parameters
+    ----------
+    decisions : sequence of Decision
+        What was decided, such as `read_decisions` returns it.
+    X : array or data frame of shape (n, n_features)
+        The rows that were judged, without their labels.
+    y : array-like of shape (n,)
+        Their labels.
+    first_row : int, default=0
+        Number of the first row in the decisions: 2 if they are about a csv file, where the header is row 1;
+        1 for a parquet file, 0 if the page was made of a table in memory.
+    row_numbers : ndarray of int of shape (n,), optional
+        Number of each row in the decisions, if rows of the table are missing here.
+
+    Returns
+    -------
+    Cleaned
+        The labels, and which rows stay.
+
+    Raises
+    ------
+    DecisionError
+        If a decision is about another row or label than the one that is there, or for a class that is not.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kfhe.review import Decision, apply_decisions, row_digests
+    >>> X, y = np.array([[1.0], [2.0], [3.0]]), np.array(["a", "b", "b"])
+    >>> digests = row_digests(X, np.arange(3))
+    >>> decisions = [
+    ...     Decision(0, digests[0], "y", "a", "change", "b"), Decision(2, digests[2], "y", "b", "drop")
+    ... ]
+    >>> cleaned = apply_decisions(decisions, X, y)
+    >>> cleaned.labels[cleaned.kept].tolist()
+    ['b', 'b']
+    """
+    given = np.asarray(y)
+    texts = ["" if is_gap(label) else label_text(label) for label in given.tolist()]
+    numbers = np.arange(len(given)) + first_row if row_numbers is None else row_numbers
+    places = dict(zip(numbers.tolist(), range(len(given)), strict=True))
+    positions = np.array([places.get(decision.row, -1) for decision in decisions], dtype=np.intp)
+    _check_rows(decisions, positions, X, texts)
+    home = {text: position for position, text in reversed(list(enumerate(texts))) if text}
+    source = np.arange(len(given))
+    kept, judged = np.ones(len(given), dtype=bool), np.zeros(len(given), dtype=bool)
+    for position, decision in zip(positions, decisions, strict=True):
+        kept[position] = decision.decision != DROP
+        judged[position] = decision.decision not in (DROP, UNSURE)
+        if decision.decision == CHANGE:
+            if decision.decided not in home:
+                raise DecisionError(
+                    f"row {decision.row} is to be {decision.decided!r}, which no row is"
+                    f"{did_you_mean(decision.decided, list(home)) or f'; there are {some(sorted(home))}'}"
+                )
+            source[position] = home[decision.decided]
+    changes = [decision for decision in decisions if decision.decision in (CHANGE, DROP)]
+    changes.sort(key=lambda decision: decision.row)
+    return Cleaned(given[source], kept, judged, changes, source)
+
+
+def _check_rows(
+    decisions: Sequence[Decision], positions: NDArray[np.intp], X: Any, texts: Sequence[str]
+) -> None:
+    """Raise unless each decision is about the row, and the label, that is there."""
+    beyond = [decision.row for decision, position in zip(decisions, positions, strict=True) if position < 0]
+    if beyond:
+        raise DecisionError(
+            f"there is no row {some([str(row) for row in beyond])}: the table has {len(texts):,} rows, and "
+            "was longer when it was judged, or is another one"
+        )
+    digests = row_digests(X, positions)
+    others = [
+        decision.row for decision, digest in zip(decisions, digests, strict=True) if decision.digest != digest
+    ]
+    if others:
+        raise DecisionError(
+            f"row {some([str(row) for row in others])}: {'is' if len(others) == 1 else 'are'} not what was "
+            f"judged ({len(others)} of {len(decisions)} decisions): the values are others now, or this is "
+            "another table"
+        )
+    for decision, position in zip(decisions, positions, strict=True):
+        if decision.given != texts[position]:
+            raise DecisionError(
+                f"row {decision.row}: the label {decision.given!r} was judged, but there is "
+                f"{texts[position]!r} now; were these decisions applied before?"
+            )
+
+
+def clean_file(
+    decisions: Sequence[Decision],
+    source: str | os.PathLike[str],
+    output: str | os.PathLike[str],
+    *,
+    log: str | os.PathLike[str] | None = None,
+    dialect: Dialect = AS_FOUND,
+) -> Cleaned:
+    """Write a table file anew, as decisions want it.
+
+    Of a csv, all that was not decided about stays byte for byte as it is; of a parquet file, value by value.
+    The files are written whole or not at all.
+
+    Parameters
+    ----------
+    decisions : sequence of Decision
+        What was decided.
+    source : path
+        The .csv, .csv.gz or .parquet file that was judged. It is never written to.
+    output : path
+        The file to write, of the same kind; a csv may be gzipped or not.
+    log : path, optional
+        A csv file for the decisions that changed something, as `write_decisions` writes them.
+    dialect : Dialect
+        How a csv is written; default: as its first rows look.
+
+    Returns
+    -------
+    Cleaned
+        What was done.
+
+    Raises
+    ------
+    DecisionError
+        If a decision doesn't fit the table.
+    TableFileError
+        If a file can't be read, or is of another kind.
+    """
+    if not decisions:
+        raise DecisionError("there are no decisions to apply")
+    source, output = Path(source), Path(output)
+    for path in (output, *([] if log is None else [Path(log)])):
+        if path.exists() and source.exists() and path.samefile(source):
+            raise TableFileError(f"{path}: is the table itself; choose another file")
+    target = decisions[0].target
+    with open_table(source, dialect) as file:
+        is_csv, first_row = file.is_text, file.first_row
+        if target not in file.columns:
+            raise no_column(str(source), target, file.columns)
+        column = file.columns.index(target)
+        table = file.read([target] if is_csv else [])
+    _check_kind(source, output, is_csv)
+    labels = np.array(table.column(target).to_pylist(), dtype=object)
+    try:
+        cleaned = apply_decisions(decisions, table.drop_columns([target]), labels, first_row=first_row)
+    except DecisionError as error:
+        raise DecisionError(f"{source}: {error}; nothing was written") from None
+    with whole_file(output) as written:
+        if is_csv:
+            content = _cleaned_csv(source, dialect, column, len(table), cleaned, first_row)
+            if str(output).endswith(".gz"):
+                with gzip.GzipFile(filename="", fileobj=written, mode="wb", mtime=0) as packed:
+                    packed.write(content)
+            else:
+                written.write(content)
+        else:
+            _write_cleaned_parquet(source, written, target, cleaned)
+        if log is not None:
+            write_decisions(log, cleaned.changes)
+    return cleaned
+
+
+def _check_kind(source: Path, output: Path, is_csv: bool) -> None:
+    with open(source, "rb") as file:
+        if not is_csv and file.read(4) != b"PAR1":
+            raise TableFileError(f"{source}: decisions are applied to csv and parquet files; save it as one")
+    endings = (".csv", ".csv.gz") if is_csv else (".parquet",)
+    if output.suffix in (".gz", ".csv", ".tsv", ".txt") if is_csv else output.suffix == ".parquet":
+        return
+    raise TableFileError(f"{output}: must end in {' or '.join(endings)}, for {source} is such a file")
+
+
+def _cleaned_csv(
+    source: Path, dialect: Dialect, column: int, n_rows: int, cleaned: Cleaned, first_row: int
+) -> bytes:
+    raw = source.read_bytes()
+    if raw.startswith(b"\x1f\x8b"):
+        raw = gzip.decompress(raw)
+    start = raw[: 1 << 18].decode(dialect.encoding or "utf-8", errors="ignore").encode()
+    records = Records(raw, str(dialect.found_in(start).sep), dialect.encoding, str(source))
+    if len(records) != n_rows + 1:
+        raise TableFileError(
+            f"{source}: has {n_rows:,} rows, but {len(records) - 1:,} records can be told apart in it; "
+            "mend its quotes"
+        )
+    offset = 1 - first_row  # record 0 is the header
+    changed = {
+        (each.row + offset, column): each.decided for each in cleaned.changes if each.decision == CHANGE
+    }
+    return records.changed(changed, {each.row + offset for each in cleaned.changes if each.decision == DROP})
+
+
+def _write_cleaned_parquet(source: Path, written: Any, target: str, cleaned: Cleaned) -> None:
+    from pyarrow import parquet
+
+    # All columns, those too that hold what pandas calls rows by
+    table = parquet.ParquetFile(source).read()
+    j = table.schema.get_field_index(target)
+    labels = table.column(j).take(cleaned.source)
+    table = table.set_column(j, table.schema.field(j), labels).filter(cleaned.kept)
+    parquet.write_table(table, written)
