@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kfhe.bank import SHRINKAGES
+from kfhe.engine.trees.compact import CompactTrees, compact
 from kfhe.engine.trees.shrinkage import shrunken_shares
 from kfhe.engine.trees.storage import TreeStore
 from kfhe.engine.trees.traversal import add_trees, apply
@@ -24,6 +25,7 @@ Floats = NDArray[np.float64]
 LEAF, NUMERIC, CATEGORICAL, MISSING_LEFT = 0, 1, 2, 4
 RULES = ("shrinkage", "prior_power", "noise_undone")  # fields that say how leaves vote and scores are used
 MOST_UNDONE = 0.8  # of the noise at which labels would say nothing
+FEWEST_ROWS = 16  # that walk down compact trees: as many as they take side by side
 LEAST_PROBABILITY = 0.002  # before they are made to sum to 1: where noise is undone, the estimate is no proof
 
 # As compiled code sees it: Node in engine/trees/layout.pxd.
@@ -121,6 +123,11 @@ class Forest(Ensemble):
     def leaf_classes(self) -> NDArray[np.int32]:
         """Class that each leaf votes for; ties go to the first one."""
         return leaf_classes(self.leaf_weights)
+
+    @cached_property
+    def compact(self) -> CompactTrees | None:
+        """The trees as many rows walk down them faster, if there is such a form of them."""
+        return compact(self.nodes, self.tree_nodes)
 
     @cached_property
     def leaf_votes(self) -> Floats:
@@ -223,7 +230,22 @@ class Forest(Ensemble):
                 numbers,
                 total[some],
                 n_threads,
+                self._compact_for(len(numbers), last - first) if plain else None,
             )
+
+    def _compact_for(self, n_rows: int, n_trees: int) -> CompactTrees | None:
+        """Return the compact trees if they are faster for so many rows; they are made once that has paid.
+
+        That is when more rows have gone down trees than these have nodes. All values are ranked first, so
+        there have to be enough trees as well.
+        """
+        if n_rows < FEWEST_ROWS or n_trees < len(self.schema.names):
+            return None
+        if "compact" not in self.__dict__:
+            walks = self.__dict__["walks"] = self.__dict__.get("walks", 0) + n_rows * n_trees
+            if walks < len(self.nodes):
+                return None
+        return self.compact
 
     def spread(self, X: Any, n_threads: int) -> Floats:
         """Return how far the trees disagree on each row."""

@@ -3,6 +3,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kfhe.engine.trees.compact import CompactTrees
+
 def add_trees(
     nodes: NDArray[Any],
     category_sets: NDArray[np.uint64],
@@ -18,6 +20,7 @@ def add_trees(
     rows: NDArray[np.float64],
     scores: NDArray[np.float64],
     n_threads: int = 1,
+    compact: CompactTrees | None = None,
 ) -> None: ...
 def apply(
     nodes: NDArray[Any], category_sets: NDArray[np.uint64], rows: NDArray[np.float64], n_threads: int = 1

@@ -1,8 +1,9 @@
 """Traversal: from rows to leaves to scores, many rows at a time."""
 
-from cython.parallel cimport prange
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+from cython.parallel cimport prange, threadid
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
+from kfhe.engine.trees.compact cimport LANES as COMPACT_LANES, CompactTrees
 from kfhe.engine.trees.layout cimport CATEGORICAL, LEAF, MISSING_LEFT, Node
 
 import numpy as np
@@ -96,6 +97,14 @@ cdef void add_tree(
             scores[i * n_classes + k] += weight * votes[k]
 
 
+cdef int64_t block_size(int64_t n_rows, int n_threads) noexcept nogil:
+    """Rows of a block: not too many for the cache, whole groups, and no thread with a block less than others."""
+    cdef int64_t n = max(n_rows, <int64_t> 1)
+    cdef int64_t n_groups = (n + COMPACT_LANES - 1) // COMPACT_LANES
+    cdef int64_t n_blocks = (n + BLOCK * n_threads - 1) // (BLOCK * n_threads) * n_threads
+    return (n_groups + n_blocks - 1) // n_blocks * COMPACT_LANES
+
+
 def add_trees(
     const Node[::1] nodes,
     const uint64_t[:, ::1] category_sets,
@@ -111,26 +120,36 @@ def add_trees(
     const double[:, ::1] rows,
     double[:, ::1] scores,
     int n_threads=1,
+    CompactTrees compact=None,
 ):
     """Add the weighted votes of the trees ``first .. last - 1`` to the scores.
 
     ``leaf_votes`` has a row of votes, one per class, for each leaf of the trees that vote softly, which come
     first; the leaves of the others vote for their ``leaf_classes``. ``plain`` promises that no value is missing
-    and no feature is categorical.
+    and no feature is categorical; only then the same trees may be given in their compact form, too.
     """
     cdef int64_t n_rows = rows.shape[0], n_features = rows.shape[1], n_classes = scores.shape[1]
-    cdef int64_t block, start, n, t, n_soft = leaf_votes.shape[0]
+    cdef int64_t block, start, n, t, size, n_soft = leaf_votes.shape[0]
     cdef const uint64_t *sets = &category_sets[0, 0] if category_sets.shape[0] else NULL
     cdef const double *votes = &leaf_votes[0, 0] if n_soft else NULL
+    cdef uint32_t[:, ::1] all_ranks
+    cdef uint32_t *ranks = NULL
     if n_rows * (last - first) < PARALLEL_STEPS:
         n_threads = 1
+    size = block_size(n_rows, n_threads)
+    if compact is not None:
+        all_ranks = np.empty((n_threads, size * compact.features.shape[0]), dtype=np.uint32)
     for block in prange(
-        (n_rows + BLOCK - 1) // BLOCK, nogil=True, num_threads=n_threads, schedule="dynamic", chunksize=4
+        (n_rows + size - 1) // size, nogil=True, num_threads=n_threads, schedule="dynamic", chunksize=1
     ):
-        start = block * BLOCK
-        n = min(<int64_t> BLOCK, n_rows - start)
+        start = block * size
+        n = min(size, n_rows - start)
+        if compact is not None:
+            ranks = &all_ranks[threadid(), 0]
+            compact.rank(&rows[start, 0], n_features, n, ranks)
         for t in range(first, last):
             add_block(
+                compact, t, ranks,
                 &nodes[tree_nodes[t]], sets + 4 * tree_sets[t], &rows[start, 0], n_features, n, plain,
                 &leaf_classes[tree_leaves[t]],
                 votes + tree_leaves[t] * n_classes if tree_leaves[t] < n_soft else NULL,
@@ -139,12 +158,17 @@ def add_trees(
 
 
 cdef void add_block(
+    CompactTrees compact, int64_t tree, const uint32_t *ranks,
     const Node *nodes, const uint64_t *sets, const double *rows, int64_t n_features, int64_t n_rows,
     bint plain, const int32_t *leaf_classes, const double *leaf_votes, double weight, int64_t n_classes,
     double *scores,
 ) noexcept nogil:
+    """Add a tree's votes for a block of rows, which go down its compact form if their ranks are given."""
     cdef int32_t leaves[BLOCK]
-    find_leaves(nodes, sets, rows, n_features, n_rows, plain, leaves)
+    if ranks != NULL:
+        compact.find_leaves(tree, ranks, n_rows, leaves)
+    else:
+        find_leaves(nodes, sets, rows, n_features, n_rows, plain, leaves)
     add_tree(leaves, n_rows, leaf_classes, leaf_votes, weight, n_classes, scores)
 
 
@@ -152,18 +176,19 @@ def apply(
     const Node[::1] nodes, const uint64_t[:, ::1] category_sets, const double[:, ::1] rows, int n_threads=1
 ):
     """Return the number of the leaf that each row falls into, for a single tree."""
-    cdef int64_t n_rows = rows.shape[0], block, start
+    cdef int64_t n_rows = rows.shape[0], block, start, size
     cdef const uint64_t *sets = &category_sets[0, 0] if category_sets.shape[0] else NULL
     result = np.empty(n_rows, dtype=np.int32)
     cdef int32_t[::1] leaves = result
     if n_rows < PARALLEL_STEPS:
         n_threads = 1
+    size = block_size(n_rows, n_threads)
     for block in prange(
-        (n_rows + BLOCK - 1) // BLOCK, nogil=True, num_threads=n_threads, schedule="dynamic", chunksize=4
+        (n_rows + size - 1) // size, nogil=True, num_threads=n_threads, schedule="dynamic", chunksize=1
     ):
-        start = block * BLOCK
+        start = block * size
         find_leaves(
-            &nodes[0], sets, &rows[start, 0], rows.shape[1], min(<int64_t> BLOCK, n_rows - start), False,
+            &nodes[0], sets, &rows[start, 0], rows.shape[1], min(size, n_rows - start), False,
             &leaves[start],
         )
     return result

@@ -1,0 +1,69 @@
+"""Compact trees: rows fall into the same leaves as in the trees that they were made of."""
+
+import numpy as np
+import pytest
+
+from kfhe import KFHEClassifier
+from kfhe.engine.trees.compact import compact
+from kfhe.engine.trees.traversal import add_trees
+from kfhe.forest import NODE_DTYPE
+
+
+@pytest.fixture(scope="module")
+def model():
+    rng = np.random.default_rng(0)
+    X = np.round(rng.normal(size=(400, 5)), 1)
+    y = (X[:, 0] + X[:, 1] > 0).astype(int) + (rng.random(400) < 0.2)
+    return KFHEClassifier(n_estimators=9, random_state=0).fit(X, y)
+
+
+def scores(forest, X, n_threads, compact_trees):
+    found = np.zeros((len(X), len(forest.classes)))
+    starts = forest.tree_nodes, forest.tree_leaves, forest.tree_sets
+    votes = forest.leaf_classes, forest.leaf_votes
+    trees = forest.nodes, forest.category_sets, *votes, *starts, forest.weights, 0, len(forest)
+    add_trees(*trees, True, X, found, n_threads, compact_trees)
+    return found
+
+
+@pytest.mark.parametrize("n_threads", [1, 2])
+@pytest.mark.parametrize("n_rows", [1, 15, 16, 17, 600, 4000])
+def test_scores_are_the_same_bits(model, n_rows, n_threads):
+    forest = model.estimators_
+    X = np.random.default_rng(n_rows).choice([-9.0, 0.0, -0.0, 0.1, 9.0], size=(n_rows, 5))
+    on_thresholds = np.random.default_rng(1).random(n_rows) < 0.5
+    splits = forest.nodes[forest.nodes["kind"] != 0]
+    for j in range(5):
+        own = splits["threshold"][splits["feature"] == j]
+        X[on_thresholds, j] = np.resize(own, on_thresholds.sum())  # a value at a threshold goes left
+    expected = scores(forest, X, 1, None)
+    np.testing.assert_array_equal(scores(forest, X, n_threads, forest.compact), expected)
+
+
+def test_a_forest_becomes_compact_once_enough_rows_have_come(model):
+    forest = model.estimators_
+    for known in ("compact", "walks"):
+        forest.__dict__.pop(known, None)
+    X = np.random.default_rng(3).normal(size=(20, 5))
+    first = model.predict_proba(X)
+    assert "compact" not in forest.__dict__
+    for _ in range(len(forest.nodes) // (20 * len(forest)) + 1):
+        model.predict_proba(X)
+    assert "compact" in forest.__dict__
+    np.testing.assert_array_equal(model.predict_proba(X), first)
+
+
+def test_rows_with_gaps_are_not_walked_down_compact_trees(model):
+    X = np.full((4000, 5), np.nan)
+    model.estimators_.compact  # noqa: B018
+    np.testing.assert_array_equal(model.predict_proba(X)[:1], model.predict_proba(X[:1]))
+
+
+def test_a_forest_that_does_not_fit_has_no_compact_form():
+    leaf = np.zeros(1, dtype=NODE_DTYPE)
+    assert compact(leaf, np.array([0, 1])) is None
+    stumps = np.zeros(3 * 4097, dtype=NODE_DTYPE)
+    stumps["kind"][::3], stumps["left"][::3], stumps["feature"][::3] = 1, 1, np.arange(4097)
+    starts = np.arange(0, len(stumps) + 1, 3)
+    assert compact(stumps, starts) is None
+    assert compact(stumps[:-3], starts[:-1]) is not None
