@@ -273,7 +273,7 @@ class TestIndices:
         X.indices[:3] = rows
         X.has_canonical_format = X.has_sorted_indices = True  # a lie
         for judge in (KFHEClassifier().fit, label_quality):
-            with pytest.raises(ValueError, match="damaged sparse matrix: .* must be"):
+            with pytest.raises(ValueError, match=r"damaged sparse matrix: .* must be"):
                 judge(X, [0, 1] * 10)
 
     def test_outside_the_matrix_in_prediction(self):
