@@ -336,6 +336,17 @@ def test_an_excel_file_without_rows_is_said(kfhe, rows, message):
     assert message in kfhe("fit", "mine.xlsx", "-t", "b", "-o", "model.kfhe", code=1)
 
 
+@pytest.mark.parametrize("cells", [["XFD1048576"], ["XFD3", "A1048576"], ["AAA900000"]])
+def test_a_cell_far_from_all_others_does_not_fill_the_memory(kfhe, cells):
+    with xlsxwriter.Workbook("book.xlsx") as book:
+        sheet = book.add_worksheet()
+        sheet.write_row("A1", ["size", "label"])
+        for cell in cells:
+            sheet.write(cell, "x")
+    said = kfhe("fit", "book.xlsx", "-t", "label", "-o", "model.kfhe", code=1)
+    assert "delete what stands far from the table" in said
+
+
 # ---------------------------------------------------------------- studies
 
 STUDY = (
