@@ -12,7 +12,7 @@ import pytest
 
 import kfhe
 from kfhe import CARTClassifier, KFHEClassifier, export
-from kfhe.dates import PARTS, days, from_objects, part
+from kfhe.dates import PARTS, days, from_objects, part, varying_parts
 
 N = 300
 RNG = np.random.default_rng(0)
@@ -125,6 +125,11 @@ def test_only_parts_that_vary_are_features():
     days_of_march = np.datetime64("2024-03-01", "D") + np.arange(30)
     tree = CARTClassifier().fit(pd.DataFrame({"when": days_of_march}), np.arange(30) % 2)
     assert tree._forest.schema.names == ["when", "when.weekday"]
+
+
+def test_two_hours_in_a_row_differ_enough_to_be_a_feature():
+    moments = np.datetime64("2024-03-01T10:30") + np.arange(30) * np.timedelta64(2, "m")
+    assert varying_parts(moments.astype("M8[us]")) == ("hour",)
 
 
 def test_the_table_keeps_its_columns_and_importances_are_theirs(model):

@@ -91,12 +91,12 @@ def evaluate(
         options.refuse(context, refused, "with a model file nothing is trained; leave it out")
         with bar("Rows", rows_of(labelled.table)) as advance:
             outcome = _of_model(_model_file(model), labelled, advance)
+    if plots is not None:  # first, as whoever reads what is printed may stop reading
+        _write_plots(outcome, plots)
     if as_json:
         echo(json.dumps(outcome.as_dict(), indent=2))
     else:
         outcome.print()
-    if plots is not None:
-        _write_plots(outcome, plots)
 
 
 def _check_plots(folder: Path, *inputs: Path) -> None:
