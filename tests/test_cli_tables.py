@@ -88,10 +88,16 @@ def test_fit_shows_columns_classes_and_where_the_model_is(kfhe):
         r"plan +│ category +│ 3: basic, family, plus +│ 28 ",
         r"outcome +│ target +│ leaves \(121\), stays \(290\), upgrades \(89\)",
         r"Trained 101 trees in .* On rows that they have not seen, they agree with \d.*% of the labels",
-        r"About \d.*% of the labels seem to be wrong; kfhe audit tells which",
+        r"About \d.*% of the labels seem to be wrong, if mistakes happened by chance; kfhe audit tells which",
         r"The model is in model.kfhe. Next: kfhe predict model.kfhe",
     ):
         assert re.search(line, said), line
+
+
+def test_a_table_that_says_nothing_of_its_labels_says_nothing_of_their_mistakes(kfhe):
+    Path("few.csv").write_text("size,label\n1,a\n2,b\n3,a\n")
+    _, said = kfhe("fit", "few.csv", "-t", "label", "-o", "few.kfhe")
+    assert "how many labels are wrong can't be told" in said
 
 
 def test_the_papers_variants_tell_their_training_error(kfhe):

@@ -198,9 +198,14 @@ def _show(data: LabelledTable, found: LabelAudit, share: str, suspects: Any, *, 
     for position, name in enumerate(worst.column_names):
         shown.add_column(escape(name), no_wrap=position < OURS)
     for values in zip(*(column.to_pylist() for column in worst.columns), strict=True):
-        shown.add_row(*("" if value is None else escape(str(value)) for value in values))
+        shown.add_row(*(escape(_short(value)) for value in values))
     console.print(shown, soft_wrap=False)
     console.print("Hard rows look like wrong ones: look at them before you change them.", markup=False)
+
+
+def _short(value: Any) -> str:
+    """Return a cell for the screen; the file has all digits of a number."""
+    return "" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 def _show_findings(console: Any, data: LabelledTable, found: LabelAudit) -> None:

@@ -12,6 +12,9 @@ import typer
 from kfhe.cli import options
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from kfhe import RobustKFHEClassifier
     from kfhe.base import BaseKFHE
 
 EXAMPLES = """
@@ -68,7 +71,7 @@ def fit(
     classifier.set_params(verbose=int(console.is_terminal))
     started = perf_counter()
     classifier.fit(data.X, data.y)
-    console.print(_summary(classifier, perf_counter() - started), markup=False)
+    console.print(_summary(classifier, data.y, perf_counter() - started), markup=False)
     _save(classifier, output)
     if str(output) != "-":
         console.print(
@@ -76,14 +79,26 @@ def fit(
         )
 
 
-def _summary(model: BaseKFHE, seconds: float) -> str:
+def _noise(model: RobustKFHEClassifier, labels: NDArray[Any]) -> str:
+    """Say how many labels seem to be wrong, if the other columns say anything about them."""
+    import numpy as np
+
+    if model.oob_score_ <= np.unique(labels, return_counts=True)[1].max() / len(labels):
+        return "The most frequent class alone would do as well: how many labels are wrong can't be told."
+    return (
+        f"About {model.noise_rate_:.1%} of the labels seem to be wrong, if mistakes happened by chance; "
+        "kfhe audit tells which."
+    )
+
+
+def _summary(model: BaseKFHE, labels: NDArray[Any], seconds: float) -> str:
     from kfhe import RobustKFHEClassifier
 
     trained = f"Trained {model.n_iter_ + 1} trees in {seconds:.1f} s"
     if isinstance(model, RobustKFHEClassifier):
         return (
             f"{trained}. On rows that they have not seen, they agree with {model.oob_score_:.1%} of the "
-            f"labels. About {model.noise_rate_:.1%} of the labels seem to be wrong; kfhe audit tells which."
+            f"labels. {_noise(model, labels)}"
         )
     wrong = float(model.trace_["training_error"][-1])
     ended = "; the last one made no error, so training ended" if model.variances_[-1] == 0 else ""
