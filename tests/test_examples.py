@@ -80,7 +80,7 @@ def test_the_code_in_the_readme_runs(capsys, tmp_path, monkeypatch):
     variables = {}
     for block in blocks:
         exec(block, variables)
-    assert len(blocks) == 2
+    assert len(blocks) == 3
     scores = [
         float(line) for line in capsys.readouterr().out.splitlines() if re.fullmatch(r"[01]\.\d+", line)
     ]

@@ -206,7 +206,7 @@ def test_class_weights_that_make_no_sense_are_refused(iris, class_weight, messag
         ({"max_depth": "deep"}, "an int in the range"),
         ({"min_samples_split": 0}, "an int in the range"),
         ({"min_samples_leaf": 0}, "an int in the range"),
-        ({"max_leaf_nodes": 1}, r"an int in the range \[2, inf\)"),
+        ({"max_leaf_nodes": 1}, r"an int in the range \[2, 9223372036854775807\]"),
         ({"max_features": 0}, "an int in the range"),
         ({"max_features": "some"}, "a str among .*'sqrt'"),
     ],
