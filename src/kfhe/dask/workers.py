@@ -1,0 +1,135 @@
+"""Workers: functions run on each part of the rows, where it is; what they leave there, and sums of it.
+
+A part of something is never changed, only something new made of it. So Dask knows what each follows from, and when
+a worker is lost, its parts are made again, by the same functions from the same data, elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from operator import itemgetter
+from typing import Any, Self
+from uuid import uuid4
+
+from dask.utils import funcname
+from distributed import Client, Future, get_client
+
+AT_ONCE = 8  # parts that are added up by one task
+
+
+class Spread:
+    """Something that has a part for each block of the rows; each part is on some worker.
+
+    Parameters
+    ----------
+    parts : list of Future
+        The parts, in the order of the rows.
+    """
+
+    def __init__(self, parts: list[Future]) -> None:
+        self.parts = parts
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """Return the same: parts never change."""
+        return self
+
+
+class Workers:
+    """The workers of a Dask cluster, and on them a number of parts of rows.
+
+    Parameters
+    ----------
+    client : Client
+        The cluster.
+    n_parts : int
+        How many parts there are.
+    """
+
+    def __init__(self, client: Client, n_parts: int) -> None:
+        self.client, self.n_parts = client, n_parts
+
+    @classmethod
+    def here(cls, n_parts: int) -> Self:
+        """Return the workers of the client that is current; raise if there is none."""
+        try:
+            client = get_client()
+        except ValueError:
+            raise ValueError(
+                "there is no Dask cluster to train on; make a client first, such as "
+                "distributed.Client() for one on this machine"
+            ) from None
+        return cls(client, n_parts)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self
+
+    def run(self, function: Callable[..., Any], *arguments: Any) -> Future:
+        """Run a function on some worker; arguments may be what others will have returned."""
+        return self.client.submit(function, *arguments, pure=False, key=_key_of(function))
+
+    def each(self, function: Callable[..., Any], *arguments: Any) -> Spread:
+        """Run a function for each part: of what is spread it gets that part, of all else the whole."""
+        return Spread([self.run(function, *_of_part(arguments, p)) for p in range(self.n_parts)])
+
+    def split(self, spread: Spread, n: int) -> tuple[Spread, ...]:
+        """Return the n things that each part is a tuple of, each as something spread."""
+        return tuple(self.each(itemgetter(i), spread) for i in range(n))
+
+    def parts(self, spread: Spread) -> list[Any]:
+        """Return all parts: for what is small."""
+        return self.result(spread.parts)
+
+    def sum(self, futures: Sequence[Future]) -> Future:
+        """Return the sum of what tasks return, added up by workers, a few at a time."""
+        while len(futures) > 1:
+            futures = [
+                self.run(added_up, list(futures[first : first + AT_ONCE]))
+                for first in range(0, len(futures), AT_ONCE)
+            ]
+        return futures[0]
+
+    def total(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Return the sum of what a function returns for the parts."""
+        return self.result(self.sum(self.each(function, *arguments).parts))
+
+    def result(self, futures: Any) -> Any:
+        """Return what tasks have returned; wait for it."""
+        return self.client.gather(futures)
+
+
+class OfParts:
+    """Arguments of `Workers.each` that are different for each part, and small.
+
+    Parameters
+    ----------
+    values : list
+        What each part gets.
+    """
+
+    def __init__(self, values: Sequence[Any]) -> None:
+        self.values = values
+
+
+def added_up(values: list[Any]) -> Any:
+    """Return the sum of values: numbers or arrays."""
+    total = values[0]
+    for value in values[1:]:
+        total = total + value
+    return total
+
+
+def as_is(value: Any) -> Any:
+    """Return a value; a task that does is where other tasks can get it."""
+    return value
+
+
+def _of_part(arguments: Sequence[Any], p: int) -> list[Any]:
+    return [
+        each.parts[p] if isinstance(each, Spread) else each.values[p] if isinstance(each, OfParts) else each
+        for each in arguments
+    ]
+
+
+def _key_of(function: Callable[..., Any]) -> str:
+    """Return a name for a task that no other has; what is before the dash is shown on the dashboard."""
+    return f"kfhe.{funcname(function)}-{uuid4().hex}"
