@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 import kfhe
 from kfhe.base import BaseKFHE
-from kfhe.dask.rows import SpreadRows
+from kfhe.dask.rows import SpreadRows, exact_total
 from kfhe.dask.tables import Cut, SpreadTable, delayed_parts
 from kfhe.dask.workers import Spread, Workers
 from kfhe.early_stopping import EarlyStopping
-from kfhe.engine.arrays import highest, sum_of_units, unit_of
+from kfhe.engine.arrays import highest
 from kfhe.training import TrainingRun
 from kfhe.validation import (
     balanced,
@@ -245,7 +245,7 @@ class _Reader:
             base, alike = workers.each(equal_weights, spread, 1.0 / n), True
         else:
             whole = cut.parts(workers, weights)
-            total = _exact_total(workers, whole.parts, n)
+            total = exact_total(workers, whole, n)
             base = workers.each(np.divide, whole, total)
             ranges = np.array(workers.parts(workers.each(range_of, base)))
             alike = bool(ranges[:, 0].min() == ranges[:, 1].max())
@@ -290,9 +290,8 @@ class _Reader:
             totals = []
             for k in range(len(classes)):
                 own = [workers.run(of_class, *pair, k) for pair in zip(weights, labels, strict=True)]
-                totals.append(
-                    _exact_total(workers, own, sum(workers.result([workers.run(len, part) for part in own])))
-                )
+                n_rows = sum(workers.result([workers.run(len, part) for part in own]))
+                totals.append(exact_total(Workers(workers.client, len(own)), Spread(own), n_rows))
             weights = [
                 workers.run(balanced, *pair, np.array(totals)) for pair in zip(weights, labels, strict=True)
             ]
@@ -307,14 +306,6 @@ class _Reader:
             for each in (labels, weights)
         )
         return labels, weights, present
-
-
-def _exact_total(workers: Workers, parts: list[Future], n: int) -> float:
-    """Return the sum of n values, to the bit that one machine gets."""
-    unit = unit_of(max(workers.result([workers.run(highest, part) for part in parts])), n)
-    return float(
-        np.ldexp(float(sum(workers.result([workers.run(sum_of_units, part, unit) for part in parts]))), -unit)
-    )
 
 
 # ---------------------------------------------------------------- what workers do

@@ -29,7 +29,7 @@ from kfhe.tree_settings import TreeSettings
 if TYPE_CHECKING:
     from kfhe.engine.trees.splitting import Split
 
-SENT_NODES = 8  # so many nodes per part, or more, share all rows, before rows are sent
+SENT_NODES = 2  # so many nodes per part, or more, share all rows, before rows are sent
 LEAST_SENT = 1024  # rows up to which a node's are sent at once
 
 Integers = NDArray[np.int64]
@@ -117,7 +117,9 @@ class Grower:
 
     def grow(self, weights: Spread, counts: bool, number: int) -> TreeArrays:
         """Grow a tree on the rows of positive weight; the arguments are those of the local grower."""
-        growth = Growth(self._workers, self._codes, self._described, self._settings, counts, number)
+        growth = Growth(
+            self._workers, self._codes, self._described, self._settings, self._n_classes, counts, number
+        )
         growth.begin(weights, self._labels)
         if self._limited():
             growth.grow_best_first(self._settings.max_leaf_nodes or 2**62)
@@ -143,6 +145,7 @@ class Growth:
     codes: Any
     described: Future
     settings: TreeSettings
+    n_classes: int
     counts: bool  # weights are numbers of rows
     number: int
     nodes: list[TopNode] = field(default_factory=list)
@@ -150,11 +153,13 @@ class Growth:
     def begin(self, weights: Spread, labels: Spread) -> None:
         """Start with the root."""
         self._open = self.workers.each(opened, weights, labels)
-        n_classes = self.workers.run(n_classes_of, self.described)
-        totals = self.workers.total(totals_of, self._open, n_classes)
-        count = int(totals[:-1].sum() if self.counts else totals[-1])
-        self.nodes.append(TopNode(1, (), totals[:-1], count))
-        self._rounds: list[tuple[Future | None, ...]] = []  # histograms, and those of counts
+        if self.counts and weights.class_totals is not None:
+            totals, count = weights.class_totals, int(weights.class_totals.sum())
+        else:
+            *sums, n = self.workers.total(totals_of, weights, labels, self.n_classes)
+            totals, count = np.array(sums), int(sum(sums) if self.counts else n)
+        self.nodes.append(TopNode(1, (), totals, count))
+        self._rounds: list[Future] = []  # each the histograms of some nodes, of weights and of counts
 
     def grow_levels(self, sent_rows: int) -> None:
         """Split all nodes of more rows than that, level by level; send the rows of the others."""
@@ -227,8 +232,7 @@ class Growth:
 
     def _search_root(self) -> None:
         """Find the root's split."""
-        self._rounds.append(self._histograms([0]))
-        self._decide([0])
+        self._find([], [0], [0], [(True, False, (0, 0))], [0])
 
     def _part(self, some: list[int]) -> list[int]:
         """Part the rows of nodes between two children each; return these."""
@@ -259,43 +263,35 @@ class Growth:
             small, large = sorted((nodes[i].left, nodes[i].left + 1), key=lambda child: nodes[child].count)
             if searched & {small, large}:
                 families.append((small, large, i))
-        made = [small for small, _, _ in families]
-        self._open = self.workers.each(
-            parted, self._open, self.codes, self.described, partings, [*keep, *made]
+        plan = [(small in searched, large in searched, nodes[i].histogram) for small, large, i in families]
+        order = [child for small, large, _ in families for child in (small, large) if child in searched]
+        self._find(partings, keep, [small for small, _, _ in families], plan, order)
+
+    def _find(
+        self,
+        partings: list[Parting],
+        keep: list[int],
+        made: list[int],
+        plan: list[tuple[bool, bool, tuple[int, int]]],
+        order: list[int],
+    ) -> None:
+        """Part nodes, build some histograms, complete them by the plan, and find the splits of nodes by them."""
+        workers, described = self.workers, self.described
+        after = workers.each(
+            parted, self._open, self.codes, described, partings, [*keep, *made], made, self.counts
         )
+        self._open, built = after.items(2)
         if not made:
             return
-        plan = [(small in searched, large in searched, nodes[i].histogram) for small, large, i in families]
-        used = sorted({nodes[i].histogram[0] for _, _, i in families})
-        self._rounds.append(
-            tuple(
-                None
-                if sums is None
-                else self.workers.run(completed, sums, plan, {r: self._rounds[r][k] for r in used})
-                for k, sums in enumerate(self._histograms(made))
-            )
+        used = sorted({number for _, with_large, (number, _) in plan if with_large})
+        whole = workers.run(
+            completed, workers.sum(workers.each(as_is, built).parts), plan, {r: self._rounds[r] for r in used}
         )
-        order = [child for small, large, _ in families for child in (small, large) if child in searched]
-        for place, i in enumerate(order):
-            nodes[i].histogram = len(self._rounds) - 1, place
-        self._decide(order)
-
-    def _histograms(self, some: list[int]) -> tuple[Future, Future | None]:
-        """Let the workers build the histograms of nodes; return their sums, and those of the rows' numbers."""
-        workers = self.workers
-        built = workers.each(built_histograms, self._open, self.codes, self.described, some)
-        if self.counts:
-            return workers.sum(built.parts), None
-        counted = workers.each(built_counts, self._open, self.codes, self.described, some)
-        return workers.sum(built.parts), workers.sum(counted.parts)
-
-    def _decide(self, some: list[int]) -> None:
-        """Find the splits of the nodes whose histograms are those of the last round."""
-        histograms, counts = self._rounds[-1]
-        keys = [self.nodes[i].key for i in some]
-        found = self.workers.run(decided, histograms, counts, self.described, self.number, keys)
-        for i, each in zip(some, self.workers.result(found), strict=True):
-            self.nodes[i].found = each
+        keys = [self.nodes[i].key for i in order]
+        found = workers.result(workers.run(decided, whole, described, self.number, keys))
+        for place, (i, each) in enumerate(zip(order, found, strict=True)):
+            self.nodes[i].histogram, self.nodes[i].found = (len(self._rounds), place), each
+        self._rounds.append(whole)
 
     def _send(self, some: list[int]) -> None:
         """Send the rows of each node to one worker, and let it grow what is below."""
@@ -330,84 +326,81 @@ class OpenNode(NamedTuple):
 OpenNodes = dict[int, OpenNode]
 
 
-def n_classes_of(described: Described) -> int:
-    """Return the number of classes."""
-    return described.n_classes
-
-
 def opened(weights: NDArray[np.int32], labels: NDArray[np.int32]) -> OpenNodes:
     """Return the root: the rows of positive weight."""
     rows = np.flatnonzero(weights > 0)
     return {0: OpenNode(rows.astype(np.uint32), labels[rows].astype(np.uint16), weights[rows])}
 
 
-def totals_of(nodes: OpenNodes, n_classes: int) -> Integers:
-    """Return the weight of each class in the root, and the number of its rows."""
-    root = nodes[0]
-    totals = np.bincount(root.classes, weights=root.weights, minlength=n_classes)
-    return np.append(totals, len(root.rows)).astype(np.int64)
+def totals_of(weights: NDArray[np.int32], labels: NDArray[np.int32], n_classes: int) -> Integers:
+    """Return the weight of each class, and the number of rows of positive weight."""
+    totals = np.bincount(labels, weights=weights, minlength=n_classes)
+    return np.append(totals, (weights > 0).sum()).astype(np.int64)
+
+
+Parting = tuple[int, int, int, NDArray[np.uint8]]  # a node, its left child, its feature, which bins go left
+
+
+class Histograms(NamedTuple):
+    """Of some nodes: the weight of each class in each bin, and the number of rows, if that is another."""
+
+    weights: NDArray[np.int32]
+    counts: NDArray[np.int32] | None
+
+    def __add__(self, other: Any) -> Histograms:
+        """Return the histograms of two parts together."""
+        counts = None if self.counts is None else self.counts + other.counts
+        return Histograms(self.weights + other.weights, counts)
 
 
 def parted(
     nodes: OpenNodes,
     codes: NDArray[np.uint8],
     described: Described,
-    partings: list[tuple[int, int, int, NDArray[np.uint8]]],
+    partings: list[Parting],
     keep: Sequence[int],
-) -> OpenNodes:
-    """Part some nodes between two children each, and keep those that are still to be looked at."""
-    kept = set(keep)
+    made: list[int],
+    counts: bool,
+) -> tuple[OpenNodes, Histograms | None]:
+    """Part nodes between two children each, keep those that are still to be looked at, build histograms of some."""
+    kept, n_classes = set(keep), described.n_classes
     after = {i: node for i, node in nodes.items() if i in kept}
     for i, left, feature, goes_left in partings:
         rows, classes, weights = (each.copy() for each in nodes[i])
-        n_left, _ = partition(codes[feature], goes_left, rows, classes, weights, described.n_classes)
+        n_left, _ = partition(codes[feature], goes_left, rows, classes, weights, n_classes)
         for child, some in ((left, slice(n_left)), (left + 1, slice(n_left, None))):
             if child in kept:
                 after[child] = OpenNode(rows[some], classes[some], weights[some])
-    return after
-
-
-def built_histograms(
-    nodes: OpenNodes, codes: NDArray[np.uint8], described: Described, some: list[int]
-) -> NDArray[np.int32]:
-    """Return the weight of each class in each bin, for some nodes."""
-    n_bins, n_classes = described.n_bins, described.n_classes
-    return np.stack([class_histograms(codes, n_bins, *nodes[i], n_classes) for i in some])
-
-
-def built_counts(
-    nodes: OpenNodes, codes: NDArray[np.uint8], described: Described, some: list[int]
-) -> NDArray[np.int32]:
-    """Return the number of rows in each bin, for some nodes."""
-    return np.stack([count_histograms(codes, described.n_bins, nodes[i].rows) for i in some])
+    if not made:
+        return after, None
+    n_bins = described.n_bins
+    built = np.stack([class_histograms(codes, n_bins, *after[i], n_classes) for i in made])
+    counted = None if counts else np.stack([count_histograms(codes, n_bins, after[i].rows) for i in made])
+    return after, Histograms(built, counted)
 
 
 def completed(
-    small: NDArray[np.int32],
-    plan: list[tuple[bool, bool, tuple[int, int]]],
-    rounds: dict[int, NDArray[np.int32]],
-) -> NDArray[np.int32]:
+    small: Histograms, plan: list[tuple[bool, bool, tuple[int, int]]], rounds: dict[int, Histograms]
+) -> Histograms:
     """Return the histograms of both children, of which the larger has what the smaller leaves of the parent's."""
-    wanted = []
-    for histogram, (with_small, with_large, (number, place)) in zip(small, plan, strict=True):
-        if with_small:
-            wanted.append(histogram)
+    wanted: list[list[Any]] = [[], []]
+    for i, (with_small, with_large, (number, place)) in enumerate(plan):
+        for each, built in zip(wanted, small, strict=True):
+            if built is not None and with_small:
+                each.append(built[i])
         if with_large:
-            wanted.append(rounds[number][place] - histogram)
-    return np.stack(wanted)
+            for each, built, parents in zip(wanted, small, rounds[number], strict=True):
+                if built is not None:
+                    each.append(parents[place] - built[i])
+    return Histograms(np.stack(wanted[0]), np.stack(wanted[1]) if wanted[1] else None)
 
 
-def decided(
-    histograms: NDArray[np.int32],
-    counts: NDArray[np.int32] | None,
-    described: Described,
-    number: int,
-    keys: list[int],
-) -> list[Found | None]:
+def decided(histograms: Histograms, described: Described, number: int, keys: list[int]) -> list[Found | None]:
     """Return the best split of each node."""
+    counts = histograms.counts
     return [
         _best_found(histogram, None if counts is None else counts[i], described, number, key)
-        for i, (histogram, key) in enumerate(zip(histograms, keys, strict=True))
+        for i, (histogram, key) in enumerate(zip(histograms.weights, keys, strict=True))
     ]
 
 

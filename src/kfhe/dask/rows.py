@@ -29,7 +29,7 @@ from kfhe.validation import MAX_WEIGHT
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int32]
 
-DRAWS_OF_TASK = 4_194_304  # draws of which one task finds out into which blocks they fall
+DRAWS_OF_TASK = 262_144  # draws of which one task finds out into which blocks they fall
 
 
 @dataclass(frozen=True)
@@ -77,11 +77,7 @@ class SpreadRows(TrainingRows):
         return workers.result(workers.run(of_all, function, values.parts))
 
     def exact_sum(self, values: Any) -> float:
-        top = max(self.workers.parts(self.map(highest, values)), key=lambda part: (part != part, part))
-        if top != top:
-            return float(top)
-        unit = unit_of(top, self.n_rows)
-        return ldexp(float(sum(self.workers.parts(self.map(sum_of_units, values, unit)))), -unit)
+        return exact_total(self.workers, values, self.n_rows)
 
     def normalise(self, weights: KalmanFilter) -> float:
         total = self.exact_sum(weights.state)
@@ -166,30 +162,19 @@ class SpreadDraws:
     def draw(self, weights: Any, iteration: int, attempt: int) -> Spread:
         """Return how often each row is in the sample; redrawn while a class is missing, but not for ever."""
         rows, workers = self._rows, self._rows.workers
-        totals = np.concatenate(workers.parts(rows.map(block_totals, weights)))
-        spans = [slice(*pair) for pair in zip(rows.first_blocks[:-1], rows.first_blocks[1:], strict=True)]
-        first = attempt * (REDRAWS + 1)
+        totals = workers.run(of_all, as_is, rows.map(block_totals, weights).parts)
+        spans = zip(rows.first_blocks[:-1], rows.first_blocks[1:], strict=True)
+        first, n = attempt * (REDRAWS + 1), rows.n_samples
         for redraw in range(first, first + REDRAWS + 1):
             keyed = (rows.seed, iteration, redraw)
-            chosen = workers.result(
-                workers.sum(
-                    [
-                        workers.run(
-                            draws_of_blocks, totals, start, min(start + DRAWS_OF_TASK, rows.n_samples), *keyed
-                        )
-                        for start in range(0, rows.n_samples, DRAWS_OF_TASK)
-                    ]
-                )
-            )
-            counts = workers.each(
-                draw_rows,
-                weights,
-                OfParts(rows.first_blocks[:-1]),
-                OfParts([chosen[span] for span in spans]),
-                *keyed,
-            )
-            drawn = workers.total(units_of_classes, rows.labels, counts, len(rows.classes))
-            if (drawn > 0).sum() == rows.n_present:
+            chosen = [
+                workers.run(draws_of_blocks, totals, start, min(start + DRAWS_OF_TASK, n), *keyed)
+                for start in range(0, n, DRAWS_OF_TASK)
+            ]
+            counts = workers.each(drawn, weights, workers.sum(chosen), OfParts([*spans]), keyed)
+            totals_now = workers.total(units_of_classes, rows.labels, counts, len(rows.classes))
+            counts.class_totals = totals_now
+            if (totals_now > 0).sum() == rows.n_present:
                 break
         return counts
 
@@ -209,7 +194,7 @@ class SpreadMeasurer:
         rows, workers = self._rows, self._rows.workers
         n_classes = len(rows.classes)
         measured = rows.map(measure, rows.labels, rows.base, n_classes, state, votes, fusion)
-        self.measurement, self.missed, sums = workers.split(measured, 3)
+        self.measurement, self.missed, sums = measured.items(3)
         missed, alone = zip(*workers.parts(sums), strict=True)
         return sum(missed), sum(alone)
 
@@ -249,36 +234,37 @@ class SpreadBank:
     def misses(self, leaves: Any, votes: Floats, counts: Any) -> tuple[Any, float, float]:
         """Say which rows a component misses, of those that it has not seen, and what they weigh."""
         found = self._rows.map(bank_misses, self._bank, leaves, votes, counts)
-        missed, sums = self._rows.workers.split(found, 2)
+        missed, sums = found.items(2)
         wrong, unseen = zip(*self._rows.workers.parts(sums), strict=True)
         return missed, sum(wrong), sum(unseen)
 
 
 class SpreadTree(GrownTree):
-    """A tree whose training rows are spread."""
+    """A tree whose training rows are spread.
+
+    Attributes
+    ----------
+    rows : SpreadRows
+        The rows.
+    leaf_parts : Spread
+        The leaf of each.
+    """
+
+    rows: SpreadRows
+    leaf_parts: Spread
 
     @classmethod
     def spread(cls, rows: SpreadRows, arrays: TreeArrays, leaves: Spread) -> SpreadTree:
         """Make a tree of its arrays and the leaf of each row."""
-        none = np.empty(0, dtype=np.int32)
-        tree = cls.from_arrays(
-            np.ascontiguousarray(arrays.nodes).view(np.uint8),
-            arrays.gains,
-            arrays.leaf_weights,
-            arrays.category_sets,
-            none,
-        )
-        assert isinstance(tree, SpreadTree)
-        tree.rows, tree.row_leaves = rows, leaves
+        nodes = np.ascontiguousarray(arrays.nodes).view(np.uint8)
+        tree = cls.from_arrays(nodes, *arrays[1:], np.empty(0, dtype=np.int32))
+        tree.rows, tree.leaf_parts = rows, leaves
         return tree
-
-    rows: SpreadRows
-    row_leaves: Spread
 
     @property
     def leaves(self) -> Any:
         """Number of the leaf that each training row is in."""
-        return self.row_leaves
+        return self.leaf_parts
 
     def class_votes(self) -> Any:
         """Return the class that each training row's leaf votes for."""
@@ -290,7 +276,7 @@ class SpreadTree(GrownTree):
 
     def votes(self, leaf_votes: Any) -> Any:
         """Return what the leaf of each training row votes for."""
-        return self.rows.map(taken, self.rows.workers.run(as_is, leaf_votes), self.row_leaves)
+        return self.rows.map(taken, self.rows.workers.run(as_is, leaf_votes), self.leaf_parts)
 
 
 class SpreadGrower:
@@ -301,11 +287,11 @@ class SpreadGrower:
         self._grower = Grower(
             rows.workers,
             table,
-            rows.labels,
+            rows.labels,  # type: ignore[arg-type]
             rows.n_rows,
             len(rows.classes),
             settings,
-            rows.seed,  # type: ignore[arg-type]
+            rows.seed,
         )
 
     def grow(self, weights: Any, counts: bool, number: int) -> SpreadTree:
@@ -317,12 +303,36 @@ class SpreadGrower:
         return SpreadTree.spread(rows, arrays, leaves)
 
 
+def exact_total(workers: Workers, values: Spread, n: int) -> float:
+    """Return the sum of n non-negative values, to the bit that one machine gets; NaN if one is not."""
+    unit = workers.run(unit_for, workers.each(highest, values).parts, n)
+    sums, common = workers.result([workers.each(units_in, values, unit).parts, unit])
+    return float("nan") if common is None else ldexp(float(sum(sums)), -common)
+
+
 # ---------------------------------------------------------------- what workers do
+
+
+def unit_for(tops: list[float], n: int) -> int | None:
+    """Return the unit in which n values are summed, of which these are the highest of each part; None if one is NaN."""
+    return None if np.isnan(tops).any() else unit_of(max(tops), n)
+
+
+def units_in(values: Floats, unit: int | None) -> int:
+    """Return the sum of values, in units."""
+    return 0 if unit is None else sum_of_units(values, unit)
 
 
 def of_all(function: Callable[[Any], Any], parts: list[Any]) -> Any:
     """Return what a function gives for all parts together."""
     return function(np.concatenate(parts))
+
+
+def drawn(
+    weights: Floats, chosen: NDArray[np.int64], span: tuple[int, int], keyed: tuple[int, int, int]
+) -> Labels:
+    """Return how often each row of a span of blocks is drawn."""
+    return draw_rows(weights, span[0], chosen[slice(*span)], *keyed)
 
 
 def corrected(state: Floats, measurement: Floats, gain: float) -> Floats:

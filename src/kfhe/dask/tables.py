@@ -35,7 +35,7 @@ from kfhe.tree_settings import TreeSettings
 Floats = NDArray[np.float64]
 Codes = NDArray[np.uint8]
 
-PARTS_PER_THREAD = 2  # of the workers, so that one that is slow or new can take over some
+PART_ROWS = 1_048_576  # at most in a part, if there are more than threads
 
 
 def delayed_parts(collection: Any, what: str) -> list[Any]:
@@ -65,9 +65,10 @@ class Cut:
 
     @classmethod
     def of_sizes(cls, sizes: list[int], n_threads: int) -> Cut:
-        """Cut rows into a few parts for each thread that there is."""
+        """Cut rows into as many parts for each thread that there is, as few as will do."""
         n_blocks = -(-sum(sizes) // ROWS_OF_BLOCK)
-        n_parts = max(1, min(n_blocks, PARTS_PER_THREAD * n_threads))
+        per_thread = -(-sum(sizes) // (n_threads * PART_ROWS))
+        n_parts = max(1, min(n_blocks, per_thread * n_threads))
         return cls(sizes, [n_blocks * p // n_parts for p in range(n_parts + 1)])
 
     def parts(self, workers: Workers, given: list[Future]) -> Spread:

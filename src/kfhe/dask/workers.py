@@ -7,12 +7,13 @@ a worker is lost, its parts are made again, by the same functions from the same 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from operator import itemgetter
 from typing import Any, Self
 from uuid import uuid4
 
+import numpy as np
 from dask.utils import funcname
 from distributed import Client, Future, get_client
+from numpy.typing import NDArray
 
 AT_ONCE = 8  # parts that are added up by one task
 
@@ -24,10 +25,22 @@ class Spread:
     ----------
     parts : list of Future
         The parts, in the order of the rows.
+    item : int or None, default=None
+        Which item of the parts is meant, if these are tuples.
+
+    Attributes
+    ----------
+    class_totals : int array or None
+        Of whole numbers, one per row, their sum over the rows of each class, if it is known.
     """
 
-    def __init__(self, parts: list[Future]) -> None:
-        self.parts = parts
+    def __init__(self, parts: list[Future], item: int | None = None) -> None:
+        self.parts, self.item = parts, item
+        self.class_totals: NDArray[np.int64] | None = None
+
+    def items(self, n: int) -> list[Self]:
+        """Return the n items of parts that are tuples; nothing is computed for that."""
+        return [type(self)(self.parts, i) for i in range(n)]
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         """Return the same: parts never change."""
@@ -69,15 +82,14 @@ class Workers:
 
     def each(self, function: Callable[..., Any], *arguments: Any) -> Spread:
         """Run a function for each part: of what is spread it gets that part, of all else the whole."""
+        items = [each.item if isinstance(each, Spread) else None for each in arguments]
+        if any(item is not None for item in items):
+            function = OnItems(function, items)
         return Spread([self.run(function, *_of_part(arguments, p)) for p in range(self.n_parts)])
-
-    def split(self, spread: Spread, n: int) -> tuple[Spread, ...]:
-        """Return the n things that each part is a tuple of, each as something spread."""
-        return tuple(self.each(itemgetter(i), spread) for i in range(n))
 
     def parts(self, spread: Spread) -> list[Any]:
         """Return all parts: for what is small."""
-        return self.result(spread.parts)
+        return self.result(spread.parts if spread.item is None else self.each(as_is, spread).parts)
 
     def sum(self, futures: Sequence[Future]) -> Future:
         """Return the sum of what tasks return, added up by workers, a few at a time."""
@@ -110,6 +122,28 @@ class OfParts:
         self.values = values
 
 
+class OnItems:
+    """A function of items: of some arguments, which are tuples, it gets one item each.
+
+    Parameters
+    ----------
+    function : callable
+        The function.
+    items : list of (int or None)
+        For each argument which item is meant; None: the argument itself.
+    """
+
+    def __init__(self, function: Callable[..., Any], items: list[int | None]) -> None:
+        self.function, self.items = function, items
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Call the function."""
+        picked = [
+            each if item is None else each[item] for each, item in zip(arguments, self.items, strict=True)
+        ]
+        return self.function(*picked)
+
+
 def added_up(values: list[Any]) -> Any:
     """Return the sum of values: numbers or arrays."""
     total = values[0]
@@ -132,4 +166,4 @@ def _of_part(arguments: Sequence[Any], p: int) -> list[Any]:
 
 def _key_of(function: Callable[..., Any]) -> str:
     """Return a name for a task that no other has; what is before the dash is shown on the dashboard."""
-    return f"kfhe.{funcname(function)}-{uuid4().hex}"
+    return f"kfhe.{funcname(getattr(function, 'function', function))}-{uuid4().hex}"
