@@ -240,6 +240,7 @@ def row_weights(
 
 
 def sample_weights(sample_weight: Any, labels: NDArray[np.int32]) -> Floats:
+    """Return sample weights as an array, checked."""
     try:
         weights: Floats = np.array(_check_sample_weight(sample_weight, labels, dtype=np.float64))
     except (TypeError, ValueError) as error:
@@ -278,6 +279,7 @@ def balanced(weights: Floats, labels: NDArray[np.int32], totals: Floats) -> Floa
 
 
 def class_weights(class_weight: Any, classes: NDArray[Any]) -> Floats:
+    """Return the factor of each class, the largest 1."""
     known = classes.tolist()
     unknown = [label for label in class_weight if label not in known]
     if unknown:

@@ -7,5 +7,6 @@ except ImportError as error:
     raise ImportError('kfhe.dask needs Dask: pip install "kfhe[dask]"') from error
 
 from kfhe.dask.classifiers import KFHEClassifier, RobustKFHEClassifier
+from kfhe.dask.workers import ClusterLostError
 
-__all__ = ["KFHEClassifier", "RobustKFHEClassifier"]
+__all__ = ["ClusterLostError", "KFHEClassifier", "RobustKFHEClassifier"]

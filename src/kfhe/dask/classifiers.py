@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
+from typing import Any, Self
 
 import dask
 import numpy as np
@@ -14,7 +15,7 @@ import kfhe
 from kfhe.base import BaseKFHE
 from kfhe.dask.rows import SpreadRows, exact_total
 from kfhe.dask.tables import Cut, SpreadTable, delayed_parts
-from kfhe.dask.workers import Spread, Workers
+from kfhe.dask.workers import ClusterLostError, Spread, Workers
 from kfhe.early_stopping import EarlyStopping
 from kfhe.engine.arrays import highest
 from kfhe.training import TrainingRun
@@ -35,10 +36,54 @@ Labels = NDArray[np.int32]
 class OnDask(BaseKFHE):
     """What the classifiers on Dask share: rows are read and predicted where they are."""
 
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, **further: Any) -> Self:
+        """Train the ensemble, on the workers of the current client.
+
+        Parameters
+        ----------
+        X : Dask data frame or array of shape (n_samples, n_features)
+            The training rows.
+        y : Dask series or array of shape (n_samples,)
+            Their labels, partitioned as X is.
+        sample_weight : Dask series or array of shape (n_samples,), default=None
+            Weights of the rows, partitioned as X is.
+        **further
+            X_val, y_val and callbacks, as for the classifier of one machine. A validation set is an array or a
+            frame of this machine.
+
+        Returns
+        -------
+        self
+            The fitted classifier. If fitting fails, it stays as it was.
+
+        Raises
+        ------
+        ClusterLostError
+            The scheduler or too many workers were lost. The trees so far are kept: with ``warm_start=True``,
+            the next call of `fit` with the same data, on another cluster, goes on from there.
+        """
+        if not self.warm_start:
+            self.__dict__.pop("_grown", None)
+        grown = self.__dict__.setdefault(
+            "_grown", {}
+        )  # before anything fails, as a failure undoes what is set
+        try:
+            super().fit(X, y, sample_weight, **further)
+        except ClusterLostError as error:
+            n_trees = max((len(trees) for trees in grown.values()), default=0)
+            raise ClusterLostError(
+                f"the cluster was lost: {error}. {n_trees} trees are kept; to go on from there, make another "
+                "client and call fit again, with warm_start=True and the same data"
+            ) from error
+        self.__dict__.pop("_grown", None)
+        return self
+
     def _validate(self, X: Any, y: Any, sample_weight: Any) -> SpreadRows:
         self._check_parameters()
-        reader = _Reader(self, X, y, sample_weight)
-        return reader.rows()
+        rows = _Reader(self, X, y, sample_weight).rows()
+        settings = {**self._component_settings(), "emphasis": getattr(self, "emphasis", None)}
+        name = tokenize(rows.X.token, rows.seed, settings)
+        return replace(rows, grown=self._grown.setdefault(name, {}))
 
     def _check_parameters(self) -> None:
         """Raise if a parameter needs all rows on one machine."""
@@ -107,8 +152,8 @@ class KFHEClassifier(OnDask, kfhe.KFHEClassifier):
             raise ValueError("estimator trains on the rows of one machine; on a cluster, leave it out")
         if callable(self.emphasis):
             raise ValueError(
-                "emphasis is a function of all rows of one machine; on a cluster, use 'exponential', 'linear' or "
-                "'margin'"
+                "emphasis is a function of all rows of one machine; on a cluster, use 'exponential', 'linear' "
+                "or 'margin'"
             )
         if self.measurement != "training":
             raise ValueError(
@@ -121,8 +166,8 @@ class RobustKFHEClassifier(OnDask, kfhe.RobustKFHEClassifier):
 
     It is trained by the current `distributed.Client`, on Dask's data frames, series and arrays, of which rows
     stay on the workers. The model is equal, bit for bit, to that of `kfhe.RobustKFHEClassifier` on the same
-    rows. All parameters and attributes are those of `kfhe.RobustKFHEClassifier`; `oob_decision_function_` is a
-    Dask array.
+    rows. All parameters and attributes are those of `kfhe.RobustKFHEClassifier`; `oob_decision_function_` is
+    a Dask array. A `validation_fraction` needs all rows on one machine.
 
     Examples
     --------
@@ -148,7 +193,7 @@ class RobustKFHEClassifier(OnDask, kfhe.RobustKFHEClassifier):
 
 
 def lazily(model: Any, method: str, X: Any) -> Any:
-    """Return what a method of a model gives for a Dask table, as a Dask array that is still to be computed."""
+    """Return what a method of a model gives for a Dask table: a Dask array, still to be computed."""
     of_part = PartMethod(model, method)
     n_classes = len(model.classes_)
     wide = method in ("predict_proba", "predict_log_proba")
@@ -214,8 +259,8 @@ class _Reader:
         for what, parts in (("y", self._y), ("sample_weight", self._weights)):
             if parts is not None and len(parts) != len(self._tables):
                 raise ValueError(
-                    f"{what} has {len(parts)} partitions and X has {len(self._tables)}; they have to be partitioned "
-                    "alike, such as columns of one frame are"
+                    f"{what} has {len(parts)} partitions and X has {len(self._tables)}; they have to be "
+                    "partitioned alike, such as columns of one frame are"
                 )
         is_frame = hasattr(X, "_meta") and hasattr(X, "map_partitions")
         check_table(estimator, X._meta if is_frame else np.zeros((1, X.shape[1])), reset=True)
@@ -262,6 +307,7 @@ class _Reader:
             class_counts=np.sum(counts, axis=0),
             first_blocks=cut.first_blocks,
             all_alike=alike,
+            grown={},
         )
 
     def _compute(self, function: Any, *parts: list[Any]) -> list[Future]:

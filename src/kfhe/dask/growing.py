@@ -1,9 +1,9 @@
 """Growing trees on rows that are spread over workers: the same trees as on one machine.
 
-Every decision is made on sums of whole numbers, and these may be added up in any order. Large nodes are split in
-rounds: each worker builds the histograms of its own rows, the sums of which are searched for splits by one task,
-and what that finds is sent back. What is below a node of few rows is grown whole, by a worker that the others send
-the node's rows to. If only few leaves are wanted, no row is ever sent.
+Every decision is made on sums of whole numbers, and these may be added up in any order. Large nodes are split
+in rounds: each worker builds the histograms of its own rows, the sums of which are searched for splits by one
+task, and what that finds is sent back. What is below a node of few rows is grown whole, by a worker that the
+others send the node's rows to. If only few leaves are wanted, no row is ever sent.
 """
 
 from __future__ import annotations
@@ -178,8 +178,8 @@ class Growth:
     def grow_best_first(self, max_leaves: int) -> None:
         """Split the nodes that gain most, until there are so many leaves.
 
-        The nodes of a round are those that would be split if their children, of which nothing is known yet, gained
-        nothing. A few too many may be split; the last look, at which nothing is missing, tells which.
+        The nodes of a round are those that would be split if their children, of which nothing is known yet,
+        gained nothing. A few too many may be split; the last look, at which nothing is missing, tells which.
         """
         if self._is_terminal(self.nodes[0]):
             return
@@ -211,7 +211,7 @@ class Growth:
         return chosen
 
     def _priority(self, i: int) -> tuple[Any, ...]:
-        """Return what comes first is least: the highest gain; on a tie, the parent that a walk meets first."""
+        """Return what is least for the node to split first: gain most; on a tie, have a parent further left."""
         node = self.nodes[i]
         assert node.found is not None
         return -node.found.gain, node.path[:-1], node.path[-1:], i
@@ -275,7 +275,7 @@ class Growth:
         plan: list[tuple[bool, bool, tuple[int, int]]],
         order: list[int],
     ) -> None:
-        """Part nodes, build some histograms, complete them by the plan, and find the splits of nodes by them."""
+        """Part nodes, build some histograms, complete them by the plan, and find splits by them."""
         workers, described = self.workers, self.described
         after = workers.each(
             parted, self._open, self.codes, described, partings, [*keep, *made], made, self.counts
@@ -362,7 +362,7 @@ def parted(
     made: list[int],
     counts: bool,
 ) -> tuple[OpenNodes, Histograms | None]:
-    """Part nodes between two children each, keep those that are still to be looked at, build histograms of some."""
+    """Part nodes between two children each, keep those that are still of use, build histograms of some."""
     kept, n_classes = set(keep), described.n_classes
     after = {i: node for i, node in nodes.items() if i in kept}
     for i, left, feature, goes_left in partings:
@@ -382,7 +382,7 @@ def parted(
 def completed(
     small: Histograms, plan: list[tuple[bool, bool, tuple[int, int]]], rounds: dict[int, Histograms]
 ) -> Histograms:
-    """Return the histograms of both children, of which the larger has what the smaller leaves of the parent's."""
+    """Return the histograms of children; the larger one has what the smaller leaves of the parent's."""
     wanted: list[list[Any]] = [[], []]
     for i, (with_small, with_large, (number, place)) in enumerate(plan):
         for each, built in zip(wanted, small, strict=True):

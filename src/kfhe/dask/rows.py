@@ -48,58 +48,74 @@ class SpreadRows(TrainingRows):
         How many rows each class has.
     first_blocks : list of int
         The first block of each part, and how many blocks there are.
-    uniform : bool
+    all_alike : bool
         Whether all rows weigh the same.
+    grown : dict
+        The trees so far, by their settings and number. What else there is follows from them: a training that
+        was broken off is repeated, but they are not grown again.
     """
 
     workers: Workers = field(kw_only=True)
     class_counts: NDArray[np.int64] = field(kw_only=True)
     first_blocks: list[int] = field(kw_only=True)
     all_alike: bool = field(kw_only=True)
+    grown: dict[tuple[str, int], TreeArrays] = field(kw_only=True)
 
     @cached_property
     def n_present(self) -> int:
+        """How many of the classes have a row."""
         return int((self.class_counts > 0).sum())
 
     @cached_property
     def uniform(self) -> bool:
+        """Whether all rows weigh the same."""
         return self.all_alike
 
     @property
     def n_rows(self) -> int:
+        """How many rows there are."""
         return int(self.class_counts.sum())
 
     def map(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Return what a function gives for each part of the rows."""
         return self.workers.each(function, *arguments)
 
     def all(self, function: Callable[[Any], Any], values: Any) -> Any:
+        """Return what a function gives for the values of all rows, which are sent to one worker."""
         workers = self.workers
         return workers.result(workers.run(of_all, function, values.parts))
 
     def exact_sum(self, values: Any) -> float:
+        """Return the sum of non-negative values, one per row."""
         return exact_total(self.workers, values, self.n_rows)
 
     def normalise(self, weights: KalmanFilter) -> float:
+        """Divide the sampling weights that a filter holds by their sum, and return that."""
         total = self.exact_sum(weights.state)
         if total > 0:
             weights.state = self.map(np.divide, weights.state, total)
         return total
 
     def filter(self, state: Any, kind: type[KalmanFilter] = KalmanFilter, **settings: Any) -> KalmanFilter:
+        """Return a filter of a state that is spread."""
         if kind is not KalmanFilter:
             raise ValueError("measurement='out-of-bag' needs all rows on one machine; use 'training'")
         return SpreadFilter(state, self, **settings)
 
     def measurer(self) -> Any:
+        """Return what takes measurements of the rows."""
         return SpreadMeasurer(self)
 
     def bank(self, prior: Floats, n_filters: int) -> Any:
+        """Return a bank of filters that have read no component."""
         return SpreadBank(self, prior, n_filters)
 
     def draws(self) -> Any:
+        """Return where bootstrap samples of the rows come from."""
         return SpreadDraws(self)
 
     def whole_weights(self) -> tuple[Any, bool]:
+        """Return the base weights as whole numbers, and whether they count rows."""
         if self.uniform:
             return self.map(np.ones_like, self.labels), True
         workers = self.workers
@@ -112,23 +128,28 @@ class SpreadRows(TrainingRows):
 
     @cached_property
     def class_units(self) -> NDArray[np.int32]:
+        """The whole weight of each class."""
         units, _ = self.whole_weights()
         totals = self.workers.total(units_of_classes, self.labels, units, len(self.classes))
         whole: NDArray[np.int32] = totals.astype(np.int32)
         return whole
 
     def table(self, settings: TreeSettings) -> BinnedTable:
+        """Return the table as bins."""
         return self.X.binned(settings)
 
     def grower(self, settings: TreeSettings, table: BinnedTable) -> Any:
+        """Return what grows trees on the rows."""
         return SpreadGrower(self, settings, table)
 
     def tree(self, nodes: Any, gains: Any, leaf_weights: Any, category_sets: Any, leaves: Any) -> GrownTree:
+        """Return a tree as growers do, of what its attributes show."""
         return SpreadTree.spread(
             self, TreeArrays(nodes.view(NODE_DTYPE), gains, leaf_weights, category_sets), leaves
         )
 
     def differences(self, other: TrainingRows) -> str:
+        """Name what is not the same in other rows: "" if all of it is."""
         assert isinstance(other, SpreadRows)
         return "" if self.X.token == other.X.token else "data"
 
@@ -283,7 +304,7 @@ class SpreadGrower:
     """Grows trees, and finds the leaf of every row."""
 
     def __init__(self, rows: SpreadRows, settings: TreeSettings, table: BinnedTable) -> None:
-        self._rows, self._table = rows, table
+        self._rows, self._settings, self._table = rows, settings, table
         self._grower = Grower(
             rows.workers,
             table,
@@ -296,8 +317,10 @@ class SpreadGrower:
 
     def grow(self, weights: Any, counts: bool, number: int) -> SpreadTree:
         """Grow a tree on the rows of positive weight."""
-        rows = self._rows
-        arrays = self._grower.grow(weights, counts, number)
+        rows, name = self._rows, (repr(self._settings), number)
+        if name not in rows.grown:
+            rows.grown[name] = self._grower.grow(weights, counts, number)
+        arrays = rows.grown[name]
         shared = rows.workers.run(as_is, (arrays.nodes.view(np.uint8), arrays.category_sets))
         leaves = rows.map(leaves_in, shared, self._table.codes, self._table.n_bins)
         return SpreadTree.spread(rows, arrays, leaves)
@@ -314,7 +337,7 @@ def exact_total(workers: Workers, values: Spread, n: int) -> float:
 
 
 def unit_for(tops: list[float], n: int) -> int | None:
-    """Return the unit in which n values are summed, of which these are the highest of each part; None if one is NaN."""
+    """Return the unit in which n values are summed, by the highest of each part; None if one is NaN."""
     return None if np.isnan(tops).any() else unit_of(max(tops), n)
 
 

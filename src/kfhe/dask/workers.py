@@ -7,15 +7,23 @@ a worker is lost, its parts are made again, by the same functions from the same 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import CancelledError
+from time import monotonic
 from typing import Any, Self
 from uuid import uuid4
 
 import numpy as np
 from dask.utils import funcname
-from distributed import Client, Future, get_client
+from distributed import Client, Future, KilledWorker, get_client, wait
 from numpy.typing import NDArray
 
 AT_ONCE = 8  # parts that are added up by one task
+PATIENCE = 60.0  # seconds without a single worker before training gives up
+LOOK_EVERY = 5.0  # seconds between two looks at whether there are workers
+
+
+class ClusterLostError(ConnectionError):
+    """The scheduler of a Dask cluster, or too many of its workers, were lost during training."""
 
 
 class Spread:
@@ -78,7 +86,11 @@ class Workers:
 
     def run(self, function: Callable[..., Any], *arguments: Any) -> Future:
         """Run a function on some worker; arguments may be what others will have returned."""
-        return self.client.submit(function, *arguments, pure=False, key=_key_of(function))
+        try:
+            return self.client.submit(function, *arguments, pure=False, key=_key_of(function))
+        except (OSError, RuntimeError) as error:  # a closed client raises errors of its own kinds
+            self._check(error)
+            raise
 
     def each(self, function: Callable[..., Any], *arguments: Any) -> Spread:
         """Run a function for each part: of what is spread it gets that part, of all else the whole."""
@@ -105,8 +117,36 @@ class Workers:
         return self.result(self.sum(self.each(function, *arguments).parts))
 
     def result(self, futures: Any) -> Any:
-        """Return what tasks have returned; wait for it."""
-        return self.client.gather(futures)
+        """Return what tasks have returned; wait for it, as long as there are workers."""
+        try:
+            self._wait(futures)
+            return self.client.gather(futures)
+        except (OSError, RuntimeError, CancelledError, TimeoutError) as error:
+            self._check(error)
+            raise
+        except KilledWorker as error:
+            raise ClusterLostError(f"too many workers died: {error}") from error
+
+    def _wait(self, futures: Any) -> None:
+        """Wait for tasks; raise if there is no worker left for long."""
+        alone_since: float | None = None
+        while True:
+            try:
+                wait(futures, timeout=LOOK_EVERY)
+                return
+            except TimeoutError:
+                self._check(None)
+                if self.client.scheduler_info()["workers"]:
+                    alone_since = None
+                elif alone_since is None:
+                    alone_since = monotonic()
+                elif monotonic() - alone_since > PATIENCE:
+                    raise ClusterLostError(f"there has been no worker for {PATIENCE:.0f} seconds") from None
+
+    def _check(self, error: BaseException | None) -> None:
+        """Raise if the scheduler is gone."""
+        if self.client.status != "running":
+            raise ClusterLostError("the scheduler is gone") from error
 
 
 class OfParts:
