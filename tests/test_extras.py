@@ -9,8 +9,8 @@ from sklearn.datasets import load_iris
 
 from kfhe import KFHEClassifier
 
-BARE = ("catboost", "cleanlab", "lightgbm", "matplotlib", "onnx", "pandas", "polars", "pyarrow")
-BARE += ("python_calamine", "shap", "xgboost")
+BARE = ("catboost", "cleanlab", "dask", "distributed", "lightgbm", "matplotlib", "onnx", "pandas", "polars")
+BARE += ("pyarrow", "python_calamine", "shap", "xgboost")
 
 # Runs commands while some packages can't be imported
 SCRIPT = """
