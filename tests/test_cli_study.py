@@ -331,7 +331,7 @@ def test_a_full_disk_stops_the_study_and_keeps_what_was_stored(kfhe, csv, tmp_pa
 def test_a_missing_extra_is_named(kfhe, monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
     _, errors = kfhe("study", "run", "--preset", "quick", code=1)
-    assert "a study needs pandas: pip install kfhe[study]" in errors
+    assert 'a study needs pandas: pip install "kfhe[study]"' in errors
 
 
 # Data

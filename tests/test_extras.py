@@ -87,5 +87,5 @@ def test_each_command_works_or_says_which_extra_it_needs(run):
 def test_what_is_left_to_install_is_said(run, command, missing):
     ((code, said),) = run([missing], command)
     assert code == 1
-    assert f"pip install kfhe[{LEFT[command, missing]}]" in said
+    assert f'pip install "kfhe[{LEFT[command, missing]}]"' in said
     assert "Traceback" not in said

@@ -355,7 +355,7 @@ def check_picture(output: Path, *inputs: Path, option: str = "--output") -> None
 
         from kfhe.plotting.display import FORMATS
     except ImportError:
-        echo("kfhe: plots need matplotlib: pip install kfhe[plot]", err=True)
+        echo('kfhe: plots need matplotlib: pip install "kfhe[plot]"', err=True)
         raise typer.Exit(1) from None
     if output.suffix.lower().removeprefix(".") not in FORMATS:
         accepted = ", ".join(f".{known}" for known in FORMATS)
