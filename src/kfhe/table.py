@@ -93,7 +93,7 @@ class Schema:
         if not np.isfinite([matrix.min(initial=0.0), matrix.max(initial=0.0)]).all():
             infinite = np.isinf(matrix).any(axis=0)
             if infinite.any():
-                raise _infinite(self.names[infinite.argmax()])
+                raise infinite_values(self.names[infinite.argmax()])
         return matrix
 
 
@@ -145,7 +145,8 @@ def _kind(value: Hashable) -> str:
     return "text" if isinstance(value, str) else "numbers"
 
 
-def _infinite(name: str) -> ValueError:
+def infinite_values(name: str) -> ValueError:
+    """Return the error of a column that has them."""
     return ValueError(f"Input X contains infinity in column {name!r}; accepted are finite numbers and NaN")
 
 
@@ -200,7 +201,7 @@ class BinnedTable:
                 numbers = _read_together(columns, some)
                 found = bin_columns(numbers, some.start, max_bins, codes, low, high, n_threads)
             if (found < 0).any():
-                raise _infinite(columns.names[some[int(found.argmin())]])
+                raise infinite_values(columns.names[some[int(found.argmin())]])
             n_bins[some.start : some.stop] = found + 1
         schema = Schema(columns.names, categories, rules)
         return cls(schema, codes, n_bins, categorical.astype(np.uint8), low, high)

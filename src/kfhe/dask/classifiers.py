@@ -5,17 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Self
 
-import dask
 import numpy as np
-from dask.base import tokenize
-from distributed import Future
+from dask.base import is_dask_collection, tokenize
+from dask.delayed import delayed
 from numpy.typing import NDArray
+from sklearn.utils.validation import validate_data
 
 import kfhe
 from kfhe.base import BaseKFHE
 from kfhe.dask.rows import SpreadRows, exact_total
 from kfhe.dask.tables import Cut, SpreadTable, delayed_parts
-from kfhe.dask.workers import ClusterLostError, Spread, Workers
+from kfhe.dask.workers import ClusterLostError, Future, Spread, Workers
 from kfhe.early_stopping import EarlyStopping
 from kfhe.engine.arrays import highest
 from kfhe.training import TrainingRun
@@ -48,8 +48,8 @@ class OnDask(BaseKFHE):
         sample_weight : Dask series or array of shape (n_samples,), default=None
             Weights of the rows, partitioned as X is.
         **further
-            X_val, y_val and callbacks, as for the classifier of one machine. A validation set is an array or a
-            frame of this machine.
+            X_val, y_val and callbacks, as for the classifier of one machine. A validation set is an array
+            or a frame of this machine.
 
         Returns
         -------
@@ -112,7 +112,7 @@ class OnDask(BaseKFHE):
 
     def _on_parts(self, method: str, X: Any) -> Any:
         local = self.to_local()
-        if not dask.is_dask_collection(X):
+        if not is_dask_collection(X):
             return getattr(local, method)(X)
         return lazily(local, method, X)
 
@@ -152,8 +152,8 @@ class KFHEClassifier(OnDask, kfhe.KFHEClassifier):
             raise ValueError("estimator trains on the rows of one machine; on a cluster, leave it out")
         if callable(self.emphasis):
             raise ValueError(
-                "emphasis is a function of all rows of one machine; on a cluster, use 'exponential', 'linear' "
-                "or 'margin'"
+                "emphasis is a function of all rows of one machine; on a cluster, use 'exponential', "
+                "'linear' or 'margin'"
             )
         if self.measurement != "training":
             raise ValueError(
@@ -183,13 +183,10 @@ class RobustKFHEClassifier(OnDask, kfhe.RobustKFHEClassifier):
     """
 
     def _attributes(self, run: TrainingRun, *, resumes: bool) -> dict[str, Any]:
-        attributes = super()._attributes(run, resumes=resumes)
-        attributes["oob_decision_function_"] = as_array(
-            attributes["oob_decision_function_"],
-            run.rows.workers,
-            len(run.rows.classes),  # type: ignore[attr-defined]
-        )
-        return attributes
+        attributes, rows = super()._attributes(run, resumes=resumes), run.rows
+        assert isinstance(rows, SpreadRows)
+        scores = as_array(attributes["oob_decision_function_"], rows.workers, len(rows.classes))
+        return {**attributes, "oob_decision_function_": scores}
 
 
 def lazily(model: Any, method: str, X: Any) -> Any:
@@ -202,7 +199,7 @@ def lazily(model: Any, method: str, X: Any) -> Any:
     if hasattr(X, "map_partitions"):
         import dask.array as da
 
-        parts = [dask.delayed(of_part)(part) for part in X.to_delayed()]
+        parts = [delayed(of_part)(part) for part in X.to_delayed()]
         shape = (np.nan, n_classes) if wide else (np.nan,)
         return da.concatenate(
             [da.from_delayed(part, shape, meta=meta) for part in parts], allow_unknown_chunksizes=True
@@ -242,7 +239,7 @@ def as_array(spread: Spread, workers: Workers, n_columns: int) -> Any:
 
     sizes = workers.parts(workers.each(len, spread))
     parts = [
-        da.from_delayed(dask.delayed(part), (size, n_columns), dtype=np.float64)
+        da.from_delayed(delayed(part), (size, n_columns), dtype=np.float64)
         for part, size in zip(spread.parts, sizes, strict=True)
     ]
     return da.concatenate(parts)
@@ -263,7 +260,10 @@ class _Reader:
                     "partitioned alike, such as columns of one frame are"
                 )
         is_frame = hasattr(X, "_meta") and hasattr(X, "map_partitions")
-        check_table(estimator, X._meta if is_frame else np.zeros((1, X.shape[1])), reset=True)
+        if is_frame:
+            validate_data(estimator, X._meta, reset=True, skip_check_array=True)
+        else:
+            check_table(estimator, np.zeros((1, X.shape[1])), reset=True)
         self._names = [str(name) for name in X.columns] if is_frame else [f"x{j}" for j in range(X.shape[1])]
         self._token = tokenize(X, y, sample_weight)
 
@@ -312,7 +312,7 @@ class _Reader:
 
     def _compute(self, function: Any, *parts: list[Any]) -> list[Future]:
         """Run a function on partitions that are still to be made."""
-        lazy = dask.delayed(function, pure=False)
+        lazy = delayed(function, pure=False)
         futures: list[Future] = self._workers.client.compute(
             [lazy(*each) for each in zip(*parts, strict=True)]
         )

@@ -14,11 +14,10 @@ from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from distributed import Future
 from numpy.typing import NDArray
 
 from kfhe.dask.trees import TreeArrays, cut_back, joined
-from kfhe.dask.workers import Spread, Workers, as_is
+from kfhe.dask.workers import Future, Spread, Workers, as_is
 from kfhe.engine.trees.histograms import class_histograms, count_histograms
 from kfhe.engine.trees.nodes import child_key, drawn_features
 from kfhe.engine.trees.partitioning import cut, partition, sides
@@ -153,8 +152,8 @@ class Growth:
     def begin(self, weights: Spread, labels: Spread) -> None:
         """Start with the root."""
         self._open = self.workers.each(opened, weights, labels)
-        if self.counts and weights.class_totals is not None:
-            totals, count = weights.class_totals, int(weights.class_totals.sum())
+        if weights.sample is not None:
+            totals, count = weights.sample.class_totals, int(weights.sample.class_totals.sum())
         else:
             *sums, n = self.workers.total(totals_of, weights, labels, self.n_classes)
             totals, count = np.array(sums), int(sum(sums) if self.counts else n)
@@ -211,7 +210,7 @@ class Growth:
         return chosen
 
     def _priority(self, i: int) -> tuple[Any, ...]:
-        """Return what is least for the node to split first: gain most; on a tie, have a parent further left."""
+        """Return what is least for the node to split first: it gains most, or its parent is further left."""
         node = self.nodes[i]
         assert node.found is not None
         return -node.found.gain, node.path[:-1], node.path[-1:], i
@@ -322,6 +321,10 @@ class OpenNode(NamedTuple):
     classes: NDArray[np.uint16]
     weights: NDArray[np.int32]
 
+    def copy(self) -> OpenNode:
+        """Return rows that may be changed."""
+        return OpenNode(self.rows.copy(), self.classes.copy(), self.weights.copy())
+
 
 OpenNodes = dict[int, OpenNode]
 
@@ -366,7 +369,7 @@ def parted(
     kept, n_classes = set(keep), described.n_classes
     after = {i: node for i, node in nodes.items() if i in kept}
     for i, left, feature, goes_left in partings:
-        rows, classes, weights = (each.copy() for each in nodes[i])
+        rows, classes, weights = nodes[i].copy()
         n_left, _ = partition(codes[feature], goes_left, rows, classes, weights, n_classes)
         for child, some in ((left, slice(n_left)), (left + 1, slice(n_left, None))):
             if child in kept:
@@ -390,7 +393,7 @@ def completed(
                 each.append(built[i])
         if with_large:
             for each, built, parents in zip(wanted, small, rounds[number], strict=True):
-                if built is not None:
+                if built is not None and parents is not None:
                     each.append(parents[place] - built[i])
     return Histograms(np.stack(wanted[0]), np.stack(wanted[1]) if wanted[1] else None)
 
@@ -452,7 +455,7 @@ def _searched(
             None if counts is None else counts[bins],
         )
         if split is not None:
-            return {**split, "feature": int(some[split["feature"]])}  # type: ignore[typeddict-item]
+            return {**split, "feature": int(some[split["feature"]])}
     return None
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from kfhe.dask.growing import Grower
 from kfhe.dask.trees import TreeArrays
-from kfhe.dask.workers import OfParts, Spread, Workers, as_is
+from kfhe.dask.workers import OfParts, Sample, Spread, Workers, as_is
 from kfhe.engine.arrays import Measurer, highest, sum_of_units, unit_of
 from kfhe.engine.bank import HonestBank
 from kfhe.engine.draws import REDRAWS, block_totals, draw_rows, draws_of_blocks
@@ -51,7 +51,7 @@ class SpreadRows(TrainingRows):
     all_alike : bool
         Whether all rows weigh the same.
     grown : dict
-        The trees so far, by their settings and number. What else there is follows from them: a training that
+        The trees so far, by settings, number and sample. All else follows from them: a training that
         was broken off is repeated, but they are not grown again.
     """
 
@@ -59,7 +59,7 @@ class SpreadRows(TrainingRows):
     class_counts: NDArray[np.int64] = field(kw_only=True)
     first_blocks: list[int] = field(kw_only=True)
     all_alike: bool = field(kw_only=True)
-    grown: dict[tuple[str, int], TreeArrays] = field(kw_only=True)
+    grown: dict[Any, TreeArrays] = field(kw_only=True)
 
     @cached_property
     def n_present(self) -> int:
@@ -194,7 +194,7 @@ class SpreadDraws:
             ]
             counts = workers.each(drawn, weights, workers.sum(chosen), OfParts([*spans]), keyed)
             totals_now = workers.total(units_of_classes, rows.labels, counts, len(rows.classes))
-            counts.class_totals = totals_now
+            counts.sample = Sample(iteration, redraw, totals_now)
             if (totals_now > 0).sum() == rows.n_present:
                 break
         return counts
@@ -317,7 +317,8 @@ class SpreadGrower:
 
     def grow(self, weights: Any, counts: bool, number: int) -> SpreadTree:
         """Grow a tree on the rows of positive weight."""
-        rows, name = self._rows, (repr(self._settings), number)
+        rows, sample = self._rows, weights.sample
+        name = repr(self._settings), number, None if sample is None else (sample.iteration, sample.redraw)
         if name not in rows.grown:
             rows.grown[name] = self._grower.grow(weights, counts, number)
         arrays = rows.grown[name]
@@ -420,8 +421,7 @@ def empty_bank(labels: Labels, base: Floats, prior: Floats, n_filters: int) -> H
 
 def moved(bank: HonestBank, leaves: Labels, votes: Floats, counts: Labels) -> HonestBank:
     """Return a bank that has read one component more."""
-    function, arguments = bank.__reduce__()
-    after: HonestBank = function(*arguments)
+    after = bank.copy()
     after.update(leaves, votes, counts)
     return after
 

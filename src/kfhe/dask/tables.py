@@ -1,7 +1,7 @@
 """Tables of Dask: read part by part, cut into parts of whole blocks of rows, and binned.
 
-A part of the table is read again for each look at it, so that the table itself is never held: only its bins are,
-a byte per value. Their edges are those that one machine would choose: by a sample of rows, by number.
+A part of the table is read again for each look at it, so that the table itself is never held: only its bins
+are, a byte per value. Their edges are those that one machine would choose: by a sample of rows, by number.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import dask
 import numpy as np
-from distributed import Future
+from dask.base import is_dask_collection
+from dask.delayed import delayed
 from numpy.typing import NDArray
 
 from kfhe.columns import Columns, open_columns
-from kfhe.dask.workers import OfParts, Spread, Workers
+from kfhe.dask.workers import Future, OfParts, Spread, Workers
 from kfhe.dates import part_ranges
 from kfhe.engine.bins import bin_starts, encoded, sampled_rows
 from kfhe.engine.draws import ROWS_OF_BLOCK
-from kfhe.features import FeatureColumns, Rule, Rules
+from kfhe.features import FeatureColumns, Rule, Rules, features_of
 from kfhe.table import (
     BinnedTable,
     Schema,
@@ -29,18 +29,21 @@ from kfhe.table import (
     category_bins,
     category_counts,
     encoded_categories,
+    infinite_values,
 )
 from kfhe.tree_settings import TreeSettings
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.uint8]
 
+Starts = dict[int, tuple[Floats, bool]]  # what `bin_starts` gives, for numeric features
+
 PART_ROWS = 1_048_576  # at most in a part, if there are more than threads
 
 
 def delayed_parts(collection: Any, what: str) -> list[Any]:
     """Return the partitions of a Dask collection, each still to be made."""
-    if not dask.is_dask_collection(collection):
+    if not is_dask_collection(collection):
         kind = type(collection).__name__
         raise TypeError(f"{what} is a {kind}; accepted are Dask's data frames, series and arrays")
     if getattr(collection, "ndim", 1) == 2 and hasattr(collection, "rechunk"):
@@ -114,7 +117,7 @@ class SpreadTable:
 
     def each(self, function: Callable[..., Any], *arguments: Any) -> list[Future]:
         """Read each partition, and run a function on its columns."""
-        lazy = dask.delayed(_read, pure=False)
+        lazy = delayed(_read, pure=False)
         tasks = [
             lazy(
                 table,
@@ -124,38 +127,27 @@ class SpreadTable:
             )
             for i, (table, present) in enumerate(zip(self.tables, self.present, strict=True))
         ]
-        return self.workers.client.compute(tasks)  # type: ignore[no-any-return]
+        futures: list[Future] = self.workers.client.compute(tasks)
+        return futures
 
     def binned(self, settings: TreeSettings) -> BinnedTable:
         """Read the table, and bin its columns."""
-        workers, max_bins = self.workers, settings.max_bins
-        surveys = workers.result(self.each(surveyed, settings.categorical_features))
-        categorical = np.any([survey.categorical for survey in surveys if survey.n_rows], axis=0)
-        rules = _merged_rules(surveys, categorical)
-        columns = FeatureColumns(_Named(self.names), rules)
-        categorical = categorical[columns.columns]
-        counts = workers.result(self.each(counted, rules, categorical))
-        categories: list[dict[Hashable, int] | None] = [
-            category_bins(sum((Counter(part[k]) for part in counts), Counter()), max_bins)
-            if k in counts[0]
-            else None
-            for k in range(columns.n_columns)
-        ]
+        workers = self.workers
+        schema, categorical = self._schema(settings)
         first_rows = np.append(0, np.cumsum(self.cut.sizes)).tolist()
-        samples = self.each(sampled, rules, categorical, OfParts(first_rows[:-1]), first_rows[-1])
-        starts = workers.result(workers.run(chosen_starts, samples, max_bins))
-        tables = self.each(binned, rules, categories, starts)
-        facts = workers.result([workers.run(facts_of, table) for table in tables])
-        starts, again = self._corrected(starts, facts, rules, max_bins, columns.names)
+        samples = self.each(sampled, schema.rules, categorical, OfParts(first_rows[:-1]), first_rows[-1])
+        starts = workers.result(workers.run(chosen_starts, samples, settings.max_bins))
+        tables, facts = self._encoded(schema, starts)
+        again = self._corrected(schema, starts, facts, settings.max_bins)
         if again:
-            tables = self.each(binned, rules, categories, starts)
-            facts = workers.result([workers.run(facts_of, table) for table in tables])
+            starts |= again
+            tables, facts = self._encoded(schema, starts)
         n_bins = [
-            len(starts[k][0]) + 1 if c is None else max(c.values(), default=-1) + 2
-            for k, c in enumerate(categories)
+            len(starts[k][0]) + 1 if bins is None else max(bins.values(), default=-1) + 2
+            for k, bins in enumerate(schema.categories)
         ]
         return BinnedTable(
-            Schema(columns.names, categories, rules),
+            schema,
             self.cut.parts(workers, [workers.run(codes_of, table) for table in tables]),  # type: ignore[arg-type]
             np.array(n_bins, dtype=np.int32),
             categorical.astype(np.uint8),
@@ -163,32 +155,43 @@ class SpreadTable:
             np.max([fact.high for fact in facts], axis=0),
         )
 
-    def _corrected(
-        self, starts: dict[int, Any], facts: list[Facts], rules: Rules, max_bins: int, names: list[str]
-    ) -> tuple[dict[int, Any], bool]:
+    def _schema(self, settings: TreeSettings) -> tuple[Schema, NDArray[np.bool_]]:
+        """Find out how the columns are to be read, and which features are categorical."""
+        workers = self.workers
+        surveys = workers.result(self.each(surveyed, settings.categorical_features))
+        of_columns = np.any([survey.categorical for survey in surveys if survey.n_rows], axis=0)
+        rules = _merged_rules(surveys, of_columns)
+        categorical = of_columns[[j for j, _ in features_of(len(self.names), rules)]]
+        counts = workers.result(self.each(counted, of_columns))
+        categories: list[dict[Hashable, int] | None] = [None] * len(self.names)
+        for j in np.flatnonzero(of_columns).tolist():
+            total: Counter[Hashable] = Counter()
+            for part in counts:
+                total.update(part[j])
+            categories[j] = category_bins(total, settings.max_bins)
+        return Schema.of_columns(self.names, categories, rules), categorical
+
+    def _encoded(self, schema: Schema, starts: Starts) -> tuple[list[Future], list[Facts]]:
+        """Bin each partition; return the bins, and what is known of them."""
+        tables = self.each(binned, schema, starts)
+        return tables, self.workers.result([self.workers.run(facts_of, table) for table in tables])
+
+    def _corrected(self, schema: Schema, starts: Starts, facts: list[Facts], max_bins: int) -> Starts:
         """Choose bins by all values where the sample had few distinct ones, but the column has others."""
-        odd, infinite = (np.sum([fact[field] for fact in facts], axis=0) for field in (2, 3))
+        infinite = np.any([fact.infinite for fact in facts], axis=0)
         if infinite.any():
-            name = names[int(infinite.argmax())]
-            raise ValueError(
-                f"Input X contains infinity in column {name!r}; accepted are finite numbers and NaN"
-            )
-        some = [k for k, (_, exact) in starts.items() if exact and odd[k]]
+            raise infinite_values(schema.names[int(infinite.argmax())])
+        odd = np.sum([fact.odd for fact in facts], axis=0)
+        some = tuple(k for k, (_, exact) in starts.items() if exact and odd[k])
         if not some:
-            return starts, False
-        values = self.each(all_values, rules, tuple(some))
-        return {**starts, **self.workers.result(self.workers.run(chosen_starts, values, max_bins))}, True
-
-
-class _Named:
-    """The names of columns, without rows."""
-
-    def __init__(self, names: list[str]) -> None:
-        self.names, self.n_columns, self.n_rows = names, len(names), 0
+            return {}
+        values = self.each(all_values, schema.rules, some)
+        found: Starts = self.workers.result(self.workers.run(chosen_starts, values, max_bins))
+        return found
 
 
 def _merged_rules(surveys: Sequence[Survey], categorical: NDArray[np.bool_]) -> Rules:
-    """Return the rules by which columns are read: those of dates, of which all parts that vary are features."""
+    """Return the rules by which columns are read: of dates, all parts that vary are features."""
     dates: dict[int, dict[str, tuple[int, int]]] = {}
     for survey in surveys:
         for j, ranges in survey.dates.items():
@@ -240,10 +243,9 @@ def features(columns: Columns, rules: Rules) -> Columns:
     return FeatureColumns(columns, rules) if rules else columns
 
 
-def counted(columns: Columns, rules: Rules, categorical: NDArray[np.bool_]) -> dict[int, dict[Hashable, int]]:
+def counted(columns: Columns, categorical: NDArray[np.bool_]) -> dict[int, dict[Hashable, int]]:
     """Return how many rows each category of each categorical column has."""
-    columns = features(columns, rules)
-    return {k: category_counts(columns.factorize(k)) for k in np.flatnonzero(categorical).tolist()}
+    return {j: category_counts(columns.factorize(j)) for j in np.flatnonzero(categorical).tolist()}
 
 
 def sampled(
@@ -264,7 +266,7 @@ def all_values(columns: Columns, rules: Rules, some: tuple[int, ...]) -> dict[in
     return {k: columns.numbers(k) for k in some}
 
 
-def chosen_starts(samples: list[dict[int, Floats]], max_bins: int) -> dict[int, tuple[Floats, bool]]:
+def chosen_starts(samples: list[dict[int, Floats]], max_bins: int) -> Starts:
     """Return the first value of each bin, for each numeric column, and whether each bin is just one value."""
     return {k: bin_starts(np.concatenate([part[k] for part in samples]), max_bins) for k in samples[0]}
 
@@ -278,14 +280,9 @@ class Facts(NamedTuple):
     infinite: NDArray[np.bool_]
 
 
-def binned(
-    columns: Columns,
-    rules: Rules,
-    categories: list[dict[Hashable, int] | None],
-    starts: dict[int, tuple[Floats, bool]],
-) -> tuple[Codes, Facts]:
+def binned(columns: Columns, schema: Schema, starts: Starts) -> tuple[Codes, Facts]:
     """Return the bin of each value, and what is known of the bins."""
-    columns = features(columns, rules)
+    columns = features(columns, schema.rules)
     n = columns.n_columns
     codes = np.empty((n, columns.n_rows), dtype=np.uint8)
     facts = Facts(
@@ -294,7 +291,7 @@ def binned(
         np.zeros(n, dtype=np.int64),
         np.zeros(n, dtype=bool),
     )
-    for k, bins in enumerate(categories):
+    for k, bins in enumerate(schema.categories):
         if bins is not None:
             codes[k] = encoded_categories(columns.factorize(k), bins)
             continue

@@ -30,7 +30,7 @@ class TreeArrays(NamedTuple):
 
 
 class _Writer:
-    """Lays nodes out as the engine does: siblings are neighbours, and all that is left comes before what is right."""
+    """Lays nodes out as the engine does: siblings are neighbours, what is left comes before what is right."""
 
     def __init__(self, n_nodes: int, n_leaves: int, n_sets: int, n_classes: int) -> None:
         self.tree = TreeArrays(

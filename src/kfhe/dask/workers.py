@@ -1,7 +1,7 @@
 """Workers: functions run on each part of the rows, where it is; what they leave there, and sums of it.
 
-A part of something is never changed, only something new made of it. So Dask knows what each follows from, and when
-a worker is lost, its parts are made again, by the same functions from the same data, elsewhere.
+A part of something is never changed, only something new made of it. So Dask knows what each follows from, and
+when a worker is lost, its parts are made again, by the same functions from the same data, elsewhere.
 """
 
 from __future__ import annotations
@@ -9,13 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError
 from time import monotonic
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 from uuid import uuid4
 
 import numpy as np
 from dask.utils import funcname
-from distributed import Client, Future, KilledWorker, get_client, wait
+from distributed import Client, KilledWorker, get_client, wait
+from distributed import Future as AnyFuture
 from numpy.typing import NDArray
+
+Future = AnyFuture[Any]  # what a task will return
 
 AT_ONCE = 8  # parts that are added up by one task
 PATIENCE = 60.0  # seconds without a single worker before training gives up
@@ -24,6 +27,14 @@ LOOK_EVERY = 5.0  # seconds between two looks at whether there are workers
 
 class ClusterLostError(ConnectionError):
     """The scheduler of a Dask cluster, or too many of its workers, were lost during training."""
+
+
+class Sample(NamedTuple):
+    """What is known of a sample of the rows."""
+
+    iteration: int
+    redraw: int
+    class_totals: NDArray[np.int64]  # how many rows of each class it has
 
 
 class Spread:
@@ -38,13 +49,13 @@ class Spread:
 
     Attributes
     ----------
-    class_totals : int array or None
-        Of whole numbers, one per row, their sum over the rows of each class, if it is known.
+    sample : Sample or None
+        What is known of a sample, if these are its counts.
     """
 
     def __init__(self, parts: list[Future], item: int | None = None) -> None:
         self.parts, self.item = parts, item
-        self.class_totals: NDArray[np.int64] | None = None
+        self.sample: Sample | None = None
 
     def items(self, n: int) -> list[Self]:
         """Return the n items of parts that are tuples; nothing is computed for that."""
@@ -87,7 +98,8 @@ class Workers:
     def run(self, function: Callable[..., Any], *arguments: Any) -> Future:
         """Run a function on some worker; arguments may be what others will have returned."""
         try:
-            return self.client.submit(function, *arguments, pure=False, key=_key_of(function))
+            task: Future = self.client.submit(function, *arguments, pure=False, key=_key_of(function))
+            return task
         except (OSError, RuntimeError) as error:  # a closed client raises errors of its own kinds
             self._check(error)
             raise
