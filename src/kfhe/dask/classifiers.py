@@ -116,6 +116,10 @@ class OnDask(BaseKFHE):
             return getattr(local, method)(X)
         return lazily(local, method, X)
 
+    def save(self, path: Any) -> None:
+        """Write the fitted model to a file; `kfhe.load` reads it as the ordinary classifier."""
+        self.to_local().save(path)
+
     def to_local(self) -> Any:
         """Return the fitted model as the ordinary classifier, which needs no Dask."""
         local = type(self).__mro__[2](**self.get_params(deep=False))

@@ -100,7 +100,7 @@ class Workers:
         try:
             task: Future = self.client.submit(function, *arguments, pure=False, key=_key_of(function))
             return task
-        except (OSError, RuntimeError) as error:  # a closed client raises errors of its own kinds
+        except Exception as error:  # a closed client raises errors of several kinds
             self._check(error)
             raise
 
@@ -133,11 +133,11 @@ class Workers:
         try:
             self._wait(futures)
             return self.client.gather(futures)
-        except (OSError, RuntimeError, CancelledError, TimeoutError) as error:
-            self._check(error)
-            raise
         except KilledWorker as error:
             raise ClusterLostError(f"too many workers died: {error}") from error
+        except (Exception, CancelledError) as error:
+            self._check(error)
+            raise
 
     def _wait(self, futures: Any) -> None:
         """Wait for tasks; raise if there is no worker left for long."""
