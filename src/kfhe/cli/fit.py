@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kfhe.cli import options
+from kfhe.cli.cluster import Trained, is_large, train_in_parts
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from kfhe import RobustKFHEClassifier
     from kfhe.base import BaseKFHE
+    from kfhe.cli.console import Console
 
 EXAMPLES = """
 Examples:
@@ -25,12 +25,14 @@ Examples:
   kfhe fit train.parquet -t label --drop id --categorical zip --model kfhe-l -o model.kfhe
 
   zcat train.csv.gz | kfhe fit - -t label -o model.kfhe
+
+  kfhe fit big/*.parquet -t label -o model.kfhe
 """
 
 
 @options.spread
 def fit(
-    labelled: options.LabelledInput,
+    labelled: options.LabelledFiles,
     output: Annotated[
         Path,
         typer.Option(
@@ -45,6 +47,7 @@ def fit(
             "variants, for clean labels and for wrong ones."
         ),
     ] = options.Model.robust,
+    scheduler: options.Scheduler = None,
 ) -> None:
     """Train a model on a table and save it.
 
@@ -54,15 +57,36 @@ def fit(
     empty, NA, nan and the like are gaps. Nothing needs preparation.
     """
     from kfhe.cli.console import Console
-    from kfhe.cli.overview import notes, summary
 
     labelled.check()
     training.check(model)
+    options.refuse_jobs(training.n_jobs, scheduler)
     if output.is_dir():
         raise typer.BadParameter(f"{output} is a folder; give the name of a file", param_hint="--output")
-    options.refuse_input(output, labelled.table)
+    options.refuse_input(output, *labelled.tables)
     console = Console(stderr=True, highlight=False, soft_wrap=True)
-    data = labelled.read()
+    if scheduler is not None or is_large(labelled.tables):
+        trained = train_in_parts(labelled, training, model, scheduler, console)
+    else:
+        trained = _train(labelled, training, model, console)
+    console.print(_summary(*trained), markup=False)
+    _save(trained.classifier, output)
+    if str(output) != "-":
+        console.print(
+            f"The model is in {output}. Next: kfhe predict {output} new.csv -o out.csv", markup=False
+        )
+
+
+def _train(
+    labelled: options.LabelledFiles,
+    training: options.Training,
+    model: options.Model,
+    console: Console,
+) -> Trained:
+    """Train on a table that is read whole."""
+    from kfhe.cli.overview import notes, summary
+
+    data = labelled.read_file(labelled.tables[0])
     console.print(f"{data.name}: {data.X.num_rows:,} rows", markup=False)
     console.print(summary(data), soft_wrap=False)
     for note in notes(data):
@@ -71,19 +95,12 @@ def fit(
     classifier.set_params(verbose=int(console.is_terminal))
     started = perf_counter()
     classifier.fit(data.X, data.y)
-    console.print(_summary(classifier, data.y, perf_counter() - started), markup=False)
-    _save(classifier, output)
-    if str(output) != "-":
-        console.print(
-            f"The model is in {output}. Next: kfhe predict {output} new.csv -o out.csv", markup=False
-        )
+    return Trained(classifier, data.class_counts(), perf_counter() - started)
 
 
-def _noise(model: RobustKFHEClassifier, labels: NDArray[Any]) -> str:
+def _noise(model: RobustKFHEClassifier, class_counts: dict[str, int]) -> str:
     """Say how many labels seem to be wrong, if the other columns say anything about them."""
-    import numpy as np
-
-    if model.oob_score_ <= np.unique(labels, return_counts=True)[1].max() / len(labels):
+    if model.oob_score_ <= max(class_counts.values()) / sum(class_counts.values()):
         return "The most frequent class alone would do as well: how many labels are wrong can't be told."
     return (
         f"About {model.noise_rate_:.1%} of the labels seem to be wrong, if mistakes happened by chance; "
@@ -91,14 +108,14 @@ def _noise(model: RobustKFHEClassifier, labels: NDArray[Any]) -> str:
     )
 
 
-def _summary(model: BaseKFHE, labels: NDArray[Any], seconds: float) -> str:
+def _summary(model: BaseKFHE, class_counts: dict[str, int], seconds: float) -> str:
     from kfhe import RobustKFHEClassifier
 
     trained = f"Trained {model.n_iter_ + 1} trees in {seconds:.1f} s"
     if isinstance(model, RobustKFHEClassifier):
         return (
             f"{trained}. On rows that they have not seen, they agree with {model.oob_score_:.1%} of the "
-            f"labels. {_noise(model, labels)}"
+            f"labels. {_noise(model, class_counts)}"
         )
     wrong = float(model.trace_["training_error"][-1])
     ended = "; the last one made no error, so training ended" if model.variances_[-1] == 0 else ""

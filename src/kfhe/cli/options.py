@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from kfhe.base import BaseKFHE
     from kfhe.table_files import Dialect
     from kfhe.table_files.labelled import LabelledTable
+    from kfhe.table_files.parts import PartedTable
 
 _PANEL = "Training"
 _CSV_PANEL = "How the file is written"
@@ -51,6 +52,23 @@ EscapeFormulas = Annotated[
         help="Put an apostrophe in front of text in a csv that a spreadsheet would take for a formula.",
     ),
 ]
+
+
+Scheduler = Annotated[
+    str | None,
+    typer.Option(
+        help="Run on the Dask cluster of this scheduler instead, such as tcp://10.0.0.1:8786.",
+        metavar="ADDRESS",
+    ),
+]
+
+
+def refuse_jobs(jobs: int | None, scheduler: str | None) -> None:
+    """Raise if processors of this machine are to be used on a cluster."""
+    if jobs is not None and scheduler is not None:
+        raise typer.BadParameter(
+            "processes are of this machine; a cluster has the workers that it has", param_hint="--jobs"
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,17 +158,9 @@ class ReadingInput(CsvInput):
 
 
 @dataclass(frozen=True, kw_only=True)
-class LabelledInput(ReadingInput):
-    """A table with a target, and which of its columns are learnt from."""
+class TargetInput(ReadingInput):
+    """The target of a table, and which of its columns are learnt from."""
 
-    table: Annotated[
-        Path,
-        typer.Argument(
-            metavar="TABLE",
-            help="A .csv, .csv.gz, .parquet or .xlsx file; - for standard input.",
-            show_default=False,
-        ),
-    ]
     target: Annotated[str, typer.Option("--target", "-t", help="The column to learn.", show_default=False)]
     categorical: Annotated[
         list[str] | None,
@@ -169,12 +179,12 @@ class LabelledInput(ReadingInput):
         if self.target in (self.drop or ()):
             raise typer.BadParameter("the target can't be left out", param_hint="--drop")
 
-    def read(self) -> LabelledTable:
-        """Read the table."""
+    def read_file(self, table: Path) -> LabelledTable:
+        """Read a table."""
         from kfhe.table_files.labelled import LabelledTable
 
         return LabelledTable.read(
-            self.table,
+            table,
             self.target,
             categorical=self.categorical or (),
             read_as=self.kinds,
@@ -183,9 +193,61 @@ class LabelledInput(ReadingInput):
             drop_unlabelled=self.drop_unlabelled,
         )
 
-    def categorical_features(self, data: LabelledTable) -> Any:
+    def categorical_features(self, data: LabelledTable | PartedTable) -> Any:
         """Return the parameter of that name for the table that was read."""
         return data.categorical if data.made_categories else "from_dtype"
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabelledInput(TargetInput):
+    """A table with a target, in one file."""
+
+    table: Annotated[
+        Path,
+        typer.Argument(
+            metavar="TABLE",
+            help="A .csv, .csv.gz, .parquet or .xlsx file; - for standard input.",
+            show_default=False,
+        ),
+    ]
+
+    def read(self) -> LabelledTable:
+        """Read the table."""
+        return self.read_file(self.table)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabelledFiles(TargetInput):
+    """A table with a target, in one file or in several."""
+
+    tables: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="TABLE...",
+            help="A .csv, .csv.gz, .parquet or .xlsx file; - for standard input. Several parquet files, or a "
+            "folder of them, are one table, which may be larger than memory.",
+            show_default=False,
+        ),
+    ]
+
+    def open_parts(self) -> PartedTable:
+        """Open parquet files, to be read part by part."""
+        from kfhe.table_files.parts import PartedTable
+
+        for name in ("sep", "decimal", "encoding", "na", "sheet"):
+            if getattr(self, name) is not None:
+                raise typer.BadParameter(
+                    "what is read part by part is parquet files, which are all written alike",
+                    param_hint=f"--{name}",
+                )
+        return PartedTable.open(
+            self.tables,
+            self.target,
+            categorical=self.categorical or (),
+            read_as=self.kinds,
+            drop=self.drop or (),
+            drop_unlabelled=self.drop_unlabelled,
+        )
 
 
 @dataclass(frozen=True)
@@ -266,9 +328,10 @@ class Training:
             param_hint="--max-samples",
         )
 
-    def new_model(self, model: Model, categorical_features: Any) -> BaseKFHE:
-        """Return an unfitted model with these settings."""
-        from kfhe import KFHEClassifier, RobustKFHEClassifier
+    def new_model(self, model: Model, categorical_features: Any, classifiers: Any = None) -> BaseKFHE:
+        """Return an unfitted model with these settings; `classifiers` is the module that has its class."""
+        if classifiers is None:
+            import kfhe as classifiers
 
         settings = {field.name: getattr(self, field.name) for field in fields(self)}
         settings["max_samples"] = self.sample_size()
@@ -278,12 +341,14 @@ class Training:
             if value is not None
         }
         if model is Model.robust:
-            return RobustKFHEClassifier(categorical_features=categorical_features, **given)
+            return classifiers.RobustKFHEClassifier(categorical_features=categorical_features, **given)
         emphasis = {Model.kfhe_e: "exponential", Model.kfhe_l: "linear"}[model]
-        return KFHEClassifier(emphasis=emphasis, categorical_features=categorical_features, **given)
+        return classifiers.KFHEClassifier(
+            emphasis=emphasis, categorical_features=categorical_features, **given
+        )
 
 
-GROUPS = (CsvInput, ReadingInput, LabelledInput, Training)
+GROUPS = (CsvInput, ReadingInput, LabelledInput, LabelledFiles, Training)
 
 
 def spread(command: Callable[..., None]) -> Callable[..., None]:

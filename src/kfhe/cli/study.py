@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kfhe.cli.echo import echo
-from kfhe.cli.options import ReadingInput, refuse_input, spread
+from kfhe.cli.options import ReadingInput, Scheduler, refuse_input, refuse_jobs, spread
 
 if TYPE_CHECKING:
     from kfhe.study.plan import Plan
@@ -98,13 +98,7 @@ def run(
         typer.Option(envvar="KFHE_DATA", help="Folder of csv or parquet files."),
     ] = None,
     jobs: Annotated[int | None, typer.Option(min=1, help="Processes; default: one per processor.")] = None,
-    scheduler: Annotated[
-        str | None,
-        typer.Option(
-            help="Run on the Dask cluster of this scheduler instead, such as tcp://10.0.0.1:8786.",
-            metavar="ADDRESS",
-        ),
-    ] = None,
+    scheduler: Scheduler = None,
     retry_failed: Annotated[
         bool, typer.Option("--retry-failed", help="Run cells again that ended in an error.")
     ] = False,
@@ -120,10 +114,7 @@ def run(
     from kfhe.study.run import describe
     from kfhe.study.run import run as run_study
 
-    if jobs is not None and scheduler is not None:
-        raise typer.BadParameter(
-            "processes are of this machine; a cluster has the workers that it has", param_hint="--jobs"
-        )
+    refuse_jobs(jobs, scheduler)
     changes = {
         "repeats": repeats,
         "folds": folds,

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-import logging
 import pickle
 import warnings
+from contextlib import ExitStack
 from functools import cache, lru_cache
 from itertools import islice
 from math import inf
@@ -46,27 +46,22 @@ class Cluster:
         self.scheduler = scheduler
         self._n_threads = 0
         self._asked = -inf
+        self._connection = ExitStack()
 
     def __enter__(self) -> Cluster:
         self._distributed = _import_distributed()
-        self._client = self._distributed.Client.__new__(self._distributed.Client)
+        from kfhe.dask.connection import connected
+
         try:
-            self._client.__init__(self.scheduler, name="kfhe", set_as_default=False)
-        except (OSError, RuntimeError, TypeError, ValueError) as error:  # no answer, no TLS, no address
-            self._client.close()  # else it would wait for an answer when Python ends
-            raise StudyError(f"no Dask scheduler can be reached at {self.scheduler}: {error}") from error
+            self._client = self._connection.enter_context(connected(self.scheduler, set_as_default=False))
+        except ConnectionError as error:
+            raise StudyError(str(error)) from error
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        # If it is just trying to reach a scheduler that is gone, it logs the trace of where it was
-        log = logging.getLogger("distributed.client")
-        log.disabled = True
-        try:
-            self._client.close()
-        finally:
-            log.disabled = False
+        self._connection.close()
 
     def results(
         self, plan: Plan, batches: list[list[Cell]], dataset_of: Callable[[str], Dataset]

@@ -42,6 +42,7 @@ def check_names(source: str, columns: list[str]) -> None:
         raise TableFileError(f"{source}: there are several columns named {', '.join(twice)}; rename them")
 
 
-def some(words: list[str]) -> str:
-    """Join the first few of some words, and say how many more there are."""
-    return ", ".join(words[:SHOWN]) + (f" and {len(words) - SHOWN} more" if len(words) > SHOWN else "")
+def some(words: list[str], n: int | None = None) -> str:
+    """Join the first few of some words, and say how many more there are; n in all, if these are not all."""
+    n = len(words) if n is None else n
+    return ", ".join(words[:SHOWN]) + (f" and {n - SHOWN} more" if n > SHOWN else "")

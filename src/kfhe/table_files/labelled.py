@@ -206,7 +206,8 @@ class LabelledTable:
             called += f" (the last column, as none is named {USUAL_TARGET!r})"
         kept = dict.fromkeys(categorical, CATEGORY)
         X, notes = read_texts(X, name, first_row, {**read_as, **kept}, decimal)
-        _check_features(X, name, first_row)
+        check_types(X.schema, name)
+        _check_finite(X, name, first_row)
         positions = None
         if drop_unlabelled and table.column(target).null_count:
             labelled = table.column(target).is_valid()
@@ -253,16 +254,21 @@ def usual_target(columns: list[str]) -> str:
     return USUAL_TARGET if USUAL_TARGET in columns else columns[-1]
 
 
-def _check_features(X: Any, name: str, first_row: int) -> None:
-    """Raise if a column holds what nobody can learn from."""
-    from pyarrow import compute, types
-
-    for field in X.schema:
+def check_types(schema: Any, name: str) -> None:
+    """Raise if a column is of a type that nobody can learn from."""
+    for field in schema:
         if not (is_number(field.type) or is_moment(field.type) or holds_categories(field.type)):
             raise TableFileError(
                 f"{name}: column {field.name!r} has type {field.type}; accepted are numbers, booleans, "
                 "dates, text and categories"
             )
+
+
+def _check_finite(X: Any, name: str, first_row: int) -> None:
+    """Raise if a number is infinite."""
+    from pyarrow import compute, types
+
+    for field in X.schema:
         if types.is_floating(field.type):
             row = compute.index(compute.is_inf(X.column(field.name)), True).as_py()
             if row >= 0:

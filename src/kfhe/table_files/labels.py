@@ -57,40 +57,46 @@ def checked_labels(column: Any, called: str, first_row: int) -> NDArray[Any]:
     TableFileError
         If there are gaps, values that are no classes, or one class only.
     """
-    from pyarrow import compute, types
+    from pyarrow import compute
 
     if column.null_count:
-        raise _gaps(column, called, first_row)
+        import numpy as np
+
+        gaps = np.flatnonzero(compute.is_null(column).to_numpy()) + first_row
+        raise label_gaps([str(row) for row in gaps], len(gaps), called, header=first_row == 2)
     column = column.cast(value_type(column.type))
-    numeric = types.is_integer(column.type) or types.is_floating(column.type)
-    if not (is_text(column.type) or numeric or types.is_boolean(column.type)):
-        raise TableFileError(
-            f"{called} has type {column.type}; accepted are text, whole numbers and booleans"
-        )
+    check_classes(compute.unique(column), len(column), called)
     labels: NDArray[np.generic] = column.to_numpy()
-    n_values = len(compute.unique(column))
-    fractions = _are_fractions(column)
-    if fractions or (n_values > len(labels) / 2 and n_values > 2):
+    return labels
+
+
+def check_classes(values: Any, n_rows: int, called: str) -> None:
+    """Raise if the values of a target, each once, are no classes: fractions, too many, or one only."""
+    from pyarrow import types
+
+    numeric = types.is_integer(values.type) or types.is_floating(values.type)
+    if not (is_text(values.type) or numeric or types.is_boolean(values.type)):
         raise TableFileError(
-            f"{called} has {n_values} different values in {len(labels)} rows: "
+            f"{called} has type {values.type}; accepted are text, whole numbers and booleans"
+        )
+    n_values, fractions = len(values), _are_fractions(values)
+    if fractions or (n_values > n_rows / 2 and n_values > 2):
+        raise TableFileError(
+            f"{called} has {n_values} different values in {n_rows} rows: "
             f"{'fractions' if fractions else 'too many to be classes'}. kfhe learns classes; "
             "choose another column, or make classes of it, such as low, middle and high"
         )
     if n_values == 1:
-        raise TableFileError(f"{called} has one class only ({column[0]}); there must be two or more to learn")
-    return labels
+        raise TableFileError(f"{called} has one class only ({values[0]}); there must be two or more to learn")
 
 
-def _gaps(column: Any, called: str, first_row: int) -> TableFileError:
-    import numpy as np
-    from pyarrow import compute
-
-    gaps = np.flatnonzero(compute.is_null(column).to_numpy()) + first_row
-    rows = some([str(row) for row in gaps])
-    header = " (the header is row 1)" if first_row == 2 else ""
-    found = f"1 gap, in row {rows}" if len(gaps) == 1 else f"{len(gaps)} gaps, in rows {rows}"
+def label_gaps(rows: list[str], n_gaps: int, called: str, *, header: bool = False) -> TableFileError:
+    """Return an error for labels that are missing: in these rows, and maybe in more."""
+    told = " (the header is row 1)" if header else ""
+    where = some(rows, n_gaps)
+    found = f"1 gap, in row {where}" if n_gaps == 1 else f"{n_gaps} gaps, in rows {where}"
     return TableFileError(
-        f"{called} has {found}{header}; fill them in, or leave these rows out: --drop-unlabelled "
+        f"{called} has {found}{told}; fill them in, or leave these rows out: --drop-unlabelled "
         "(empty cells, NA, None and the like are gaps)"
     )
 

@@ -27,12 +27,10 @@ class ParquetTable:
 
         self.name = name
         source = stream if stream.seekable() else io.BytesIO(stream.read())
-        with self._damage():
+        with damage_told(name):
             self._file = parquet.ParquetFile(source)
             schema = self._file.schema_arrow
-        # What pandas keeps its row names in is no column
-        self.columns = [column for column in schema.names if not re.fullmatch(r"__index_level_\d+__", column)]
-        check_names(name, self.columns)
+        self.columns = columns_of(schema, name)
         self._text = {column for column in self.columns if is_text(schema.field(column).type)}
         self._moments = {column for column in self.columns if is_moment(schema.field(column).type)}
         if not self._file.metadata.num_rows:
@@ -42,7 +40,7 @@ class ParquetTable:
         """Return all rows as a pyarrow table."""
         import pyarrow as pa
 
-        with self._damage():
+        with damage_told(self.name):
             table = self._file.read(columns=self.columns)
         for column in {*self.columns} & {*text} - self._text:
             j = table.schema.get_field_index(column)
@@ -61,7 +59,7 @@ class ParquetTable:
                 raise TableFileError(f"{self.name}: column {column!r} holds text; accepted is numbers")
             if column in text and column not in self._text | self._moments:
                 raise TableFileError(f"{self.name}: column {column!r} holds numbers; accepted is text")
-        with self._damage():
+        with damage_told(self.name):
             for batch in self._file.iter_batches(ROWS, columns=names):
                 yield moments_as_text(pa.Table.from_batches([batch]), self._moments & {*text})
 
@@ -74,7 +72,7 @@ class ParquetTable:
         schema, names = self.kept_schema(kept), list(kept)
         beside = self._file.iter_batches(ROWS, columns=names)
         for rows in self.batches(numbers, text, special):
-            with self._damage():
+            with damage_told(self.name):
                 batch = next(beside)
             yield rows, pa.Table.from_batches([batch]).select(names).cast(schema)
 
@@ -85,12 +83,21 @@ class ParquetTable:
         types = self._file.schema_arrow
         return pa.schema([pa.field(column, value_type(types.field(column).type)) for column in kept])
 
-    @contextmanager
-    def _damage(self) -> Iterator[None]:
-        import pyarrow as pa
 
-        try:
-            yield
-        except (pa.ArrowException, OSError) as error:
-            reason = str(error).splitlines()[0]
-            raise TableFileError(f"{self.name}: is damaged, or no parquet file: {reason}") from error
+def columns_of(schema: Any, name: str) -> list[str]:
+    """Return the names of the columns; what pandas keeps its row names in is none."""
+    columns = [column for column in schema.names if not re.fullmatch(r"__index_level_\d+__", column)]
+    check_names(name, columns)
+    return columns
+
+
+@contextmanager
+def damage_told(name: str) -> Iterator[None]:
+    """Tell what pyarrow can't read as a damaged file."""
+    import pyarrow as pa
+
+    try:
+        yield
+    except (pa.ArrowException, OSError) as error:
+        reason = str(error).splitlines()[0]
+        raise TableFileError(f"{name}: is damaged, or no parquet file: {reason}") from error

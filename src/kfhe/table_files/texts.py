@@ -73,7 +73,7 @@ def read_texts(
     for j, field in enumerate(table.schema):
         kind = read_as.get(field.name)
         if kind == CATEGORY or not is_text(field.type) or (kind is None and decimal is None):
-            _check_type(field, kind, name)
+            check_type(field, kind, name)
             continue
         where = f"{name}: column {field.name!r}"
         texts = _distinct(table.column(j))
@@ -112,7 +112,7 @@ def converted(column: Any, reading: str, where: str, first_row: int) -> Any:
     return pa.Array.from_buffers(type, len(values), buffers).take(encoded.indices)
 
 
-def _check_type(field: Any, kind: str | None, name: str) -> None:
+def check_type(field: Any, kind: str | None, name: str) -> None:
     """Raise if a column that is no text can't be what somebody says."""
     if kind in (None, CATEGORY):
         return

@@ -1,0 +1,193 @@
+"""Training on more rows than memory holds: on a cluster, of this machine if no other is given."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, NamedTuple, Self
+
+from kfhe.cli.bars import bar
+from kfhe.cli.options import LabelledFiles, Model, Training
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from distributed import Client
+
+    from kfhe.base import BaseKFHE
+    from kfhe.cli.console import Console
+    from kfhe.dask.memory import Need
+    from kfhe.look.progress import Bar
+    from kfhe.table_files.parts import PartedTable
+    from kfhe.trace import Iteration
+
+SMALL = 256 << 20  # bytes up to which a table is read whole, however little memory there is
+SHARE = 0.5  # of the free memory that a table may take to be read whole
+
+
+class Trained(NamedTuple):
+    """A model, and what is said of its training."""
+
+    classifier: BaseKFHE
+    class_counts: dict[str, int]
+    seconds: float
+
+
+def is_large(tables: Sequence[Path]) -> bool:
+    """Whether tables are read part by part: several, a folder, or one that half of the memory can't hold."""
+    if len(tables) > 1 or tables[0].is_dir():
+        return True
+    if tables[0].suffix != ".parquet" or not tables[0].is_file() or find_spec("distributed") is None:
+        return False
+    from kfhe.table_files.footers import table_bytes
+
+    n_bytes = table_bytes(tables[0])
+    if n_bytes <= SMALL:
+        return False
+    from kfhe.dask.connection import free_memory
+
+    return n_bytes > SHARE * free_memory()
+
+
+def train_in_parts(
+    labelled: LabelledFiles, training: Training, model: Model, scheduler: str | None, console: Console
+) -> Trained:
+    """Train on parquet files that are never read whole.
+
+    Parameters
+    ----------
+    labelled, training, model
+        What to train, and on what.
+    scheduler : str or None
+        The address of a cluster's scheduler; None: workers of this machine.
+    console : Console
+        Where to say what is going on.
+    """
+    import kfhe.dask
+
+    data = labelled.open_parts()
+    console.print(_overview(data), markup=False)
+    with _cluster(scheduler, training.n_jobs) as client:
+        counts = _class_counts(client, data)
+        console.print(_classes(data, counts), markup=False)
+        need = _need(client, data, len(counts), model)
+        console.print(f"{_statement(need)}.", markup=False)
+        _check(need)
+        classifier = training.new_model(model, labelled.categorical_features(data), kfhe.dask)
+        classifier.set_params(n_jobs=None)  # workers are on their own
+        started = perf_counter()
+        with Progress(training.n_estimators, shown=console.is_terminal) as progress:
+            classifier.fit(*data.frames(), callbacks=[progress])
+        return Trained(classifier.to_local(), counts, perf_counter() - started)
+
+
+class Progress:
+    """A callback that shows a bar of the trees; before the first one, that something is going on.
+
+    Parameters
+    ----------
+    total : int
+        How many trees there will be.
+    shown : bool
+        Whether there is a terminal to show it on.
+    """
+
+    def __init__(self, total: int, *, shown: bool) -> None:
+        self._total, self._shown = total, shown
+        self._bar: Bar | None = None
+
+    def __enter__(self) -> Self:
+        if self._shown:
+            from kfhe.look.progress import Bar
+
+            self._bar = Bar("Reading and binning", None, transient=True).__enter__()
+        return self
+
+    def __call__(self, row: Iteration) -> None:
+        """Show one more finished iteration."""
+        if not self._shown:
+            return
+        from kfhe.look.progress import ProgressBar
+
+        if not isinstance(self._bar, ProgressBar):
+            self.__exit__(None, None, None)
+            self._bar = ProgressBar(self._total, 0).__enter__()
+        self._bar(row)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.__exit__(kind, error, trace)
+
+
+def _overview(data: PartedTable) -> str:
+    """Say what is going to be read."""
+    n_categories = sum(data.categorical)
+    files = "1 file" if len(data.files) == 1 else f"{len(data.files):,} files"
+    return (
+        f"{data.name}: {data.n_rows:,} rows in {files}, read part by part; {n_categories:,} columns of "
+        f"categories, {len(data.categorical) - n_categories:,} of numbers or dates"
+    )
+
+
+def _classes(data: PartedTable, counts: dict[str, int]) -> str:
+    """Say what the classes are, and how many rows were left out."""
+    from kfhe.table_files.errors import some
+
+    left_out = data.n_rows - sum(counts.values())
+    classes = some([f"{label} ({count:,})" for label, count in counts.items()])
+    without = f"; {left_out:,} rows without a label are left out" if left_out else ""
+    return f"Target {data.view.target!r}: {classes}{without}"
+
+
+@contextmanager
+def _cluster(scheduler: str | None, n_jobs: int | None) -> Iterator[Client]:
+    """Connect to a cluster, or start one of this machine."""
+    from kfhe.dask.connection import connected, local_cluster
+    from kfhe.engine.threads import thread_count
+
+    with local_cluster(thread_count(n_jobs)) if scheduler is None else connected(scheduler) as client:
+        if not client.nthreads():
+            raise ValueError(f"the cluster at {scheduler} has no workers; start some first")
+        yield client
+
+
+def _class_counts(client: Client, data: PartedTable) -> dict[str, int]:
+    """Let the workers read the labels."""
+    from distributed import as_completed
+
+    futures = client.map(data.view.classes, data.parts, pure=False)
+    with bar("Labels", len(futures)) as advance:
+        for _ in as_completed(futures):
+            advance(1)
+    return data.class_counts(client.gather(futures))
+
+
+def _need(client: Client, data: PartedTable, n_classes: int, model: Model) -> Need:
+    from kfhe.dask.memory import TableSize, needed
+
+    part_bytes = max(part.n_bytes for part in data.parts)
+    size = TableSize(data.n_rows, len(data.categorical), data.n_dates, n_classes, part_bytes)
+    return needed(client, size, robust=model is Model.robust)
+
+
+def _statement(need: Need) -> str:
+    """Say how much memory training takes."""
+    from kfhe.dask.memory import in_words
+
+    workers = "the worker; it" if need.n_workers == 1 else f"each of {need.n_workers} workers; each"
+    has = "has no limit" if need.usable is None else f"has {in_words(need.usable)}"
+    return f"Training will take about {in_words(need.bytes)} of memory on {workers} {has}"
+
+
+def _check(need: Need) -> None:
+    """Raise if the workers have not as much memory as training takes."""
+    if need.usable is not None and need.bytes > need.usable:
+        raise ValueError(
+            f"{_statement(need)}: too little. Leave columns out (--drop), train on fewer files, or on a "
+            "cluster with more memory or more workers (--scheduler); --model kfhe-l takes less than robust"
+        )

@@ -1,0 +1,77 @@
+"""Clusters to train on: one of this machine that is gone afterwards, or one that is there already."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from tempfile import TemporaryDirectory
+
+import psutil
+from distributed import Client, LocalCluster
+from distributed.system import MEMORY_LIMIT
+
+SHARE_OF_MEMORY = 0.9  # of what is free, that the workers may have together
+
+
+def free_memory() -> int:
+    """Return how many bytes this process may still have."""
+    return int(min(psutil.virtual_memory().available, MEMORY_LIMIT))
+
+
+@contextmanager
+def local_cluster(n_workers: int) -> Iterator[Client]:
+    """Start workers of one thread each on this machine; they, and what they wrote, are gone afterwards.
+
+    Parameters
+    ----------
+    n_workers : int
+        How many.
+    """
+    with (
+        TemporaryDirectory(prefix="kfhe-", ignore_cleanup_errors=True) as folder,
+        LocalCluster(
+            n_workers=n_workers,
+            threads_per_worker=1,
+            memory_limit=int(SHARE_OF_MEMORY * free_memory() / n_workers),
+            dashboard_address=None,
+            local_directory=folder,
+            silence_logs=logging.CRITICAL,
+        ) as cluster,
+        Client(cluster) as client,
+    ):
+        yield client
+
+
+@contextmanager
+def connected(scheduler: str, *, set_as_default: bool = True) -> Iterator[Client]:
+    """Connect to a cluster by the address of its scheduler; Dask's configuration has the TLS keys.
+
+    Parameters
+    ----------
+    scheduler : str
+        The address, such as ``tcp://10.0.0.1:8786``.
+    set_as_default : bool, default=True
+        Whether the classifiers find it by themselves.
+
+    Raises
+    ------
+    ConnectionError
+        If nobody answers there.
+    """
+    client = Client.__new__(Client)
+    try:
+        client.__init__(scheduler, name="kfhe", set_as_default=set_as_default)  # type: ignore[misc]
+    except (OSError, RuntimeError, TypeError, ValueError) as error:  # no answer, no TLS, no address
+        client.close()  # else it would wait for an answer when Python ends
+        raise ConnectionError(f"no Dask scheduler can be reached at {scheduler}: {error}") from error
+    try:
+        yield client
+    finally:
+        # If it is just trying to reach a scheduler that is gone, it logs the trace of where it was
+        log = logging.getLogger("distributed.client")
+        log.disabled = True
+        try:
+            client.close()
+        finally:
+            log.disabled = False

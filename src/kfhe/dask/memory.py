@@ -1,0 +1,97 @@
+"""How much memory training on a cluster takes: known before it begins, by the size of the table alone."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import dask
+from distributed import Client, Worker
+
+from kfhe.bank import SHRINKAGES
+
+WITHOUT_ROWS = 250 << 20  # bytes of a worker's process with all that it has imported
+PARTS_OF_DATE = 3  # that may be features of their own, besides the days
+READ_TIMES = 3  # a part being read is in memory as it is stored, as a table, and as numbers
+
+
+class TableSize(NamedTuple):
+    """What is known of a table."""
+
+    n_rows: int
+    n_columns: int
+    n_dates: int  # of the columns
+    n_classes: int
+    part_bytes: int  # of the largest part, when it is read
+
+
+def bytes_of_row(table: TableSize, *, robust: bool) -> int:
+    """Return how many bytes training keeps for each row.
+
+    Parameters
+    ----------
+    table : TableSize
+        The table.
+    robust : bool
+        Whether it is the robust classifier, which has a bank of filters for each of two kinds of trees.
+
+    Examples
+    --------
+    >>> from kfhe.dask.memory import TableSize, bytes_of_row
+    >>> table = TableSize(n_rows=10**9, n_columns=100, n_dates=0, n_classes=2, part_bytes=0)
+    >>> bytes_of_row(table, robust=False), bytes_of_row(table, robust=True)
+    (312, 456)
+    """
+    bins, scores = table.n_columns + PARTS_OF_DATE * table.n_dates, 8 * table.n_classes
+    always = 4 + 4 + 4 + 4 * 8  # label, count in the sample, leaf; weights: given, now, measured and next
+    growing = 2 * (4 + 2 + 4)  # of a row in a node: number, class and count, before and after a split
+    sent = bins  # rows of small nodes, on their way to the worker that grows what is below
+    states = 2 * len(SHRINKAGES) * scores if robust else 3 * scores  # else: before, measured and after
+    return bins + always + growing + sent + states
+
+
+class Need(NamedTuple):
+    """What training needs of each worker, and what the worker with the least has."""
+
+    bytes: int
+    limit: int | None  # None if no worker has a limit
+    n_workers: int
+
+    @property
+    def usable(self) -> int | None:
+        """How much of the limit is used before Dask writes to disk what is needed again at once."""
+        return (
+            None
+            if self.limit is None
+            else int(self.limit * (dask.config.get("distributed.worker.memory.spill") or 1))
+        )
+
+
+def needed(client: Client, table: TableSize, *, robust: bool) -> Need:
+    """Return what training needs of each worker of a cluster.
+
+    Parameters
+    ----------
+    client : Client
+        The cluster.
+    table : TableSize
+        The table.
+    robust : bool
+        Whether it is the robust classifier.
+    """
+    threads, limits = client.nthreads(), client.run(memory_limit)
+    share = table.n_rows * max(threads.values()) / sum(threads.values())
+    reading = READ_TIMES * table.part_bytes * max(threads.values())
+    training = share * bytes_of_row(table, robust=robust)
+    known = [limit for limit in limits.values() if limit]
+    return Need(int(WITHOUT_ROWS + max(reading, training)), min(known, default=None), len(threads))
+
+
+def memory_limit(dask_worker: Worker) -> int | None:
+    """Return how much memory a worker may have."""
+    limit: int | None = dask_worker.memory_manager.memory_limit
+    return limit
+
+
+def in_words(n_bytes: float) -> str:
+    """Return a size as people write it."""
+    return f"{n_bytes / 1e9:,.1f} GB" if n_bytes >= 1e9 else f"{n_bytes / 1e6:.0f} MB"

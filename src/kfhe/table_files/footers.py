@@ -1,0 +1,142 @@
+"""Footers of parquet files: what is known of a table without reading its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from kfhe.table_files import READABLE, import_pyarrow
+from kfhe.table_files.errors import TableFileError
+from kfhe.table_files.parquet import columns_of, damage_told
+from kfhe.table_files.types import holds_categories
+
+PART_BYTES = 64 << 20  # in memory that a part may have, if row groups are smaller
+
+
+class Part(NamedTuple):
+    """Some neighbouring rows of a file."""
+
+    path: str
+    row_groups: tuple[int, ...]
+    first_row: int  # its number in the file, from 1
+    n_rows: int
+    n_bytes: int  # in memory
+
+
+def parquet_files(paths: Sequence[Path]) -> list[Path]:
+    """Return the parquet files that are meant: of a folder, those in it, by name.
+
+    Parameters
+    ----------
+    paths : sequence of Path
+        Files and folders.
+
+    Returns
+    -------
+    list of Path
+        Files that are there, with absolute paths.
+
+    Raises
+    ------
+    TableFileError
+        If one is not there, or not of parquet.
+    """
+    found: list[Path] = []
+    for path in paths:
+        inside = [path]
+        if path.is_dir():
+            inside = sorted(each for each in path.glob("*.parquet") if each.name[0] not in "._")
+            if not inside:
+                raise TableFileError(f"{path}: there are no .parquet files in this folder")
+        elif path.name.endswith(tuple(each for each in READABLE if each != ".parquet")) or str(path) == "-":
+            raise TableFileError(
+                f"{path}: what is read part by part has to be parquet files, or folders of them: types of "
+                "others are found by looking at all rows. Write it as parquet first"
+            )
+        elif not path.is_file():
+            raise TableFileError(f"{path}: there is no such file")
+        found += inside
+    return [path.resolve() for path in found]
+
+
+class Footer(NamedTuple):
+    """What the end of a parquet file tells."""
+
+    schema: Any
+    sizes: list[tuple[int, int]]  # rows and bytes of each row group
+
+    def parts(self, path: Path, used: Sequence[Any]) -> Iterator[Part]:
+        """Yield the parts, of which only the fields `used` are read."""
+        groups: list[int] = []
+        first_row, n_rows, n_bytes = 1, 0, 0
+        for i, (rows, stored) in enumerate(self.sizes):
+            more = bytes_of(used, rows, stored)
+            if groups and n_bytes + more > PART_BYTES:
+                yield Part(str(path), tuple(groups), first_row, n_rows, n_bytes)
+                groups, first_row, n_rows, n_bytes = [], first_row + n_rows, 0, 0
+            groups.append(i)
+            n_rows, n_bytes = n_rows + rows, n_bytes + more
+        if n_rows:
+            yield Part(str(path), tuple(groups), first_row, n_rows, n_bytes)
+
+
+def bytes_of(fields: Sequence[Any], n_rows: int, stored: int) -> int:
+    """Return about how many bytes rows take in memory: by the widths of types; text as it is stored."""
+    text = [field for field in fields if holds_categories(field.type)]
+    widths = [max(1, field.type.bit_width // 8) for field in fields if _is_fixed(field)]
+    return n_rows * (sum(widths) + 4 * len(text)) + (stored if text else 0)
+
+
+def table_bytes(path: Path) -> int:
+    """Return about how many bytes a parquet file takes in memory; 0 if it is none that can be read."""
+    try:
+        import_pyarrow()
+        footer = footer_of(path)
+    except TableFileError:
+        return 0
+    return sum(bytes_of(list(footer.schema), *size) for size in footer.sizes)
+
+
+def _is_fixed(field: Any) -> bool:
+    from pyarrow import types
+
+    return bool(types.is_primitive(field.type) or types.is_decimal(field.type))
+
+
+def footer_of(path: Path) -> Footer:
+    """Read what the end of a file tells."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    with damage_told(str(path)), parquet.ParquetFile(path) as file:
+        metadata, schema = file.metadata, file.schema_arrow
+        groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
+        sizes = [(group.num_rows, group.total_byte_size) for group in groups]
+    fields = [pa.field(name, schema.field(name).type) for name in columns_of(schema, str(path))]
+    return Footer(pa.schema(fields), sizes)
+
+
+def common_schema(files: list[Path], schemas: list[Any]) -> Any:
+    """Return the types that columns of all files can have; raise if files don't go together."""
+    import pyarrow as pa
+
+    first = schemas[0]
+    for path, schema in zip(files, schemas, strict=True):
+        for column in sorted({*first.names} ^ {*schema.names}):
+            without, other = (path, files[0]) if column in first.names else (files[0], path)
+            raise TableFileError(f"{without}: there is no column {column!r}, which is in {other}")
+    common = []
+    for column in first.names:
+        types = dict.fromkeys(schema.field(column).type for schema in schemas)
+        try:
+            alone = [pa.schema([(column, type)]) for type in types]
+            common += pa.unify_schemas(alone, promote_options="permissive")
+        except (pa.ArrowInvalid, pa.ArrowTypeError):
+            for path, schema in zip(files, schemas, strict=True):
+                if schema.field(column).type != first.field(column).type:
+                    raise TableFileError(
+                        f"{path}: column {column!r} has type {schema.field(column).type}, but "
+                        f"{first.field(column).type} in {files[0]}; write it alike"
+                    ) from None
+    return pa.schema(common)
