@@ -56,8 +56,8 @@ class ExcelTable:
         except (calamine.CalamineError, OSError) as error:
             if b"opendocument.spreadsheet" in file.getvalue()[:100]:
                 raise TableFileError(
-                    f"{self.name}: is damaged, or a cell stands far from all others; delete that one, or save "
-                    "the file as csv"
+                    f"{self.name}: is damaged, or a cell stands far from all others; delete that one, or "
+                    "save the file as csv"
                 ) from error
             reason = "it has a password" if isinstance(error, calamine.PasswordError) else str(error)
             raise TableFileError(f"{self.name}: is damaged, or no Excel file: {reason}") from error

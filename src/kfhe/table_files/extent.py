@@ -58,7 +58,7 @@ def _column_number(letters: bytes) -> int:
 
 
 def _binary_cells(sheet: IO[bytes]) -> Iterator[tuple[int, int]]:
-    """Yield the columns and rows of the cells of an .xlsb sheet: records of a kind, a length and a content."""
+    """Yield the columns and rows of cells of an .xlsb sheet: records of a kind, a length and a content."""
     buffer, at, row = b"", 0, 0
     while True:
         while at + SHORTEST > len(buffer):
