@@ -19,7 +19,7 @@ from kfhe.audit import label_quality
 rng = np.random.default_rng(0)
 X = rng.normal(size=(3000, 10))
 y = (X[:, 0] + rng.normal(size=3000) > 0).astype(int)
-S = sp.random(3000, 60, 0.1, "csr", random_state=0)
+S = sp.random(3000, 20, 0.1, "csr", random_state=0)
 small = {"n_estimators": 5, "random_state": 0, "n_jobs": 2}
 held_back = EarlyStopping(2, validation_fraction=0.2)
 
