@@ -79,7 +79,7 @@ def run(tmp_path_factory):
 def test_each_command_works_or_says_which_extra_it_needs(run):
     for (command, extra), (code, said) in zip(NEEDED.items(), run(BARE, *NEEDED), strict=True):
         assert code == (0 if extra is None else 1), (command, said)
-        assert extra is None or f"kfhe[{extra}]" in said.partition("pip install")[2], (command, said)
+        assert extra is None or f'"kfhe[{extra}]"' in said.partition("pip install")[2], (command, said)
         assert len(said.splitlines()) <= 1, (command, said)
 
 
@@ -87,5 +87,5 @@ def test_each_command_works_or_says_which_extra_it_needs(run):
 def test_what_is_left_to_install_is_said(run, command, missing):
     ((code, said),) = run([missing], command)
     assert code == 1
-    assert f"pip install kfhe[{LEFT[command, missing]}]" in said
+    assert f'pip install "kfhe[{LEFT[command, missing]}]"' in said
     assert "Traceback" not in said

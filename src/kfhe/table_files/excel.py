@@ -178,5 +178,7 @@ def import_calamine(name: str) -> Any:
     try:
         import python_calamine
     except ImportError as error:
-        raise TableFileError(f"{name}: Excel files need python-calamine: pip install kfhe[excel]") from error
+        raise TableFileError(
+            f'{name}: Excel files need python-calamine: pip install "kfhe[excel]"'
+        ) from error
     return python_calamine
