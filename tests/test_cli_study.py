@@ -352,7 +352,7 @@ def test_a_missing_extra_is_named(kfhe, monkeypatch):
 # Data
 
 
-def test_data_list_says_what_is_here(kfhe, tmp_path, csv):
+def test_data_list_says_what_is_here(kfhe, tmp_path, csv, monkeypatch):
     out, _ = kfhe("data", "list")
     lines = {line.split("│")[1].strip(): line for line in out.splitlines() if line.count("│") == 8}
     assert len(lines) == 36
@@ -361,6 +361,11 @@ def test_data_list_says_what_is_here(kfhe, tmp_path, csv):
     assert "can't be had" in lines["physio"]
     assert "other data" in lines["newthyroid"]
     assert lines["glass"].split("│")[-2].strip() == "no"
+    monkeypatch.setenv("COLUMNS", "80")
+    narrow, _ = kfhe("data", "list")
+    assert set(lines) - {"dataset"} <= {
+        line.split("│")[1].strip() for line in narrow.splitlines() if "│" in line
+    }
 
 
 def test_data_show_tells_size_classes_and_citation(kfhe, csv):
