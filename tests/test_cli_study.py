@@ -125,6 +125,19 @@ def test_jobs_are_the_processes_of_the_run(kfhe, csv, monkeypatch):
     assert asked == [3, None]
 
 
+def test_a_scheduler_is_the_one_of_the_run(kfhe, csv, monkeypatch):
+    asked = []
+
+    def run(plan, path, *, scheduler, **settings):
+        asked.append(scheduler)
+        return Outcome(interrupted=True)
+
+    monkeypatch.setattr("kfhe.study.run.run", run)
+    kfhe("study", "run", "--dataset", csv, "--scheduler", "tcp://127.0.0.1:8786", code=130)
+    kfhe("study", "run", "--dataset", csv, code=130)
+    assert asked == ["tcp://127.0.0.1:8786", None]
+
+
 def test_without_a_plan_the_study_in_the_file_goes_on(kfhe, results):
     with Store.read(results) as store:
         plan, versions = store.plan, store.versions()[0]
@@ -161,7 +174,9 @@ def test_report_says_where_the_page_is(kfhe, results, tmp_path):
 def test_a_preset_can_be_printed_changed_and_run(kfhe, tmp_path):
     text, _ = kfhe("study", "plan", "quick")
     kept = "".join(
-        line for line in text.splitlines(keepends=True) if not line.startswith(("Ada", "Bag", "GBM", "KFHE"))
+        line
+        for line in text.splitlines(keepends=True)
+        if not line.startswith(("Ada", "Bag", "GBM", "KFHE", '"Robust'))
     )
     (tmp_path / "mine.toml").write_text(
         kept.replace('["iris", "wine", "breast_cancer", "monks2"]', '["iris"]')
@@ -194,6 +209,8 @@ def test_a_preset_can_be_printed_changed_and_run(kfhe, tmp_path):
         (["--preset", "quick", "--dataset", "irsi"], 1, "dataset 'irsi' is not known; did you mean iris?"),
         (["--preset", "quick", "--data-dir", "empty"], 1, "data folder empty: there are no files in it"),
         (["--preset", "quick", "--jobs", "0"], 2, "Invalid value for '--jobs'"),
+        (["--preset", "quick", "--jobs", "2", "--scheduler", "a:1"], 2, "they are processes of this machine"),
+        (["--preset", "quick", "--scheduler", "a"], 1, "no Dask scheduler can be reached at a: missing port"),
         (["--preset", "quick", "--noise-model", "pair"], 1, "'noise_model' must be one of uniform, pairwise"),
         (["--preset", "quick", "--given", "a"], 1, "'given' and 'true' must be two columns of labels"),
         (

@@ -9,8 +9,8 @@ from sklearn.datasets import load_iris
 
 from kfhe import KFHEClassifier
 
-BARE = ("catboost", "cleanlab", "lightgbm", "matplotlib", "onnx", "pandas", "polars", "pyarrow")
-BARE += ("python_calamine", "shap", "xgboost")
+BARE = ("catboost", "cleanlab", "dask", "distributed", "lightgbm", "matplotlib", "onnx", "pandas", "polars")
+BARE += ("pyarrow", "python_calamine", "shap", "xgboost")
 
 # Runs commands while some packages can't be imported
 SCRIPT = """
@@ -55,6 +55,7 @@ LEFT = {
     ("fit mine.xlsx -t label -o new.kfhe", "python_calamine"): "excel",
     ("plot model.kfhe --kind scores --data mine.csv -t label", "pyarrow"): "frames",
     ("study run --dataset iris --algorithm XGBoost --folds 2 --jobs 1", "xgboost"): "peers",
+    ("study run --dataset iris --scheduler tcp://127.0.0.1:1", "distributed"): "dask",
 }
 
 

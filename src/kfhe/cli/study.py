@@ -34,6 +34,8 @@ Examples:
 
   kfhe study run --preset real --data-dir tables
 
+  kfhe study run --preset paper --data-dir data --scheduler tcp://10.0.0.1:8786
+
   kfhe study run my-plan.toml
 """
 Results = Annotated[Path, typer.Argument(help="The result file of a study.", show_default=False)]
@@ -96,6 +98,13 @@ def run(
         typer.Option(envvar="KFHE_DATA", help="Folder of csv or parquet files."),
     ] = None,
     jobs: Annotated[int | None, typer.Option(min=1, help="Processes; default: one per processor.")] = None,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(
+            help="Run on the Dask cluster of this scheduler instead, such as tcp://10.0.0.1:8786.",
+            metavar="ADDRESS",
+        ),
+    ] = None,
     retry_failed: Annotated[
         bool, typer.Option("--retry-failed", help="Run cells again that ended in an error.")
     ] = False,
@@ -111,6 +120,11 @@ def run(
     from kfhe.study.run import describe
     from kfhe.study.run import run as run_study
 
+    if jobs is not None and scheduler is not None:
+        raise typer.BadParameter(
+            "they are processes of this machine; workers of a --scheduler are started elsewhere",
+            param_hint="--jobs",
+        )
     changes = {
         "repeats": repeats,
         "folds": folds,
@@ -132,6 +146,7 @@ def run(
         file,
         data_dir=data_dir,
         n_jobs=jobs,
+        scheduler=scheduler,
         retry_failed=retry_failed,
         mix_versions=mix_versions,
         console=console,
