@@ -122,7 +122,8 @@ def run(
 
     if jobs is not None and scheduler is not None:
         raise typer.BadParameter(
-            "processes are of this machine; a cluster has the workers that it has", param_hint="--jobs"
+            "they are processes of this machine; workers of a --scheduler are started elsewhere",
+            param_hint="--jobs",
         )
     changes = {
         "repeats": repeats,
