@@ -48,7 +48,8 @@ def delayed_parts(collection: Any, what: str) -> list[Any]:
         raise TypeError(f"{what} is a {kind}; accepted are Dask's data frames, series and arrays")
     if getattr(collection, "ndim", 1) == 2 and hasattr(collection, "rechunk"):
         collection = collection.rechunk({1: -1})
-    return np.ravel(collection.to_delayed()).tolist()
+    # Optimised, columns of one frame might be partitioned each in another way.
+    return np.ravel(collection.to_delayed(optimize_graph=False)).tolist()
 
 
 @dataclass
