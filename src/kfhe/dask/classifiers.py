@@ -285,8 +285,7 @@ class _Reader:
         labels, weights, present = self._weighted(labels, classes)
         counts = workers.result([workers.run(counts_of_classes, part, len(classes)) for part in labels])
         sizes = [int(each.sum()) for each in counts]
-        n_threads = sum(workers.client.nthreads().values()) or 1
-        cut = Cut.of_sizes(sizes, n_threads)
+        cut = Cut.of_sizes(sizes, workers.n_threads())
         workers = Workers(workers.client, len(cut.first_blocks) - 1)
         spread = cut.parts(workers, labels)
         n = sum(sizes)
