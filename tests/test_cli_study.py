@@ -174,7 +174,9 @@ def test_report_says_where_the_page_is(kfhe, results, tmp_path):
 def test_a_preset_can_be_printed_changed_and_run(kfhe, tmp_path):
     text, _ = kfhe("study", "plan", "quick")
     kept = "".join(
-        line for line in text.splitlines(keepends=True) if not line.startswith(("Ada", "Bag", "GBM", "KFHE"))
+        line
+        for line in text.splitlines(keepends=True)
+        if not line.startswith(("Ada", "Bag", "GBM", "KFHE", '"Robust'))
     )
     (tmp_path / "mine.toml").write_text(
         kept.replace('["iris", "wine", "breast_cancer", "monks2"]', '["iris"]')
@@ -191,7 +193,8 @@ def test_a_preset_can_be_printed_changed_and_run(kfhe, tmp_path):
     [
         ([], 2, "give a plan, a --preset such as quick"),
         (["--preset", "slow"], 1, "there is no preset 'slow'; there are quick, paper, noise, real"),
-        (["absent.toml"], 1, "absent.toml: the plan can't be read"),
+        (["absent.toml"], 1, "absent.toml: the plan can't be read: No such file or directory"),
+        (["mine.csv"], 1, "mine.csv is a table, not a plan; to run a study on it: --dataset mine.csv"),
         (["plan.toml", "--preset", "quick"], 2, "a plan and a preset can't be run at once"),
         (
             ["--preset", "quick", "--noise", "1.5"],
@@ -352,7 +355,7 @@ def test_a_missing_extra_is_named(kfhe, monkeypatch):
 # Data
 
 
-def test_data_list_says_what_is_here(kfhe, tmp_path, csv):
+def test_data_list_says_what_is_here(kfhe, tmp_path, csv, monkeypatch):
     out, _ = kfhe("data", "list")
     lines = {line.split("│")[1].strip(): line for line in out.splitlines() if line.count("│") == 8}
     assert len(lines) == 36
@@ -361,6 +364,11 @@ def test_data_list_says_what_is_here(kfhe, tmp_path, csv):
     assert "can't be had" in lines["physio"]
     assert "other data" in lines["newthyroid"]
     assert lines["glass"].split("│")[-2].strip() == "no"
+    monkeypatch.setenv("COLUMNS", "80")
+    narrow, _ = kfhe("data", "list")
+    assert set(lines) - {"dataset"} <= {
+        line.split("│")[1].strip() for line in narrow.splitlines() if "│" in line
+    }
 
 
 def test_data_show_tells_size_classes_and_citation(kfhe, csv):

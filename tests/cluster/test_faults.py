@@ -23,7 +23,7 @@ def at(iteration, act):
 
 @pytest.mark.parametrize(
     ("kind", "local", "n_estimators"),
-    [(KFHEClassifier, kfhe.KFHEClassifier, 4), (RobustKFHEClassifier, kfhe.RobustKFHEClassifier, 6)],
+    [(KFHEClassifier, kfhe.KFHEClassifier, 3), (RobustKFHEClassifier, kfhe.RobustKFHEClassifier, 3)],
 )
 def test_a_worker_that_is_killed_changes_nothing(kind, local, n_estimators):
     X, y = numbers()
@@ -32,7 +32,7 @@ def test_a_worker_that_is_killed_changes_nothing(kind, local, n_estimators):
         Client(cluster) as client,
     ):
         pids = list(client.run(os.getpid).values())
-        kill = at(3, lambda: os.kill(pids[0], signal.SIGKILL))
+        kill = at(2, lambda: os.kill(pids[0], signal.SIGKILL))
         model = kind(n_estimators=n_estimators, random_state=0).fit(*arrays(4, X, y), callbacks=[kill])
         assert pids[0] not in client.run(os.getpid).values()
     assert model.fingerprint() == local(n_estimators=n_estimators, random_state=0).fit(X, y).fingerprint()

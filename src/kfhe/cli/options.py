@@ -67,7 +67,8 @@ def refuse_jobs(jobs: int | None, scheduler: str | None) -> None:
     """Raise if processors of this machine are to be used on a cluster."""
     if jobs is not None and scheduler is not None:
         raise typer.BadParameter(
-            "processes are of this machine; a cluster has the workers that it has", param_hint="--jobs"
+            "they are processes of this machine; workers of a --scheduler are started elsewhere",
+            param_hint="--jobs",
         )
 
 
@@ -407,8 +408,11 @@ def refuse(context: typer.Context, names: Collection[str], reason: str) -> None:
             raise typer.BadParameter(reason, param_hint=parameter.opts[0])
 
 
-def refuse_input(output: Path, *inputs: Path, option: str = "--output") -> None:
-    """Raise if an output would overwrite an input; every command that writes a file asks this first."""
+def check_writable(output: Path, *inputs: Path, option: str = "--output") -> None:
+    """Raise if an output would overwrite an input, or can't be made; asked before anything takes long."""
+    nearest = next(parent for parent in output.absolute().parents if parent.exists())
+    if not nearest.is_dir():
+        raise typer.BadParameter(f"{output} can't be made: {nearest} is no folder", param_hint=option)
     if any(output.is_file() and path.is_file() and output.samefile(path) for path in inputs):
         raise typer.BadParameter(f"{output} is the input; choose another file", param_hint=option)
 
@@ -425,5 +429,5 @@ def check_picture(output: Path, *inputs: Path, option: str = "--output") -> None
     if output.suffix.lower().removeprefix(".") not in FORMATS:
         accepted = ", ".join(f".{known}" for known in FORMATS)
         raise typer.BadParameter(f"{output}: the file's name must end in {accepted}", param_hint=option)
-    refuse_input(output, *inputs, option=option)
+    check_writable(output, *inputs, option=option)
     matplotlib.use("agg")  # no window

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kfhe.cli.echo import echo
-from kfhe.cli.options import ReadingInput, Scheduler, refuse_input, refuse_jobs, spread
+from kfhe.cli.options import ReadingInput, Scheduler, check_writable, refuse_jobs, spread
 
 if TYPE_CHECKING:
     from kfhe.study.plan import Plan
@@ -162,7 +162,7 @@ def analyse(
     from kfhe.study.report.tables import all_tables
 
     if cells is not None:
-        refuse_input(cells, results, option="--cells")
+        check_writable(cells, results, option="--cells")
     analysis = Analysis(results)
     for table in all_tables(analysis):
         if table.section in ("claims", "ranks", "metrics", "scores", "tests", "times", "datasets"):
@@ -189,9 +189,9 @@ def report(
     from kfhe.study.paper.reproduction import write_reproduction
     from kfhe.study.report import PAGE, write_report
 
-    refuse_input(output / PAGE, results)
+    check_writable(output / PAGE, results)
     if reproduction is not None:
-        refuse_input(reproduction, results, option="--reproduction")
+        check_writable(reproduction, results, option="--reproduction")
     analysis = Analysis(results)
     page = write_report(analysis, output, files=files)
     if reproduction is not None:

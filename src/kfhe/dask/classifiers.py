@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Self
 
+import dask
 import numpy as np
 from dask.base import is_dask_collection, tokenize
 from dask.delayed import delayed
@@ -68,7 +69,9 @@ class OnDask(BaseKFHE):
             "_grown", {}
         )  # before anything fails, as a failure undoes what is set
         try:
-            super().fit(X, y, sample_weight, **further)
+            # Trees of many leaves are no table that should have been read by workers
+            with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 TiB"}):
+                super().fit(X, y, sample_weight, **further)
         except ClusterLostError as error:
             n_trees = max((len(trees) for trees in grown.values()), default=0)
             raise ClusterLostError(
@@ -285,8 +288,7 @@ class _Reader:
         labels, weights, present = self._weighted(labels, classes)
         counts = workers.result([workers.run(counts_of_classes, part, len(classes)) for part in labels])
         sizes = [int(each.sum()) for each in counts]
-        n_threads = sum(workers.client.nthreads().values()) or 1
-        cut = Cut.of_sizes(sizes, n_threads)
+        cut = Cut.of_sizes(sizes, workers.n_threads())
         workers = Workers(workers.client, len(cut.first_blocks) - 1)
         spread = cut.parts(workers, labels)
         n = sum(sizes)

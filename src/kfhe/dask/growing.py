@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kfhe.dask.trees import TreeArrays, cut_back, joined
-from kfhe.dask.workers import Future, Spread, Workers, as_is
+from kfhe.dask.workers import Future, Spread, Workers, added_up, as_is
 from kfhe.engine.trees.histograms import class_histograms, count_histograms
 from kfhe.engine.trees.nodes import child_key, drawn_features
 from kfhe.engine.trees.partitioning import cut, partition, sides
@@ -283,9 +283,8 @@ class Growth:
         if not made:
             return
         used = sorted({number for _, with_large, (number, _) in plan if with_large})
-        whole = workers.run(
-            completed, workers.sum(workers.each(as_is, built).parts), plan, {r: self._rounds[r] for r in used}
-        )
+        sums = workers.addends(workers.each(as_is, built).parts)
+        whole = workers.run(completed, sums, plan, {number: self._rounds[number] for number in used})
         keys = [self.nodes[i].key for i in order]
         found = workers.result(workers.run(decided, whole, described, self.number, keys))
         for place, (i, each) in enumerate(zip(order, found, strict=True)):
@@ -294,7 +293,8 @@ class Growth:
 
     def _send(self, some: list[int]) -> None:
         """Send the rows of each node to one worker, and let it grow what is below."""
-        workers, n_groups = self.workers, min(self.workers.n_parts, len(some))
+        workers = self.workers
+        n_groups = min(workers.n_threads(), len(some))  # workers that are new help with this
         loads, groups = [(0, g) for g in range(n_groups)], [[] for _ in range(n_groups)]  # type: ignore[var-annotated]
         for i in sorted(some, key=lambda i: -self.nodes[i].count):
             load, g = heappop(loads)
@@ -383,9 +383,10 @@ def parted(
 
 
 def completed(
-    small: Histograms, plan: list[tuple[bool, bool, tuple[int, int]]], rounds: dict[int, Histograms]
+    addends: list[Histograms], plan: list[tuple[bool, bool, tuple[int, int]]], rounds: dict[int, Histograms]
 ) -> Histograms:
     """Return the histograms of children; the larger one has what the smaller leaves of the parent's."""
+    small: Histograms = added_up(addends)
     wanted: list[list[Any]] = [[], []]
     for i, (with_small, with_large, (number, place)) in enumerate(plan):
         for each, built in zip(wanted, small, strict=True):

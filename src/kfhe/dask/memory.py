@@ -9,9 +9,9 @@ from distributed import Client, Worker
 
 from kfhe.bank import SHRINKAGES
 
-WITHOUT_ROWS = 250 << 20  # bytes of a worker's process with all that it has imported
+WITHOUT_ROWS = 280_000_000  # bytes of a worker's process with all that it has imported
 PARTS_OF_DATE = 3  # that may be features of their own, besides the days
-READ_TIMES = 3  # a part being read is in memory as it is stored, as a table, and as numbers
+READ_TIMES = 4  # a part being read: stored, as a table, and as numbers; and the next one waits for its turn
 
 
 class TableSize(NamedTuple):
@@ -39,13 +39,15 @@ def bytes_of_row(table: TableSize, *, robust: bool) -> int:
     >>> from kfhe.dask.memory import TableSize, bytes_of_row
     >>> table = TableSize(n_rows=10**9, n_columns=100, n_dates=0, n_classes=2, part_bytes=0)
     >>> bytes_of_row(table, robust=False), bytes_of_row(table, robust=True)
-    (312, 456)
+    (312, 664)
     """
     bins, scores = table.n_columns + PARTS_OF_DATE * table.n_dates, 8 * table.n_classes
     always = 4 + 4 + 4 + 4 * 8  # label, count in the sample, leaf; weights: given, now, measured and next
     growing = 2 * (4 + 2 + 4)  # of a row in a node: number, class and count, before and after a split
     sent = bins  # rows of small nodes, on their way to the worker that grows what is below
-    states = 2 * len(SHRINKAGES) * scores if robust else 3 * scores  # else: before, measured and after
+    states = 3 * scores  # before, measured and after
+    if robust:  # each filter of two banks, and how many trees a row was not in; before and after
+        states = 2 * 2 * (len(SHRINKAGES) * scores + 4)
     return bins + always + growing + sent + states
 
 
@@ -83,7 +85,7 @@ def needed(client: Client, table: TableSize, *, robust: bool) -> Need:
     reading = READ_TIMES * table.part_bytes * max(threads.values())
     training = share * bytes_of_row(table, robust=robust)
     known = [limit for limit in limits.values() if limit]
-    return Need(int(WITHOUT_ROWS + max(reading, training)), min(known, default=None), len(threads))
+    return Need(int(WITHOUT_ROWS + reading + training), min(known, default=None), len(threads))
 
 
 def memory_limit(dask_worker: Worker) -> int | None:

@@ -38,8 +38,6 @@ Codes = NDArray[np.uint8]
 
 Starts = dict[int, tuple[Floats, bool]]  # what `bin_starts` gives, for numeric features
 
-PART_ROWS = 1_048_576  # at most in a part, if there are more than threads
-
 
 def delayed_parts(collection: Any, what: str) -> list[Any]:
     """Return the partitions of a Dask collection, each still to be made."""
@@ -48,7 +46,8 @@ def delayed_parts(collection: Any, what: str) -> list[Any]:
         raise TypeError(f"{what} is a {kind}; accepted are Dask's data frames, series and arrays")
     if getattr(collection, "ndim", 1) == 2 and hasattr(collection, "rechunk"):
         collection = collection.rechunk({1: -1})
-    return np.ravel(collection.to_delayed()).tolist()
+    # Optimised, columns of one frame might be partitioned each in another way.
+    return np.ravel(collection.to_delayed(optimize_graph=False)).tolist()
 
 
 @dataclass
@@ -68,23 +67,23 @@ class Cut:
 
     @classmethod
     def of_sizes(cls, sizes: list[int], n_threads: int) -> Cut:
-        """Cut rows into as many parts for each thread that there is, as few as will do."""
+        """Cut rows into a part for each thread; if several waited for one, idle ones would have them sent."""
         n_blocks = -(-sum(sizes) // ROWS_OF_BLOCK)
-        per_thread = -(-sum(sizes) // (n_threads * PART_ROWS))
-        n_parts = max(1, min(n_blocks, per_thread * n_threads))
+        n_parts = max(1, min(n_blocks, n_threads))
         return cls(sizes, [n_blocks * p // n_parts for p in range(n_parts + 1)])
 
     def parts(self, workers: Workers, given: list[Future]) -> Spread:
         """Put what has a value per row, given by input parts, together anew."""
         starts = np.append(0, np.cumsum(self.sizes))
         made = []
-        for first, last in zip(self.first_blocks[:-1], self.first_blocks[1:], strict=True):
+        spans_of_blocks = zip(self.first_blocks[:-1], self.first_blocks[1:], workers.homes(), strict=True)
+        for first, last, home in spans_of_blocks:
             begin, end = first * ROWS_OF_BLOCK, min(last * ROWS_OF_BLOCK, int(starts[-1]))
             some = [i for i in range(len(given)) if starts[i] < end and starts[i + 1] > begin]
             spans = [
                 (max(begin - int(starts[i]), 0), min(end, int(starts[i + 1])) - int(starts[i])) for i in some
             ]
-            made.append(workers.run(cut_together, [given[i] for i in some], spans))
+            made.append(workers.run(cut_together, [given[i] for i in some], spans, at=home))
         return Spread(made)
 
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 Future = AnyFuture[Any]  # what a task will return
 
-AT_ONCE = 8  # parts that are added up by one task
+AT_ONCE = 2  # parts that are added up by one task: neighbours, which are on one worker most often
 PATIENCE = 60.0  # seconds without a single worker before training gives up
 LOOK_EVERY = 5.0  # seconds between two looks at whether there are workers
 
@@ -95,14 +95,27 @@ class Workers:
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         return self
 
-    def run(self, function: Callable[..., Any], *arguments: Any) -> Future:
-        """Run a function on some worker; arguments may be what others will have returned."""
+    def run(self, function: Callable[..., Any], *arguments: Any, at: str | None = None) -> Future:
+        """Run a function on a worker, that at an address if it is there; arguments may be tasks."""
+        place = {} if at is None else {"workers": [at], "allow_other_workers": True}
         try:
-            task: Future = self.client.submit(function, *arguments, pure=False, key=_key_of(function))
+            task: Future = self.client.submit(
+                function, *arguments, pure=False, key=_key_of(function), **place
+            )
             return task
         except Exception as error:  # a closed client raises errors of several kinds
             self._check(error)
             raise
+
+    def n_threads(self) -> int:
+        """Return how many threads all workers have together now."""
+        return sum(self.client.nthreads().values()) or 1
+
+    def homes(self) -> list[str | None]:
+        """Return a worker for each part: neighbours share one, and each thread gets as many."""
+        threads = self.client.nthreads()
+        seats = [address for address in sorted(threads) for _ in range(threads[address])]
+        return [seats[p * len(seats) // self.n_parts] if seats else None for p in range(self.n_parts)]
 
     def each(self, function: Callable[..., Any], *arguments: Any) -> Spread:
         """Run a function for each part: of what is spread it gets that part, of all else the whole."""
@@ -115,14 +128,18 @@ class Workers:
         """Return all parts: for what is small."""
         return self.result(spread.parts if spread.item is None else self.each(as_is, spread).parts)
 
-    def sum(self, futures: Sequence[Future]) -> Future:
-        """Return the sum of what tasks return, added up by workers, a few at a time."""
-        while len(futures) > 1:
+    def addends(self, futures: list[Future]) -> list[Future]:
+        """Return a few things whose sum is that of what tasks return; workers add up neighbours."""
+        while len(futures) > AT_ONCE:
             futures = [
-                self.run(added_up, list(futures[first : first + AT_ONCE]))
+                self.run(added_up, futures[first : first + AT_ONCE])
                 for first in range(0, len(futures), AT_ONCE)
             ]
-        return futures[0]
+        return futures
+
+    def sum(self, futures: list[Future]) -> Future:
+        """Return the sum of what tasks return, added up by workers."""
+        return self.run(added_up, self.addends(futures))
 
     def total(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Return the sum of what a function returns for the parts."""

@@ -189,15 +189,16 @@ def run_on_worker(plan: str, versions: str, cells: list[Cell], dataset: Dataset)
 def _checked(text: str, versions: str) -> Plan:
     """Return the plan, once it is known that this worker gives the results that any other would."""
     plan, asked = Plan.from_json(text), json.loads(versions)
-    here = versions_for(plan)
-    others = [f"{name} {here[name]} instead of {asked[name]}" for name in here if here[name] != asked[name]]
+    here, worker = versions_for(plan), _import_distributed().get_worker().address
+    others = [f"{name} {here[name]}, not {asked.get(name)}" for name in here if here[name] != asked.get(name)]
+    if others:
+        raise StudyError(
+            f"worker {worker} has not the versions of the machine that began the study: {'; '.join(others)}"
+        )
     try:
-        if others:
-            raise StudyError(f"it has not the versions of where the study began: {', '.join(others)}")
         algorithms.check(plan)
     except StudyError as error:
-        worker = _import_distributed().get_worker()
-        raise StudyError(f"worker {worker.address}: {error}") from error
+        raise StudyError(f"worker {worker}: {error}") from error
     return plan
 
 

@@ -60,32 +60,48 @@ def parquet_files(paths: Sequence[Path]) -> list[Path]:
     return [path.resolve() for path in found]
 
 
+class RowGroup(NamedTuple):
+    """Rows that are stored together."""
+
+    n_rows: int
+    stored: dict[str, int]  # bytes of each column
+
+
 class Footer(NamedTuple):
     """What the end of a parquet file tells."""
 
     schema: Any
-    sizes: list[tuple[int, int]]  # rows and bytes of each row group
+    groups: list[RowGroup]
 
-    def parts(self, path: Path, used: Sequence[Any]) -> Iterator[Part]:
-        """Yield the parts, of which only the fields `used` are read."""
-        groups: list[int] = []
+    def parts(self, path: Path, used: Sequence[str]) -> Iterator[Part]:
+        """Yield the parts, of which only the columns `used` are read."""
+        taken: list[int] = []
         first_row, n_rows, n_bytes = 1, 0, 0
-        for i, (rows, stored) in enumerate(self.sizes):
-            more = bytes_of(used, rows, stored)
-            if groups and n_bytes + more > PART_BYTES:
-                yield Part(str(path), tuple(groups), first_row, n_rows, n_bytes)
-                groups, first_row, n_rows, n_bytes = [], first_row + n_rows, 0, 0
-            groups.append(i)
-            n_rows, n_bytes = n_rows + rows, n_bytes + more
+        for i, group in enumerate(self.groups):
+            more = self.bytes_of(group, used)
+            if taken and n_bytes + more > PART_BYTES:
+                yield Part(str(path), tuple(taken), first_row, n_rows, n_bytes)
+                taken, first_row, n_rows, n_bytes = [], first_row + n_rows, 0, 0
+            taken.append(i)
+            n_rows, n_bytes = n_rows + group.n_rows, n_bytes + more
         if n_rows:
-            yield Part(str(path), tuple(groups), first_row, n_rows, n_bytes)
+            yield Part(str(path), tuple(taken), first_row, n_rows, n_bytes)
+
+    def bytes_of(self, group: RowGroup, used: Sequence[str]) -> int:
+        """Return about how many bytes columns take in memory: by their types; text as it is stored."""
+        total = 0
+        for column in used:
+            type = self.schema.field(column).type
+            total += group.n_rows * width(type) + (group.stored[column] if holds_categories(type) else 0)
+        return total
 
 
-def bytes_of(fields: Sequence[Any], n_rows: int, stored: int) -> int:
-    """Return about how many bytes rows take in memory: by the widths of types; text as it is stored."""
-    text = [field for field in fields if holds_categories(field.type)]
-    widths = [max(1, field.type.bit_width // 8) for field in fields if _is_fixed(field)]
-    return n_rows * (sum(widths) + 4 * len(text)) + (stored if text else 0)
+def width(type: Any) -> int:
+    """Return how many bytes a value takes in memory; of text, where it begins."""
+    from pyarrow import types
+
+    fixed = types.is_primitive(type) or types.is_decimal(type)
+    return max(1, type.bit_width // 8) if fixed else 4
 
 
 def table_bytes(path: Path) -> int:
@@ -95,13 +111,7 @@ def table_bytes(path: Path) -> int:
         footer = footer_of(path)
     except TableFileError:
         return 0
-    return sum(bytes_of(list(footer.schema), *size) for size in footer.sizes)
-
-
-def _is_fixed(field: Any) -> bool:
-    from pyarrow import types
-
-    return bool(types.is_primitive(field.type) or types.is_decimal(field.type))
+    return sum(footer.bytes_of(group, footer.schema.names) for group in footer.groups)
 
 
 def footer_of(path: Path) -> Footer:
@@ -111,10 +121,14 @@ def footer_of(path: Path) -> Footer:
 
     with damage_told(str(path)), parquet.ParquetFile(path) as file:
         metadata, schema = file.metadata, file.schema_arrow
-        groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
-        sizes = [(group.num_rows, group.total_byte_size) for group in groups]
+        groups = [_row_group(metadata.row_group(i)) for i in range(metadata.num_row_groups)]
     fields = [pa.field(name, schema.field(name).type) for name in columns_of(schema, str(path))]
-    return Footer(pa.schema(fields), sizes)
+    return Footer(pa.schema(fields), groups)
+
+
+def _row_group(group: Any) -> RowGroup:
+    columns = [group.column(j) for j in range(group.num_columns)]
+    return RowGroup(group.num_rows, {each.path_in_schema: each.total_uncompressed_size for each in columns})
 
 
 def common_schema(files: list[Path], schemas: list[Any]) -> Any:

@@ -170,7 +170,7 @@ class PartedTable:
             [field.name for field in of_features if field.name in made and is_moment(field.type)],
             drop_unlabelled,
         )
-        used = [*of_features, schema.field(target)]
+        used = [*features, target]
         parts = [
             part for file, footer in zip(files, footers, strict=True) for part in footer.parts(file, used)
         ]
