@@ -25,7 +25,7 @@ def test_an_unknown_command_is_named():
     assert "sutdy" in result.output
 
 
-HEAVY = ["numpy", "scipy", "sklearn", "pandas", "polars", "pyarrow", "matplotlib", "safetensors"]
+HEAVY = ["numpy", "scipy", "sklearn", "pandas", "polars", "pyarrow", "dask", "matplotlib", "safetensors"]
 
 
 def test_help_is_there_at_once_as_nothing_heavy_is_loaded():

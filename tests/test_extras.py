@@ -35,6 +35,7 @@ print(json.dumps(found))
 NEEDED = {
     "fit mine.csv -t label -o new.kfhe": "frames",
     "fit mine.xlsx -t label -o new.kfhe": "excel",
+    "fit mine.parquet mine.parquet -t label -o new.kfhe": "dask",
     "predict model.kfhe mine.csv": "frames",
     "predict model.kfhe mine.parquet": "frames",
     "evaluate mine.csv -t label": "frames",
@@ -53,6 +54,7 @@ NEEDED = {
 }
 LEFT = {
     ("fit mine.xlsx -t label -o new.kfhe", "python_calamine"): "excel",
+    ("fit mine.parquet mine.parquet -t label -o new.kfhe", "distributed"): "dask",
     ("plot model.kfhe --kind scores --data mine.csv -t label", "pyarrow"): "frames",
     ("study run --dataset iris --algorithm XGBoost --folds 2 --jobs 1", "xgboost"): "peers",
     ("study run --dataset iris --scheduler tcp://127.0.0.1:1", "distributed"): "dask",

@@ -5,10 +5,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
+from signal import SIG_IGN, SIGINT, signal
 from tempfile import TemporaryDirectory
+from threading import current_thread, main_thread
 
+import dask
 import psutil
-from distributed import Client, LocalCluster
+from distributed import Client, LocalCluster, Worker
 from distributed.system import MEMORY_LIMIT
 
 SHARE_OF_MEMORY = 0.9  # of what is free, that the workers may have together
@@ -30,17 +33,27 @@ def local_cluster(n_workers: int) -> Iterator[Client]:
     """
     with (
         TemporaryDirectory(prefix="kfhe-", ignore_cleanup_errors=True) as folder,
+        dask.config.set({"temporary-directory": folder}),
         LocalCluster(
             n_workers=n_workers,
             threads_per_worker=1,
             memory_limit=int(SHARE_OF_MEMORY * free_memory() / n_workers),
-            dashboard_address=None,
-            local_directory=folder,
+            dashboard_address="127.0.0.1:0",  # a port that is free; without any, the usual one is taken
             silence_logs=logging.CRITICAL,
+            preload=[__name__],
         ) as cluster,
         Client(cluster) as client,
     ):
         yield client
+
+
+def dask_setup(worker: Worker) -> None:
+    """Leave Ctrl-C, which a terminal sends to workers as well, to the command: it ends them.
+
+    Dask calls this in each worker of a local cluster, as it starts.
+    """
+    if current_thread() is main_thread():
+        signal(SIGINT, SIG_IGN)
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from kfhe.bank import SHRINKAGES
 WITHOUT_ROWS = 280_000_000  # bytes of a worker's process with all that it has imported
 PARTS_OF_DATE = 3  # that may be features of their own, besides the days
 READ_TIMES = 4  # a part being read: stored, as a table, and as numbers; and the next one waits for its turn
+SHARE_OF_LEAVES = 0.1  # leaves of the robust classifier's trees, by rows, if a tenth of the labels is wrong
 
 
 class TableSize(NamedTuple):
@@ -51,6 +52,12 @@ def bytes_of_row(table: TableSize, *, robust: bool) -> int:
     return bins + always + growing + sent + states
 
 
+def bytes_of_votes(table: TableSize) -> float:
+    """Return how many bytes the votes of the robust classifier's trees take, which every worker has."""
+    leaves = SHARE_OF_LEAVES * table.n_rows
+    return 2 * 2 * leaves * len(SHRINKAGES) * 8 * table.n_classes  # of two kinds, as sent and as read
+
+
 class Need(NamedTuple):
     """What training needs of each worker, and what the worker with the least has."""
 
@@ -84,8 +91,9 @@ def needed(client: Client, table: TableSize, *, robust: bool) -> Need:
     share = table.n_rows * max(threads.values()) / sum(threads.values())
     reading = READ_TIMES * table.part_bytes * max(threads.values())
     training = share * bytes_of_row(table, robust=robust)
+    total = WITHOUT_ROWS + reading + training + (bytes_of_votes(table) if robust else 0)
     known = [limit for limit in limits.values() if limit]
-    return Need(int(WITHOUT_ROWS + reading + training), min(known, default=None), len(threads))
+    return Need(int(total), min(known, default=None), len(threads))
 
 
 def memory_limit(dask_worker: Worker) -> int | None:

@@ -136,21 +136,18 @@ def common_schema(files: list[Path], schemas: list[Any]) -> Any:
     import pyarrow as pa
 
     first = schemas[0]
+    common = {field.name: field.type for field in first}
     for path, schema in zip(files, schemas, strict=True):
-        for column in sorted({*first.names} ^ {*schema.names}):
-            without, other = (path, files[0]) if column in first.names else (files[0], path)
+        for column in sorted({*common} ^ {*schema.names}):
+            without, other = (path, files[0]) if column in common else (files[0], path)
             raise TableFileError(f"{without}: there is no column {column!r}, which is in {other}")
-    common = []
-    for column in first.names:
-        types = dict.fromkeys(schema.field(column).type for schema in schemas)
-        try:
-            alone = [pa.schema([(column, type)]) for type in types]
-            common += pa.unify_schemas(alone, promote_options="permissive")
-        except (pa.ArrowInvalid, pa.ArrowTypeError):
-            for path, schema in zip(files, schemas, strict=True):
-                if schema.field(column).type != first.field(column).type:
-                    raise TableFileError(
-                        f"{path}: column {column!r} has type {schema.field(column).type}, but "
-                        f"{first.field(column).type} in {files[0]}; write it alike"
-                    ) from None
-    return pa.schema(common)
+        for column, type in common.items():
+            pair = [pa.schema([(column, each)]) for each in (type, schema.field(column).type)]
+            try:
+                common[column] = pa.unify_schemas(pair, promote_options="permissive").field(0).type
+            except (pa.ArrowInvalid, pa.ArrowTypeError):
+                raise TableFileError(
+                    f"{path}: column {column!r} has type {pair[1].field(0).type}, but {type} in {files[0]}; "
+                    "write it alike in all files"
+                ) from None
+    return pa.schema([(column, common[column]) for column in first.names])
