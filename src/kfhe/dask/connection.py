@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from asyncio import gather
 from collections.abc import Iterator
 from contextlib import contextmanager
 from signal import SIG_IGN, SIGINT, signal
@@ -15,6 +16,7 @@ from distributed import Client, LocalCluster, Worker
 from distributed.system import MEMORY_LIMIT
 
 SHARE_OF_MEMORY = 0.9  # of what is free, that the workers may have together
+SOON = 1.0  # seconds that workers have to end, once nobody waits for them
 
 
 def free_memory() -> int:
@@ -44,7 +46,17 @@ def local_cluster(n_workers: int) -> Iterator[Client]:
         ) as cluster,
         Client(cluster) as client,
     ):
-        yield client
+        try:
+            yield client
+        except BaseException:
+            cluster.sync(_end_soon, cluster)
+            raise
+
+
+async def _end_soon(cluster: LocalCluster) -> None:
+    """End workers without waiting for what they are at."""
+    closing = [worker.close(timeout=SOON) for worker in cluster.workers.values()]
+    await gather(*closing, return_exceptions=True)
 
 
 def dask_setup(worker: Worker) -> None:
