@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kfhe.engine.arrays import Measurer, exact_sum, normalise, squares
+from kfhe.engine.arrays import Measurer, effective_sample_size, exact_sum, normalise
 from kfhe.engine.bank import HonestBank
 from kfhe.engine.draws import Draws
 from kfhe.engine.trees.growing import Grower
@@ -154,7 +154,7 @@ class TrainingRows:
 
     def effective_sample_size(self, weights: Floats) -> float:
         """Return how many equal weights the sampling weights, which sum to 1, are worth."""
-        return 1 / self.exact_sum(self.map(squares, weights))
+        return effective_sample_size(weights)
 
     def filter(self, state: Floats, kind: type[KalmanFilter] = KalmanFilter, **settings: Any) -> KalmanFilter:
         """Return a filter of a state with a value, or several, per row; its variance begins as 1."""

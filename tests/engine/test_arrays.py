@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from kfhe.engine.arrays import Measurer, correct, exact_sum, normalise, squares
+from kfhe.engine.arrays import Measurer, correct, effective_sample_size, exact_sum, normalise
 
 LARGE = 80_000  # rows that are shared out among threads
 
@@ -98,8 +98,13 @@ def test_normalise_divides_by_the_sum_unless_there_is_none():
     np.testing.assert_array_equal(nothing, 0)
 
 
-def test_squares():
-    np.testing.assert_array_equal(squares(np.array([0.5, 3.0, 0.0])), [0.25, 9.0, 0.0])
+def test_effective_sample_size_counts_equal_weights():
+    assert effective_sample_size(np.array([0.5, 0.5, 0.0])) == pytest.approx(2)
+
+
+def test_effective_sample_size_is_that_of_an_exact_sum(table):
+    base = table[-1]
+    assert effective_sample_size(base) == 1 / exact_sum(base**2) == effective_sample_size(base[::-1].copy())
 
 
 @pytest.mark.parametrize("size", [5e-324, 1e-310, 1e-300, 1e300, 1e305])

@@ -96,6 +96,10 @@ class SpreadRows(TrainingRows):
             weights.state = self.map(np.divide, weights.state, total)
         return total
 
+    def effective_sample_size(self, weights: Any) -> float:
+        """Return how many equal weights the sampling weights, which sum to 1, are worth."""
+        return 1 / self.exact_sum(self.map(np.square, weights))
+
     def filter(self, state: Any, kind: type[KalmanFilter] = KalmanFilter, **settings: Any) -> KalmanFilter:
         """Return a filter of a state that is spread."""
         if kind is not KalmanFilter:

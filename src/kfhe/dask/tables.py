@@ -72,18 +72,28 @@ class Cut:
         n_parts = max(1, min(n_blocks, n_threads))
         return cls(sizes, [n_blocks * p // n_parts for p in range(n_parts + 1)])
 
-    def parts(self, workers: Workers, given: list[Future]) -> Spread:
+    @property
+    def n_rows(self) -> int:
+        """How many rows there are."""
+        return sum(self.sizes)
+
+    @property
+    def n_parts(self) -> int:
+        """How many parts they are cut into."""
+        return len(self.first_blocks) - 1
+
+    def parts(self, workers: Workers, given: Spread) -> Spread:
         """Put what has a value per row, given by input parts, together anew."""
         starts = np.append(0, np.cumsum(self.sizes))
         made = []
         spans_of_blocks = zip(self.first_blocks[:-1], self.first_blocks[1:], workers.homes(), strict=True)
         for first, last, home in spans_of_blocks:
             begin, end = first * ROWS_OF_BLOCK, min(last * ROWS_OF_BLOCK, int(starts[-1]))
-            some = [i for i in range(len(given)) if starts[i] < end and starts[i + 1] > begin]
+            some = [i for i in range(len(self.sizes)) if starts[i] < end and starts[i + 1] > begin]
             spans = [
                 (max(begin - int(starts[i]), 0), min(end, int(starts[i + 1])) - int(starts[i])) for i in some
             ]
-            made.append(workers.run(cut_together, [given[i] for i in some], spans, at=home))
+            made.append(workers.run(cut_together, [given.parts[i] for i in some], spans, at=home))
         return Spread(made)
 
 
@@ -97,7 +107,7 @@ class SpreadTable:
         The workers.
     tables : list
         The partitions, each still to be made.
-    present : list of Future
+    present : Spread or None
         Which of their rows are there: those of positive weight. None: all.
     cut : Cut
         How they are cut into parts.
@@ -109,23 +119,18 @@ class SpreadTable:
 
     workers: Workers
     tables: list[Any]
-    present: list[Any]
+    present: Spread | None
     cut: Cut
     names: list[str]
     token: str
 
     def each(self, function: Callable[..., Any], *arguments: Any) -> list[Future]:
         """Read each partition, and run a function on its columns."""
-        lazy = delayed(_read, pure=False)
-        tasks = [
-            lazy(
-                table,
-                present,
-                function,
-                *(each.values[i] if isinstance(each, OfParts) else each for each in arguments),
-            )
-            for i, (table, present) in enumerate(zip(self.tables, self.present, strict=True))
-        ]
+        lazy, present = delayed(_read, pure=False), self.present
+        tasks = []
+        for i, table in enumerate(self.tables):
+            own = [each.values[i] if isinstance(each, OfParts) else each for each in arguments]
+            tasks.append(lazy(table, present and present.parts[i], function, *own))
         futures: list[Future] = self.workers.client.compute(tasks)
         return futures
 
@@ -147,7 +152,7 @@ class SpreadTable:
         ]
         return BinnedTable(
             schema,
-            self.cut.parts(workers, [workers.run(codes_of, table) for table in tables]),  # type: ignore[arg-type]
+            self.cut.parts(workers, Spread([workers.run(codes_of, table) for table in tables])),  # type: ignore[arg-type]
             np.array(n_bins, dtype=np.int32),
             categorical.astype(np.uint8),
             np.min([fact.low for fact in facts], axis=0),

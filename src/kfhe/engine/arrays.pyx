@@ -250,14 +250,15 @@ def multiply(const double[::1] weights, const cpp_bool[::1] missed, double right
     return result
 
 
-def squares(const double[::1] values):
-    """Return the square of each value."""
-    cdef int64_t i
-    result = np.empty(values.shape[0])
-    cdef double[::1] products = result
-    for i in range(values.shape[0]):
-        products[i] = values[i] * values[i]
-    return result
+def effective_sample_size(const double[::1] weights):
+    """How many equal weights these (which sum to 1) are worth: 1 / sum(weights ** 2), a sum as `exact_sum` takes it."""
+    cdef int64_t i, total = 0, n = weights.shape[0]
+    cdef double top = highest(weights)
+    cdef int unit = unit_of(top * top, n)
+    cdef double half_scale = ldexp(1.0, unit // 2), other_half = ldexp(1.0, unit - unit // 2)
+    for i in range(n):
+        total += <int64_t> (weights[i] * weights[i] * half_scale * other_half + 0.5)
+    return 1 / ldexp(<double> total, -unit)
 
 
 def margins(const double[:, ::1] scores, const int32_t[::1] labels):
