@@ -18,6 +18,8 @@ cdef enum:
     STRETCH = 8  # rows that are judged together,
     LONG_STRETCH = 16  # and in nodes
     LONG_ROWS = 192  # of so many rows
+    AT_ONCE = 64  # cuts
+    MOST_WEIGHT = 32767  # of a node, for sums of squares to fit into 32 bits
 
 # What is swept over: the order of one feature of a node.
 cdef struct Sweep:
@@ -76,8 +78,10 @@ cdef inline void sweep_rows(
     """Find the best cut after one of the first rows; those from ``first_missing`` on are left of all cuts."""
     if sweep.node.n_classes == 2:
         sweep_pairs(sweep, n_cuts, first_missing, n_entries)
-    else:
+    elif sweep.node.weight <= MOST_WEIGHT:
         sweep_classes(sweep, n_cuts, first_missing, n_entries, left)
+    else:
+        sweep_slowly(sweep, n_cuts, first_missing, n_entries, left)
 
 
 cdef inline int64_t count_of(const Sweep *sweep, int64_t start, int64_t stop) noexcept nogil:
@@ -152,7 +156,100 @@ cdef void cut_pairs(
 # ---------------------------------------------------------------- any number of classes
 
 
+# What is left of a few cuts
+cdef struct Cuts:
+    int32_t squares[AT_ONCE]  # sum of the squared class weights
+    int32_t cross[AT_ONCE]  # sum of each class's weight times its total
+    int32_t weight[AT_ONCE]
+    uint32_t changes[AT_ONCE]  # 0: the bin is the same on both sides
+
+
+# What all cuts of a node are judged by
+cdef struct Judge:
+    int32_t weight
+    int32_t squares
+    int32_t least
+    int32_t most
+    float bar
+
+
+cdef inline bint cut_clears(const Cuts *cuts, int64_t i, const Judge *judge) noexcept nogil:
+    """Whether a cut may beat the best so far; its terms are positive, so rounding can't take much from it."""
+    cdef int32_t left = cuts.weight[i], right = judge.weight - left
+    cdef int32_t right_squares = judge.squares - 2 * cuts.cross[i] + cuts.squares[i]
+    return (
+        <float> cuts.squares[i] * <float> right + <float> right_squares * <float> left
+        > judge.bar * (<float> left * <float> right)
+    ) & (cuts.changes[i] != 0) & (left >= judge.least) & (left <= judge.most)
+
+
+cdef bint any_clears(const Cuts *cuts, int64_t n, const Judge *judge) noexcept nogil:
+    cdef Judge own = judge[0]
+    cdef int32_t found = 0
+    cdef int64_t i
+    for i in range(n):
+        found |= cut_clears(cuts, i, &own)
+    return found
+
+
 cdef void sweep_classes(
+    Sweep *sweep, int64_t n_cuts, int64_t first_missing, int64_t n_entries, int64_t *left
+) noexcept nogil:
+    cdef const uint32_t *order = sweep.order
+    cdef const Row *rows = sweep.rows
+    cdef const NodeTotals *node = sweep.node
+    cdef const int64_t *totals = node.classes
+    cdef int64_t i, k, w, start = 0, n, left_weight = 0, squares = 0, cross = 0
+    cdef Cuts cuts
+    cdef Judge judge
+    judge.weight, judge.squares = <int32_t> node.weight, <int32_t> node.squares
+    judge.least, judge.most = 1, judge.weight - 1
+    if not node.weighted:
+        judge.least, judge.most = <int32_t> node.min_count, <int32_t> (node.count - node.min_count)
+    judge.bar = <float> (sweep.best.score * (1 - 1e-6))
+    memset(left, 0, node.n_classes * sizeof(int64_t))
+    for i in range(first_missing, n_entries):
+        left[rows[order[i] & 0xFFFF].label] += rows[order[i] & 0xFFFF].weight
+    for k in range(node.n_classes):
+        left_weight += left[k]
+        squares += left[k] * left[k]
+        cross += left[k] * totals[k]
+    while start < n_cuts:
+        n = min(AT_ONCE, n_cuts - start)
+        for i in range(n):
+            w, k = rows[order[start + i] & 0xFFFF].weight, rows[order[start + i] & 0xFFFF].label
+            squares += w * (2 * left[k] + w)
+            cross += w * totals[k]
+            left[k] += w
+            left_weight += w
+            cuts.squares[i], cuts.cross[i], cuts.weight[i] = <int32_t> squares, <int32_t> cross, <int32_t> left_weight
+        for i in range(n):
+            cuts.changes[i] = (order[start + i] ^ order[start + i + 1]) >> 16
+        if any_clears(&cuts, n, &judge):
+            cut_classes(sweep, start, n, count_of(sweep, first_missing, n_entries), &cuts, &judge)
+        start += n
+
+
+cdef void cut_classes(
+    Sweep *sweep, int64_t start, int64_t n, int64_t n_before, const Cuts *cuts, Judge *judge
+) noexcept nogil:
+    """Try some cuts one by one; ``n_before`` rows are left of all cuts."""
+    cdef const NodeTotals *node = sweep.node
+    cdef int64_t i, count = n_before + count_of(sweep, 0, start) if node.weighted else 0
+    for i in range(n):
+        if node.weighted:
+            count += sweep.rows[sweep.order[start + i] & 0xFFFF].weight > 0
+        else:
+            count = cuts.weight[i]
+        if cut_clears(cuts, i, judge) and node.min_count <= count <= node.count - node.min_count and improves(
+            <double> cuts.squares[i], <double> (node.squares - 2 * <int64_t> cuts.cross[i] + cuts.squares[i]),
+            cuts.weight[i], node.weight, sweep.best,
+        ):
+            sweep.found = start + i
+            judge.bar = <float> (sweep.best.score * (1 - 1e-6))
+
+
+cdef void sweep_slowly(
     Sweep *sweep, int64_t n_cuts, int64_t first_missing, int64_t n_entries, int64_t *left
 ) noexcept nogil:
     """Try all cuts one by one: of many classes, bounds say too little."""
