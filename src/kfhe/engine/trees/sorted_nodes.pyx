@@ -31,7 +31,9 @@ SORTED.close = close
 cdef enum:
     FEW_ROWS = 24  # that are sorted faster one by one than by counting
 
-cdef double ENTRIES_PER_ROW = 1.25  # of a sorted order, from which it pays to drop those of other nodes' rows
+# Of a sorted order, from which it pays to drop the entries of rows that are in leaves by now: of two classes, to
+# pass over an entry costs less than to move one
+cdef double ENTRIES_PER_ROW = 1.25
 
 cdef void sort_members(
     const uint8_t *codes, const uint16_t *members, int64_t n_members, int64_t n_bins, uint32_t *order
@@ -299,7 +301,9 @@ cdef void hand_on(Growth *growth, const Pending *task, Pending *small, Pending *
     if not inherits(problem):
         return
     small_goes_on = not is_terminal(problem, growth.buffer, small.node, small.depth)
-    large_drops = (small_goes_on or task.n_entries > ENTRIES_PER_ROW * n_large) and not is_terminal(
+    large_drops = (
+        small_goes_on or problem.n_classes > 2 or task.n_entries > ENTRIES_PER_ROW * n_large
+    ) and not is_terminal(
         problem, growth.buffer, large.node, large.depth
     )
     small.first_entry, small.n_entries = task.first_entry + task.n_entries, <int32_t> (small.end - small.start)

@@ -77,7 +77,7 @@ cdef void scan_two_classes(
 ) noexcept nogil:
     """Do what scan_histogram does, for two classes: by stretches of bins, of which few are looked at closely."""
     cdef const int32_t *missing = &histogram[2 * (n_bins - 1)]
-    cdef bint any_missing = missing[0] + missing[1] > 0
+    cdef bint any_missing = (missing[0] | missing[1]) != 0
     cdef int64_t cut = cut_bins(histogram, counts, n_bins, False, node, best), found = cut, b
     if found >= 0:
         best.missing_left = not any_missing and 2 * best.left_weight >= node.weight
@@ -88,10 +88,10 @@ cdef void scan_two_classes(
             best.missing_left = True
     if found >= 0:
         b = found
-        while histogram[2 * b] + histogram[2 * b + 1] == 0:
+        while (histogram[2 * b] | histogram[2 * b + 1]) == 0:
             b -= 1
         best.last_left, b = b, found + 1
-        while histogram[2 * b] + histogram[2 * b + 1] == 0:
+        while (histogram[2 * b] | histogram[2 * b + 1]) == 0:
             b += 1
         best.first_right = b
 
@@ -107,7 +107,7 @@ cdef int64_t cut_bins(
     cdef Place before, after
     if missing_left:
         first, second = histogram[2 * missing], histogram[2 * missing + 1]
-    while start < missing and histogram[2 * start] + histogram[2 * start + 1] == 0:
+    while start < missing and (histogram[2 * start] | histogram[2 * start + 1]) == 0:
         start += 1
     after = place_of(first, second)
     while start < missing:

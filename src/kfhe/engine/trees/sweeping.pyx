@@ -1,7 +1,7 @@
 """Sweeping: the best threshold along a sorted order, at the cost of its rows, however many bins there are.
 
-An entry of an order has the row in its lower 16 bits, and the row's bin above them. Rows that weigh nothing belong
-to the node no longer, and are passed over.
+An entry of an order has the row in its lower 16 bits, and the row's bin above them. Of two classes, rows that weigh
+nothing are passed over: they belong to the node no longer.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
@@ -18,8 +18,6 @@ cdef enum:
     STRETCH = 8  # rows that are judged together,
     LONG_STRETCH = 16  # and in nodes
     LONG_ROWS = 192  # of so many rows
-    AT_ONCE = 64  # cuts
-    MOST_WEIGHT = 32767  # of a node, for sums of squares to fit into 32 bits
 
 # What is swept over: the order of one feature of a node.
 cdef struct Sweep:
@@ -78,10 +76,8 @@ cdef inline void sweep_rows(
     """Find the best cut after one of the first rows; those from ``first_missing`` on are left of all cuts."""
     if sweep.node.n_classes == 2:
         sweep_pairs(sweep, n_cuts, first_missing, n_entries)
-    elif sweep.node.weight <= MOST_WEIGHT:
-        sweep_classes(sweep, n_cuts, first_missing, n_entries, left)
     else:
-        sweep_slowly(sweep, n_cuts, first_missing, n_entries, left)
+        sweep_classes(sweep, n_cuts, first_missing, n_entries, left)
 
 
 cdef inline int64_t count_of(const Sweep *sweep, int64_t start, int64_t stop) noexcept nogil:
@@ -101,6 +97,7 @@ cdef void sweep_pairs(Sweep *sweep, int64_t n_cuts, int64_t first_missing, int64
     cdef int64_t start = 0, stop, stretch = LONG_STRETCH if n_cuts >= LONG_ROWS else STRETCH
     cdef uint64_t left = sum_of(&order[first_missing], n_entries - first_missing, pairs)
     cdef Bound bound = bound_of(sweep.node, sweep.best.score)
+    cdef int64_t n_before = count_of(sweep, first_missing, n_entries) if sweep.node.weighted else 0
     cdef uint64_t left_before
     cdef Place before, after = place_of(first_of(left), second_of(left))
     while start < n_cuts:
@@ -115,7 +112,7 @@ cdef void sweep_pairs(Sweep *sweep, int64_t n_cuts, int64_t first_missing, int64
                 left += sum_of_eight(&order[start + STRETCH], pairs)
         after = place_of(first_of(left), second_of(left))
         if may_win(&bound, &before, &after):
-            cut_pairs(sweep, start, stop, left_before, count_of(sweep, first_missing, n_entries), &bound)
+            cut_pairs(sweep, start, stop, left_before, n_before, &bound)
         start = stop
 
 
@@ -139,7 +136,7 @@ cdef inline uint64_t sum_of_eight(const uint32_t *order, const uint64_t *pairs) 
 cdef void cut_pairs(
     Sweep *sweep, int64_t start, int64_t stop, uint64_t left, int64_t n_before, Bound *bound
 ) noexcept nogil:
-    """Try the cuts of a stretch one by one; ``n_before`` rows are left of all cuts."""
+    """Try the cuts of a stretch one by one; if each row counts as one, ``n_before`` are left of all cuts."""
     cdef const NodeTotals *node = sweep.node
     cdef int64_t i, count = n_before + count_of(sweep, 0, start) if node.weighted else 0
     for i in range(start, stop):
@@ -156,100 +153,7 @@ cdef void cut_pairs(
 # ---------------------------------------------------------------- any number of classes
 
 
-# What is left of a few cuts
-cdef struct Cuts:
-    int32_t squares[AT_ONCE]  # sum of the squared class weights
-    int32_t cross[AT_ONCE]  # sum of each class's weight times its total
-    int32_t weight[AT_ONCE]
-    uint32_t changes[AT_ONCE]  # 0: the bin is the same on both sides
-
-
-# What all cuts of a node are judged by
-cdef struct Judge:
-    int32_t weight
-    int32_t squares
-    int32_t least
-    int32_t most
-    float bar
-
-
-cdef inline bint cut_clears(const Cuts *cuts, int64_t i, const Judge *judge) noexcept nogil:
-    """Whether a cut may beat the best so far; its terms are positive, so rounding can't take much from it."""
-    cdef int32_t left = cuts.weight[i], right = judge.weight - left
-    cdef int32_t right_squares = judge.squares - 2 * cuts.cross[i] + cuts.squares[i]
-    return (
-        <float> cuts.squares[i] * <float> right + <float> right_squares * <float> left
-        > judge.bar * (<float> left * <float> right)
-    ) & (cuts.changes[i] != 0) & (left >= judge.least) & (left <= judge.most)
-
-
-cdef bint any_clears(const Cuts *cuts, int64_t n, const Judge *judge) noexcept nogil:
-    cdef Judge own = judge[0]
-    cdef int32_t found = 0
-    cdef int64_t i
-    for i in range(n):
-        found |= cut_clears(cuts, i, &own)
-    return found
-
-
 cdef void sweep_classes(
-    Sweep *sweep, int64_t n_cuts, int64_t first_missing, int64_t n_entries, int64_t *left
-) noexcept nogil:
-    cdef const uint32_t *order = sweep.order
-    cdef const Row *rows = sweep.rows
-    cdef const NodeTotals *node = sweep.node
-    cdef const int64_t *totals = node.classes
-    cdef int64_t i, k, w, start = 0, n, left_weight = 0, squares = 0, cross = 0
-    cdef Cuts cuts
-    cdef Judge judge
-    judge.weight, judge.squares = <int32_t> node.weight, <int32_t> node.squares
-    judge.least, judge.most = 1, judge.weight - 1
-    if not node.weighted:
-        judge.least, judge.most = <int32_t> node.min_count, <int32_t> (node.count - node.min_count)
-    judge.bar = <float> (sweep.best.score * (1 - 1e-6))
-    memset(left, 0, node.n_classes * sizeof(int64_t))
-    for i in range(first_missing, n_entries):
-        left[rows[order[i] & 0xFFFF].label] += rows[order[i] & 0xFFFF].weight
-    for k in range(node.n_classes):
-        left_weight += left[k]
-        squares += left[k] * left[k]
-        cross += left[k] * totals[k]
-    while start < n_cuts:
-        n = min(AT_ONCE, n_cuts - start)
-        for i in range(n):
-            w, k = rows[order[start + i] & 0xFFFF].weight, rows[order[start + i] & 0xFFFF].label
-            squares += w * (2 * left[k] + w)
-            cross += w * totals[k]
-            left[k] += w
-            left_weight += w
-            cuts.squares[i], cuts.cross[i], cuts.weight[i] = <int32_t> squares, <int32_t> cross, <int32_t> left_weight
-        for i in range(n):
-            cuts.changes[i] = (order[start + i] ^ order[start + i + 1]) >> 16
-        if any_clears(&cuts, n, &judge):
-            cut_classes(sweep, start, n, count_of(sweep, first_missing, n_entries), &cuts, &judge)
-        start += n
-
-
-cdef void cut_classes(
-    Sweep *sweep, int64_t start, int64_t n, int64_t n_before, const Cuts *cuts, Judge *judge
-) noexcept nogil:
-    """Try some cuts one by one; ``n_before`` rows are left of all cuts."""
-    cdef const NodeTotals *node = sweep.node
-    cdef int64_t i, count = n_before + count_of(sweep, 0, start) if node.weighted else 0
-    for i in range(n):
-        if node.weighted:
-            count += sweep.rows[sweep.order[start + i] & 0xFFFF].weight > 0
-        else:
-            count = cuts.weight[i]
-        if cut_clears(cuts, i, judge) and node.min_count <= count <= node.count - node.min_count and improves(
-            <double> cuts.squares[i], <double> (node.squares - 2 * <int64_t> cuts.cross[i] + cuts.squares[i]),
-            cuts.weight[i], node.weight, sweep.best,
-        ):
-            sweep.found = start + i
-            judge.bar = <float> (sweep.best.score * (1 - 1e-6))
-
-
-cdef void sweep_slowly(
     Sweep *sweep, int64_t n_cuts, int64_t first_missing, int64_t n_entries, int64_t *left
 ) noexcept nogil:
     """Try all cuts one by one: of many classes, bounds say too little."""
@@ -259,10 +163,11 @@ cdef void sweep_slowly(
     cdef const int64_t *totals = sweep.node.classes
     cdef int64_t least = sweep.node.min_count, most = sweep.node.count - sweep.node.min_count
     cdef int64_t total = sweep.node.weight, squares = sweep.node.squares
-    cdef int64_t i, k, w, left_weight = 0, left_squares = 0, cross = 0, n_left
+    cdef int64_t i, k, w, left_weight = 0, left_squares = 0, cross = 0, n_left, found = sweep.found
     cdef uint32_t entry, next_entry = order[0]
     cdef bint weighted = sweep.node.weighted
-    cdef double bar = sweep.best.score * MARGIN, left_size, size = <double> total
+    cdef Split *best = sweep.best
+    cdef double bar = best.score * MARGIN, left_size, size = <double> total
     cdef Row row
     memset(left, 0, sweep.node.n_classes * sizeof(int64_t))
     for i in range(first_missing, n_entries):
@@ -280,7 +185,7 @@ cdef void sweep_slowly(
         cross += w * totals[k]
         left[k] += w
         left_weight += w
-        n_left = n_left + (w > 0) if weighted else left_weight
+        n_left = n_left + 1 if weighted else left_weight
         next_entry = order[i + 1]
         left_size = <double> left_weight
         # One condition for all, as none of its parts can be foretold. Its terms are all positive: nothing
@@ -293,10 +198,11 @@ cdef void sweep_slowly(
                 > bar * (left_size * (size - left_size))
             )
         ) and improves(
-            <double> left_squares, <double> (squares - 2 * cross + left_squares), left_weight, total, sweep.best
+            <double> left_squares, <double> (squares - 2 * cross + left_squares), left_weight, total, best
         ):
-            sweep.found = i
-            bar = sweep.best.score * MARGIN
+            found = i
+            bar = best.score * MARGIN
+    sweep.found = found
 
 
 def best_sorted_split(
