@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from kfhe.engine.trees.histograms import class_histograms, count_histograms
-from kfhe.engine.trees.sorted_nodes import sorted_order
+from kfhe.engine.trees.orders import sorted_order
 from kfhe.engine.trees.splitting import best_split
 from kfhe.engine.trees.sweeping import best_sorted_split
 

@@ -2,24 +2,23 @@
 
 A subtree's rows are copied together, and a node costs what its rows cost, however many bins there are. When a
 node is split, the smaller child gets orders of its own, above those of its parent. The larger one inherits the
-parent's: it is worked on after the smaller one's subtree, whose rows weigh nothing by then, and its search drops
-them.
+parent's: it is worked on after the smaller one's subtree, whose rows weigh nothing by then. They are dropped when
+they have become many.
 """
 
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
-from libc.string cimport memcpy, memset
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t
+from libc.string cimport memset
 
 from kfhe.engine.trees.bounds cimport pair_of
 from kfhe.engine.trees.categories cimport split_categories
 from kfhe.engine.trees.nodes cimport (
     Frame, Growth, Pending, Problem, Workspace, draw_features, is_terminal, origin_of,
 )
+from kfhe.engine.trees.orders cimport copy_side, part_members, part_order, sort_members
 from kfhe.engine.trees.partitioning cimport mark_sides
 from kfhe.engine.trees.split cimport NodeTotals, Row, Split, bar_for, better
 from kfhe.engine.trees.subtrees cimport Way, grow_subtree
 from kfhe.engine.trees.sweeping cimport sweep
-
-import numpy as np
 
 cdef Way SORTED
 SORTED.passes_on = passes_on
@@ -28,37 +27,9 @@ SORTED.partition = partition
 SORTED.hand_on = hand_on
 SORTED.close = close
 
-cdef enum:
-    FEW_ROWS = 24  # that are sorted faster one by one than by counting
-
 # Of a sorted order, from which it pays to drop the entries of rows that are in leaves by now: of two classes, to
 # pass over an entry costs less than to move one
 cdef double ENTRIES_PER_ROW = 1.25
-
-cdef void sort_members(
-    const uint8_t *codes, const uint16_t *members, int64_t n_members, int64_t n_bins, uint32_t *order
-) noexcept nogil:
-    """Sort rows by bin, stably; each entry gets its bin above the row's 16 bits."""
-    cdef uint32_t starts[257]
-    cdef int64_t i, j
-    cdef uint32_t code
-    if n_members <= FEW_ROWS:
-        for i in range(n_members):
-            code, j = codes[members[i]], i
-            while j > 0 and order[j - 1] >> 16 > code:
-                order[j] = order[j - 1]
-                j -= 1
-            order[j] = code << 16 | members[i]
-        return
-    memset(starts, 0, (n_bins + 1) * sizeof(uint32_t))
-    for i in range(n_members):
-        starts[codes[members[i]] + 1] += 1
-    for i in range(n_bins):
-        starts[i + 1] += starts[i]
-    for i in range(n_members):
-        code = codes[members[i]]
-        order[starts[code]] = code << 16 | members[i]
-        starts[code] += 1
 
 
 cdef void split_feature(
@@ -168,46 +139,6 @@ cdef void search_varying(Growth *growth, Pending *task, const NodeTotals *totals
 cdef inline uint32_t *order_of(Growth *growth, const Pending *task, int64_t feature) noexcept nogil:
     """A node's rows in the order of a feature."""
     return &growth.work.orders[2 * feature * growth.n_sorted + task.first_entry]
-
-
-cdef int64_t part_members(uint16_t *members, int64_t n, const uint8_t *side, uint16_t *spare) noexcept nogil:
-    """Move the rows that go left to the front, keeping both sides in order."""
-    cdef int64_t i, n_left = 0, n_right = 0
-    cdef uint16_t member
-    cdef uint8_t left
-    for i in range(n):
-        member = members[i]
-        left = side[member]
-        members[n_left] = member
-        spare[n_right] = member
-        n_left += left
-        n_right += 1 - left
-    memcpy(&members[n_left], spare, n_right * sizeof(uint16_t))
-    return n_left
-
-
-cdef void part_order(
-    uint32_t *order, int64_t n, const uint8_t *side, uint8_t wanted, uint32_t *target
-) noexcept nogil:
-    """Move the entries of the rows on one side, in their order."""
-    cdef int64_t i, n_moved = 0
-    cdef uint32_t entry
-    for i in range(n):
-        entry = order[i]
-        order[i - n_moved] = entry
-        target[n_moved] = entry
-        n_moved += side[entry & 0xFFFF] == wanted
-
-
-cdef int64_t copy_side(
-    const uint32_t *order, int64_t n, const uint8_t *side, uint8_t wanted, uint32_t *target
-) noexcept nogil:
-    """Copy the entries of the rows on one side, in their order; there must be room for one more than they are."""
-    cdef int64_t i, n_copied = 0
-    for i in range(n):
-        target[n_copied] = order[i]
-        n_copied += side[order[i] & 0xFFFF] == wanted
-    return n_copied
 
 
 cdef void grow_sorted(Growth *growth, const Pending *root) noexcept nogil:
@@ -339,22 +270,3 @@ cdef void close(Growth *growth, const Pending *task, int32_t start) noexcept nog
         growth.leaves[origin_of(frame, frame.rows[growth.first + row])] = start
         work.pairs[row] = work.rows[row].weight = 0  # from here on it is on neither side
         work.side[row] = 2
-
-
-def sorted_order(const uint8_t[::1] codes, const uint16_t[::1] members, int64_t n_bins):
-    """Return some rows (members) in the order of their bins, rows of a bin in the order given.
-
-    An entry (uint32) has the row in its lower 16 bits, and the row's bin above them.
-    """
-    result = np.empty(members.shape[0], dtype=np.uint32)
-    cdef uint32_t[::1] order = result
-    if members.shape[0]:
-        sort_members(&codes[0], &members[0], members.shape[0], n_bins, &order[0])
-    return result
-
-
-def side_of_sorted(const uint32_t[::1] order, const uint8_t[::1] side, uint8_t wanted):
-    """Return the entries of a sorted order whose row is on the wanted side (0 or 1), in their order."""
-    result = np.empty(order.shape[0] + 1, dtype=np.uint32)
-    cdef uint32_t[::1] target = result
-    return result[: copy_side(&order[0], order.shape[0], &side[0], wanted, &target[0]) if order.shape[0] else 0]

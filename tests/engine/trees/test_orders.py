@@ -1,11 +1,11 @@
-"""Sorted nodes: orders by bin, and their parts, are those of a stable sort."""
+"""Orders: rows by bin, and their sides, are those of a stable sort."""
 
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from kfhe.engine.trees.sorted_nodes import side_of_sorted, sorted_order
+from kfhe.engine.trees.orders import side_of_sorted, sorted_order
 
 codes = arrays(np.uint8, st.integers(1, 40), elements=st.sampled_from([0, 1, 2, 7, 254, 255]))
 
