@@ -24,7 +24,7 @@ $(INSTALLED): pyproject.toml meson.build meson.options
 	$(PYTHON) -m venv $(VENV)
 	$(VENV)/bin/pip install --quiet --upgrade "pip>=25.1"
 	$(VENV)/bin/pip install --quiet --group dev
-	$(VENV)/bin/pip install --quiet --no-build-isolation --editable ".[frames,study]"
+	$(VENV)/bin/pip install --quiet --no-build-isolation --editable ".[dask,frames,study]"
 	touch $(INSTALLED)
 
 run: $(INSTALLED)
@@ -57,7 +57,7 @@ test-lowest: $(INSTALLED)
 	rm -rf $(VENV)-lowest
 	$(PYTHON) -m venv $(VENV)-lowest
 	$(VENV)/bin/uv pip install --quiet --python $(VENV)-lowest/bin/python --resolution lowest-direct \
-	  --only-binary :all: --no-binary kfhe ".[frames,study]" --group test
+	  --only-binary :all: --no-binary kfhe ".[dask,frames,study]" --group test
 	$(VENV)-lowest/bin/python -m pytest tests
 
 SANITIZED := tests/engine tests/property tests/test_golden.py tests/test_classifier.py tests/test_sample_weight.py \

@@ -152,7 +152,7 @@ def test_nothing_is_trained_if_the_pictures_cannot_be_drawn(evaluate, monkeypatc
     monkeypatch.delattr(library, "plotting", raising=False)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     _, said = evaluate("customers.csv", "-t", "outcome", "--plots", "pictures", code=1)
-    assert "plots need matplotlib: pip install kfhe[plot]" in said
+    assert 'plots need matplotlib: pip install "kfhe[plot]"' in said
     assert not Path("pictures").exists()
 
 

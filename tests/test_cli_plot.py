@@ -223,4 +223,4 @@ def test_without_matplotlib_the_extra_is_named(folder, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     result = run(folder / "model.kfhe")
     assert result.exit_code == 1
-    assert "plots need matplotlib: pip install kfhe[plot]" in result.output
+    assert 'plots need matplotlib: pip install "kfhe[plot]"' in result.output

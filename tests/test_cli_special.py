@@ -3,9 +3,11 @@
 import datetime
 import io
 import random
+import struct
 import sys
 from dataclasses import replace
 from pathlib import Path
+from zipfile import ZipFile
 
 import numpy as np
 import pandas as pd
@@ -17,6 +19,7 @@ from kfhe.cli import main
 from kfhe.study.errors import StudyError
 from kfhe.study.plan import Plan
 from kfhe.study.store import Store
+from kfhe.table_files import extent
 
 FLAGS = {False: ["false", "0", "no"], True: ["true", "1", "yes"]}
 
@@ -345,6 +348,90 @@ def test_a_cell_far_from_all_others_does_not_fill_the_memory(kfhe, cells):
             sheet.write(cell, "x")
     said = kfhe("fit", "book.xlsx", "-t", "label", "-o", "model.kfhe", code=1)
     assert "delete what stands far from the table" in said
+
+
+def write_binary_excel(path, cells):
+    """Write an .xlsb file: cells of a row, a column and a number or text."""
+
+    def record(kind, content=b""):
+        head = [kind] if kind < 128 else [kind & 127 | 128, kind >> 7]
+        return bytes([*head, len(content)]) + content
+
+    def text(value):
+        return struct.pack("<I", len(value)) + value.encode("utf-16-le")
+
+    sheet = [record(129), record(148, bytes(16)), record(145)]
+    for row, column, value in cells:
+        place = struct.pack("<II", column, 0)
+        sheet.append(record(0, struct.pack("<IIHHBI", row, 0, 300, 0, 0, 0)))
+        is_text = isinstance(value, str)
+        sheet.append(
+            record(6, place + text(value)) if is_text else record(5, place + struct.pack("<d", value))
+        )
+    sheet += [record(146), record(130)]
+    named = record(156, struct.pack("<II", 0, 1) + text("rId1") + text("mine"))
+    book = [record(131), record(143), named, record(144), record(132)]
+    with ZipFile(path, "w") as file:
+        file.writestr("xl/workbook.bin", b"".join(book))
+        file.writestr(
+            "xl/_rels/workbook.bin.rels",
+            '<Relationships><Relationship Id="rId1" Target="worksheets/sheet1.bin"/></Relationships>',
+        )
+        file.writestr("xl/worksheets/sheet1.bin", b"".join(sheet))
+
+
+LABELLED = [(0, 0, "size"), (0, 1, "label")]
+LABELLED += [cell for i in range(1, 41) for cell in ((i, 0, float(i)), (i, 1, "xy"[i % 2]))]
+
+
+@pytest.mark.parametrize("far", [[(1048575, 16383)], [(50, 16383), (1048575, 0)]])
+def test_a_cell_far_from_all_others_does_not_fill_the_memory_in_a_binary_file_either(kfhe, far, monkeypatch):
+    fit = ("fit", "book.xlsb", "-t", "label", "-o", "model.kfhe")
+    write_binary_excel("book.xlsb", LABELLED)
+    assert "book.xlsb: 40 rows" in kfhe(*fit)
+    write_binary_excel("book.xlsb", [*LABELLED, *((*place, 1.0) for place in far)])
+    for chunk in (extent.CHUNK, 7):  # a record that comes in several pieces is seen as well
+        monkeypatch.setattr(extent, "CHUNK", chunk)
+        assert "a sheet has 1,048,576 rows and 16,384 columns" in kfhe(*fit, code=1)
+
+
+def test_a_binary_file_that_ends_too_soon_is_said(kfhe):
+    write_binary_excel("whole.xlsb", LABELLED)
+    with ZipFile("whole.xlsb") as whole, ZipFile("book.xlsb", "w") as book:
+        for part in whole.namelist():
+            book.writestr(part, whole.read(part)[:100])
+    said = kfhe("fit", "book.xlsb", "-t", "label", "-o", "model.kfhe", code=1)
+    assert "book.xlsb: is damaged, or no Excel file" in said
+
+
+def write_open_document(path, *rows):
+    """Write an .ods file; a row is what stands in front of a cell, and the number of its repetitions."""
+    uri = "urn:oasis:names:tc:opendocument:xmlns"
+    spaces = "".join(f' xmlns:{name}="{uri}:{name}:1.0"' for name in ("office", "table", "text"))
+    lines = [
+        f'<table:table-row table:number-rows-repeated="{times}">{before}'
+        '<table:table-cell office:value-type="string"><text:p>x</text:p></table:table-cell></table:table-row>'
+        for before, times in rows
+    ]
+    with ZipFile(path, "w") as file:
+        file.writestr("mimetype", "application/vnd.oasis.opendocument.spreadsheet")
+        file.writestr("META-INF/manifest.xml", "<manifest/>")
+        file.writestr(
+            "content.xml",
+            f"<office:document-content{spaces}><office:body><office:spreadsheet>"
+            f'<table:table table:name="mine">{"".join(lines)}</table:table>'
+            "</office:spreadsheet></office:body></office:document-content>",
+        )
+
+
+def test_a_cell_far_from_all_others_does_not_fill_the_memory_in_an_open_document_either(kfhe):
+    fit = ("fit", "book.ods", "-t", "x", "-o", "model.kfhe")
+    write_open_document("book.ods", ("", 1))
+    assert "there are no rows below the header" in kfhe(*fit, code=1)
+    write_open_document(
+        "book.ods", ("", 1), ('<table:table-cell table:number-columns-repeated="16383"/>', 10**6)
+    )
+    assert "book.ods: is damaged, or a cell stands far from all others" in kfhe(*fit, code=1)
 
 
 # ---------------------------------------------------------------- studies

@@ -125,6 +125,19 @@ def test_jobs_are_the_processes_of_the_run(kfhe, csv, monkeypatch):
     assert asked == [3, None]
 
 
+def test_a_scheduler_is_the_one_of_the_run(kfhe, csv, monkeypatch):
+    asked = []
+
+    def run(plan, path, *, scheduler, **settings):
+        asked.append(scheduler)
+        return Outcome(interrupted=True)
+
+    monkeypatch.setattr("kfhe.study.run.run", run)
+    kfhe("study", "run", "--dataset", csv, "--scheduler", "tcp://127.0.0.1:8786", code=130)
+    kfhe("study", "run", "--dataset", csv, code=130)
+    assert asked == ["tcp://127.0.0.1:8786", None]
+
+
 def test_without_a_plan_the_study_in_the_file_goes_on(kfhe, results):
     with Store.read(results) as store:
         plan, versions = store.plan, store.versions()[0]
@@ -161,7 +174,9 @@ def test_report_says_where_the_page_is(kfhe, results, tmp_path):
 def test_a_preset_can_be_printed_changed_and_run(kfhe, tmp_path):
     text, _ = kfhe("study", "plan", "quick")
     kept = "".join(
-        line for line in text.splitlines(keepends=True) if not line.startswith(("Ada", "Bag", "GBM", "KFHE"))
+        line
+        for line in text.splitlines(keepends=True)
+        if not line.startswith(("Ada", "Bag", "GBM", "KFHE", '"Robust'))
     )
     (tmp_path / "mine.toml").write_text(
         kept.replace('["iris", "wine", "breast_cancer", "monks2"]', '["iris"]')
@@ -178,7 +193,8 @@ def test_a_preset_can_be_printed_changed_and_run(kfhe, tmp_path):
     [
         ([], 2, "give a plan, a --preset such as quick"),
         (["--preset", "slow"], 1, "there is no preset 'slow'; there are quick, paper, noise, real"),
-        (["absent.toml"], 1, "absent.toml: the plan can't be read"),
+        (["absent.toml"], 1, "absent.toml: the plan can't be read: No such file or directory"),
+        (["mine.csv"], 1, "mine.csv is a table, not a plan; to run a study on it: --dataset mine.csv"),
         (["plan.toml", "--preset", "quick"], 2, "a plan and a preset can't be run at once"),
         (
             ["--preset", "quick", "--noise", "1.5"],
@@ -194,6 +210,8 @@ def test_a_preset_can_be_printed_changed_and_run(kfhe, tmp_path):
         (["--preset", "quick", "--dataset", "irsi"], 1, "dataset 'irsi' is not known; did you mean iris?"),
         (["--preset", "quick", "--data-dir", "empty"], 1, "data folder empty: there are no files in it"),
         (["--preset", "quick", "--jobs", "0"], 2, "Invalid value for '--jobs'"),
+        (["--preset", "quick", "--jobs", "2", "--scheduler", "a:1"], 2, "they are processes of this machine"),
+        (["--preset", "quick", "--scheduler", "a"], 1, "no Dask scheduler can be reached at a: missing port"),
         (["--preset", "quick", "--noise-model", "pair"], 1, "'noise_model' must be one of uniform, pairwise"),
         (["--preset", "quick", "--given", "a"], 1, "'given' and 'true' must be two columns of labels"),
         (
@@ -331,13 +349,13 @@ def test_a_full_disk_stops_the_study_and_keeps_what_was_stored(kfhe, csv, tmp_pa
 def test_a_missing_extra_is_named(kfhe, monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
     _, errors = kfhe("study", "run", "--preset", "quick", code=1)
-    assert "a study needs pandas: pip install kfhe[study]" in errors
+    assert 'a study needs pandas: pip install "kfhe[study]"' in errors
 
 
 # Data
 
 
-def test_data_list_says_what_is_here(kfhe, tmp_path, csv):
+def test_data_list_says_what_is_here(kfhe, tmp_path, csv, monkeypatch):
     out, _ = kfhe("data", "list")
     lines = {line.split("│")[1].strip(): line for line in out.splitlines() if line.count("│") == 8}
     assert len(lines) == 36
@@ -346,6 +364,11 @@ def test_data_list_says_what_is_here(kfhe, tmp_path, csv):
     assert "can't be had" in lines["physio"]
     assert "other data" in lines["newthyroid"]
     assert lines["glass"].split("│")[-2].strip() == "no"
+    monkeypatch.setenv("COLUMNS", "80")
+    narrow, _ = kfhe("data", "list")
+    assert set(lines) - {"dataset"} <= {
+        line.split("│")[1].strip() for line in narrow.splitlines() if "│" in line
+    }
 
 
 def test_data_show_tells_size_classes_and_citation(kfhe, csv):

@@ -591,6 +591,14 @@ def test_an_output_never_overwrites_the_input(kfhe, model):
     assert Path("customers.csv").read_bytes() == before
 
 
+def test_an_output_that_can_t_be_made_is_told_before_anything_is_trained(kfhe, model):
+    Path("taken").write_text("by a file")
+    for command, name in [("fit", "taken/model.kfhe"), ("audit", "taken/below/suspects.csv")]:
+        _, said = kfhe(command, "customers.csv", "-t", "outcome", "-o", name, code=2)
+        assert "is no folder" in said
+        assert "Trained" not in said
+
+
 def test_a_picture_or_an_export_never_overwrites_the_model(kfhe, model):
     saved = Path(model).read_bytes()
     Path("model.png").write_bytes(saved)

@@ -9,8 +9,8 @@ from sklearn.datasets import load_iris
 
 from kfhe import KFHEClassifier
 
-BARE = ("catboost", "cleanlab", "lightgbm", "matplotlib", "onnx", "pandas", "polars", "pyarrow")
-BARE += ("python_calamine", "shap", "xgboost")
+BARE = ("catboost", "cleanlab", "dask", "distributed", "lightgbm", "matplotlib", "onnx", "pandas", "polars")
+BARE += ("pyarrow", "python_calamine", "shap", "xgboost")
 
 # Runs commands while some packages can't be imported
 SCRIPT = """
@@ -55,6 +55,7 @@ LEFT = {
     ("fit mine.xlsx -t label -o new.kfhe", "python_calamine"): "excel",
     ("plot model.kfhe --kind scores --data mine.csv -t label", "pyarrow"): "frames",
     ("study run --dataset iris --algorithm XGBoost --folds 2 --jobs 1", "xgboost"): "peers",
+    ("study run --dataset iris --scheduler tcp://127.0.0.1:1", "distributed"): "dask",
 }
 
 
@@ -79,7 +80,7 @@ def run(tmp_path_factory):
 def test_each_command_works_or_says_which_extra_it_needs(run):
     for (command, extra), (code, said) in zip(NEEDED.items(), run(BARE, *NEEDED), strict=True):
         assert code == (0 if extra is None else 1), (command, said)
-        assert extra is None or f"kfhe[{extra}]" in said.partition("pip install")[2], (command, said)
+        assert extra is None or f'"kfhe[{extra}]"' in said.partition("pip install")[2], (command, said)
         assert len(said.splitlines()) <= 1, (command, said)
 
 
@@ -87,5 +88,5 @@ def test_each_command_works_or_says_which_extra_it_needs(run):
 def test_what_is_left_to_install_is_said(run, command, missing):
     ((code, said),) = run([missing], command)
     assert code == 1
-    assert f"pip install kfhe[{LEFT[command, missing]}]" in said
+    assert f'pip install "kfhe[{LEFT[command, missing]}]"' in said
     assert "Traceback" not in said

@@ -45,6 +45,7 @@ def test_days_and_parts_are_those_of_pandas():
 
 
 SAME = {
+    "nanoseconds": FRAME.assign(when=FRAME["when"].astype("M8[ns]") + pd.Timedelta(1, "ns")),
     "seconds": FRAME.astype({"when": "datetime64[s]"}),
     "another time zone": FRAME.assign(when=FRAME["when"].dt.tz_localize("UTC").dt.tz_convert("Asia/Tokyo")),
     "objects": FRAME.assign(when=FRAME["when"].astype(object)),
@@ -119,6 +120,12 @@ def test_durations_and_times_of_day_are_days():
         assert fitted(X).fingerprint() == expected.fingerprint()
     times = pl.DataFrame({"span": HOURS % 24}).select(pl.time(pl.col("span")).alias("span"))
     assert fitted(times).fingerprint() == fitted(times.to_arrow()).fingerprint()
+
+
+def test_each_of_several_dates_counts():
+    X = pd.DataFrame({"ordered": WHEN, "paid": WHEN[::-1]})
+    model = CARTClassifier().fit(X, X["paid"] > X["paid"].median())
+    np.testing.assert_array_equal(model.feature_importances_, [0, 1])
 
 
 def test_only_parts_that_vary_are_features():

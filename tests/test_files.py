@@ -29,6 +29,38 @@ def test_a_full_disk_leaves_the_old_file_and_no_other(tmp_path, monkeypatch, ste
     assert os.listdir(tmp_path) == ["file"]
 
 
+def test_ctrl_c_once_the_file_is_there_stays_ctrl_c(tmp_path, monkeypatch):
+    replace = os.replace
+
+    def interrupted(*arguments):
+        replace(*arguments)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("os.replace", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        write_whole(tmp_path / "file", b"new")
+    assert (tmp_path / "file").read_bytes() == b"new"
+
+
+def test_of_several_that_write_the_same_file_at_once_one_is_there_as_a_whole(tmp_path):
+    contents = [bytes([mark]) * 200_000 for mark in range(8)]
+    started = threading.Barrier(len(contents))
+
+    def write(content):
+        with whole_file(tmp_path / "file") as file:
+            started.wait()
+            for part in range(0, len(content), 1000):
+                file.write(content[part : part + 1000])
+
+    threads = [threading.Thread(target=write, args=[content]) for content in contents]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (tmp_path / "file").read_bytes() in contents
+    assert os.listdir(tmp_path) == ["file"]
+
+
 @pytest.mark.parametrize("step", ["chmod", "replace"])
 def test_a_file_is_closed_before_it_takes_its_place(tmp_path, monkeypatch, step):
     closed = []  # Windows refuses to move an open file

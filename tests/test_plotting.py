@@ -507,5 +507,5 @@ def test_without_matplotlib_the_extra_is_named(monkeypatch):
     for name in [name for name in sys.modules if name.startswith(("kfhe.plotting", "matplotlib"))]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(ImportError, match=r"kfhe.plotting needs matplotlib: pip install kfhe\[plot\]"):
+    with pytest.raises(ImportError, match=r"kfhe.plotting needs matplotlib: pip install \"kfhe\[plot\]\""):
         import_module("kfhe.plotting")

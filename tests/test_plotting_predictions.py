@@ -111,6 +111,12 @@ class TestConfusionMatrix:
         display = ConfusionMatrixDisplay.from_predictions(["a", "a"], ["a", "b"])
         np.testing.assert_array_equal(display.confusion_matrix, [[1, 1], [0, 0]])
 
+    def test_classes_that_only_the_classifier_knows_are_there_too(self, case):
+        model, X = case[:2]
+        of_one_class = X[model.predict(X) == "ash"]
+        display = ConfusionMatrixDisplay.from_estimator(model, of_one_class, ["ash"] * len(of_one_class))
+        assert list(display.display_labels) == list(model.classes_)
+
     def test_of_very_many_classes_some_names_are_left_out(self):
         display = ConfusionMatrixDisplay(np.eye(200, dtype=int)).plot()
         shown = [label.get_text() for label in display.ax_.get_yticklabels()]
@@ -127,6 +133,11 @@ class TestCalibration:
         codes = np.unique(y, return_inverse=True)[1]
         expected = f"calibration error {calibration_error(codes, scores):.3f}"
         assert [text.get_text() for text in display.ax_.get_legend().get_texts()] == [expected]
+
+    def test_of_scores_the_shares_are_the_probabilities(self):
+        y_true, scores = [0, 1, 1], np.array([[0.8, 0.2], [0.4, 0.6], [0.7, 0.3]])
+        displays = [CalibrationDisplay.from_predictions(y_true, scores * factor) for factor in (1, 4)]
+        np.testing.assert_allclose(displays[1].prob_pred, displays[0].prob_pred)
 
     def test_points_are_what_was_said_and_what_was_right(self):
         shares = np.array([[0.9, 0.1]] * 4 + [[0.4, 0.6]] * 2)

@@ -21,6 +21,7 @@ from kfhe.readings import READINGS, UnreadableError, misfits, numbers_in, read, 
         (["12/31/2024", "1/2/2024 12:05 AM"], "month-first", ["2024-12-31", "2024-01-02T00:05"]),
         (["12/31/2024, 1:05:09 pm"], "month-first", ["2024-12-31T13:05:09"]),
         (["31-12-2024 18:30 +0200"], "day-first", ["2024-12-31T16:30"]),
+        (["31-12-2024 18:30 +05"], "day-first", ["2024-12-31T13:30"]),
         (
             ["12 Mar 2024", "1. september 2024", "31-DEC-24"],
             "day-first",

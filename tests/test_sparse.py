@@ -102,12 +102,28 @@ def test_any_format_is_read(kind):
         np.testing.assert_array_equal(model.predict_proba(X), expected)
 
 
-def test_large_tables_are_binned_by_the_same_sample_of_their_rows():
-    X = sp.random(70_000, 3, 0.02, "csr", random_state=0)
+@pytest.mark.parametrize(("n_rows", "filled"), [(70_000, 0.02), (200_000, 0.5), (100, 1.0)])
+def test_bins_are_those_of_the_dense_table(n_rows, filled):
+    """Of a large table a sample of the rows decides, and of a full one no zero is among the values."""
+    X = sp.random(n_rows, 3, filled, "csr", random_state=0)
+    X.data -= 0.5
     found = BinnedTable.from_table(X, None, 255, 1)
     expected = BinnedTable.from_table(X.toarray(), None, 255, 1)
     for name in ("codes", "n_bins", "low", "high"):
         np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
+
+
+def test_a_block_has_a_row_at_least():
+    X, y = counts(60, sparse.CELLS_AT_ONCE + 1)
+    model = KFHEClassifier(n_estimators=3, random_state=0).fit(X, y)
+    np.testing.assert_array_equal(model.predict_proba(sp.csr_array(X)), model.predict_proba(X))
+
+
+def test_a_comparison_leaves_both_matrices_as_they_are():
+    X = sp.csc_array(([1.0, 0.0, 2.0], ([0, 1, 2], [0, 0, 1])), shape=(3, 2))
+    other = X.copy()
+    assert sparse.same_values(X, other)
+    assert X.nnz == other.nnz == 3
 
 
 def test_an_audit_finds_the_same():

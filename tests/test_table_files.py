@@ -11,6 +11,7 @@ import pyarrow.parquet
 import pytest
 
 from kfhe.table_files import Dialect, TableFileError, open_table, read_table, write_table
+from kfhe.table_files.labelled import LabelledTable
 from kfhe.table_files.output import open_output
 
 RULES = '''\
@@ -78,6 +79,12 @@ def test_text_and_numbers_are_read_as_the_reader_wants_them(write):
     with open_table(path) as table:
         (batch,) = table.batches({"a", "c"}, {"b"})
     assert batch.to_pydict() == {"a": [1.0, 2.0], "b": ["1", "2"], "c": [True, False]}
+
+
+def test_the_decimal_mark_of_the_file_decides_which_number_is_meant(write):
+    path = write("price;size;class\n1.234;0,5;x\n2.500;1,5;y\n")
+    table = LabelledTable.read(path, read_as={"price": "number"}, dialect=Dialect(decimal=","))
+    assert table.X["price"].to_pylist() == [1234, 2500]
 
 
 def test_a_table_can_be_wide(write):

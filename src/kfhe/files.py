@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -44,7 +44,8 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             os.chmod(temporary, 0o666 & ~_umask())
             os.replace(temporary, target)
         except BaseException:
-            os.unlink(temporary)
+            with suppress(FileNotFoundError):  # Ctrl-C may come when it has its name already
+                os.unlink(temporary)
             raise
     except OSError as error:
         raise type(error)(f"{path}: can't be written: {error.strerror or error}") from error

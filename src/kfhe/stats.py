@@ -333,5 +333,5 @@ def _pandas() -> Any:
     try:
         import pandas
     except ImportError as error:
-        raise ImportError("a table of results needs pandas: pip install kfhe[study]") from error
+        raise ImportError('a table of results needs pandas: pip install "kfhe[study]"') from error
     return pandas

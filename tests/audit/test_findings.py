@@ -59,11 +59,18 @@ class TestNearDuplicates:
         assert found.conflicts_with[:20].tolist() == list(range(300, 320))
         assert (found.conflicts_with[20:300] < 0).all()
 
+    def test_of_several_the_nearest_is_named(self, numbers, labels):
+        copies = [numbers[0] + 1e-6, numbers[0] + 2e-6, numbers[0] + 3e-6]
+        found = row_findings(np.vstack([numbers, copies]), [*labels, *[1 - labels[0]] * 3])
+        assert found.conflicts_with[0] == 300
+        assert found.conflicts_with[300:].tolist() == [0, 0, 0]
+
     def test_of_the_same_label_it_is_no_conflict(self, numbers, labels):
         found = row_findings(np.vstack([numbers, numbers[:20] + 1e-6]), [*labels, *labels[:20]])
         assert (found.conflicts_with < 0).all()
 
     def test_another_category_or_a_gap_is_another_row(self, numbers, labels):
+        numbers = numbers[np.argsort(-numbers[:, 2])]  # a gap is not like the largest number either
         table = pd.DataFrame(np.vstack([numbers, numbers[:2] + 1e-6]))
         table["word"] = ["a"] * 300 + ["a", "b"]
         table.iloc[300, 2] = np.nan
@@ -112,7 +119,9 @@ class TestOutliers:
         assert (found.outlying == "").all()
 
     def test_a_handful_of_rows_has_none(self):
-        assert (row_findings([[1.0], [2.0], [999.0]], [0, 1, 0]).outlying == "").all()
+        for numbers in ([1, 2, 999], [1, 2, 3, 999]):
+            found = row_findings(np.reshape(numbers, (-1, 1)), np.arange(len(numbers)) % 2)
+            assert (found.outlying == "").all()
 
 
 def test_notes_say_it_in_words(numbers, labels):

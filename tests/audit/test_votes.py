@@ -1,5 +1,7 @@
 """Votes by those who have not seen the rows, and when there are enough of them."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -13,7 +15,7 @@ from sklearn.svm import LinearSVC
 
 from kfhe.audit import label_quality
 from kfhe.audit import quality as quality_module
-from kfhe.audit.votes import likeness, rank_correlation
+from kfhe.audit.votes import likeness, rank_correlation, settled
 from kfhe.noise import flip_labels
 
 
@@ -62,6 +64,18 @@ class TestEarlyStopping:
     def test_a_few_trees_are_all_grown(self, table, n):
         audit = label_quality(*table, random_state=0, n_estimators=n, early_stopping=True, n_jobs=2)
         assert audit.n_estimators == n
+
+    def test_rows_that_one_half_of_the_trees_has_not_judged_are_waited_for(self):
+        quality, n_votes = np.arange(6.0), np.full(6, 10)
+        for n_half, expected in [
+            (n_votes // 2, True),
+            (n_votes * [1, 1, 1, 1, 1, 0], False),
+            (n_votes, False),
+        ]:
+            half = SimpleNamespace(
+                half=quality * n_half, n_half=n_half, n_votes=n_votes, for_given=lambda: quality * n_votes
+            )
+            assert settled([half], 20, 1000) == expected
 
     def test_likeness_foretells_the_correlation(self):
         """Scores with noise of a known size: halves, the first part and all of them."""
@@ -182,6 +196,12 @@ class TestSampleWeight:
             for scale in (1, 1024)
         )
         np.testing.assert_array_equal(first, second)
+
+    def test_rows_that_weigh_next_to_nothing_have_a_say_among_themselves(self, clean):
+        X, y = clean
+        weights = np.where(y == 0, 1e-30, 1.0)
+        audit = label_quality(X, y, sample_weight=weights, random_state=0, n_estimators=20)
+        assert (audit.suggested[y == 0] == 0).all()
 
     def test_mistakes_are_told(self, iris):
         with pytest.raises(ValueError, match="negative values"):

@@ -462,7 +462,7 @@ class TestContent:
     def test_without_pillow_names_of_pictures_are_text(self, audited, tmp_path, monkeypatch):
         X, _, audit = audited
         monkeypatch.setitem(sys.modules, "PIL", None)
-        with pytest.warns(UserWarning, match=r"pip install kfhe\[review\]"):
+        with pytest.warns(UserWarning, match=r"pip install \"kfhe\[review\]\""):
             write_page(tmp_path / "p.html", audit, X, all_columns=X.assign(face="a.png"), pictures=tmp_path)
         assert data_of(tmp_path / "p.html")["pictures"] == {}
 

@@ -136,7 +136,7 @@ def test_a_mistake_is_known_before_anything_runs(algorithm, message):
 def test_a_missing_package_is_named_with_its_extra(name, package, extra, monkeypatch):
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(
-        StudyError, match=rf"needs the package {package.split('.')[0]}, .*pip install kfhe\[{extra}\]"
+        StudyError, match=rf"needs the package {package.split('.')[0]}, .*pip install \"kfhe\[{extra}\]\""
     ):
         check(plan_of(Algorithm("b", name)))
 

@@ -2,17 +2,23 @@
 
 import hashlib
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 
 from kfhe.study.cells import fold_rows, make_fold, run_cells, seed_of
+from kfhe.study.datasets import loaded
 from kfhe.study.plan import Algorithm, Cell, Plan
 from kfhe.study.tables import read_table
 
 TREE = Algorithm("tree", "sklearn.tree.DecisionTreeClassifier", {"max_depth": 3})
 BAYES = Algorithm("Bayes", "sklearn.naive_bayes.GaussianNB")
 KFHE = Algorithm("KFHE-e", "KFHE-e", {"n_estimators": 3})
+
+
+def results_of(plan, cells):
+    return run_cells(plan, cells, partial(loaded, plan, None))
 
 
 def test_folds_are_stratified_and_cut_up_the_rows(plan, csv):
@@ -80,7 +86,7 @@ def test_noise_is_made_once_for_all_algorithms(plan, monkeypatch):
     made = []
     monkeypatch.setattr("kfhe.study.cells.make_fold", lambda *given: made.append(given) or make_fold(*given))
     cells = [cell for cell in plan.cells() if cell.repeat == 0]
-    run_cells(plan, cells, None)
+    results_of(plan, cells)
     assert len(cells) == 12
     assert len(made) == 6
 
@@ -95,7 +101,7 @@ def test_scores_are_against_the_true_labels_over_all_classes(csv):
     # A constant prediction is right on a third of each test fold: F1 is 0.5, 0 and 0
     constant = Algorithm("constant", "sklearn.dummy.DummyClassifier", {"strategy": "most_frequent"})
     plan = Plan((str(csv),), (constant,), noise_levels=(1.0,), folds=3)
-    (result,) = run_cells(plan, [Cell("small", "constant", 1.0, 0, 0)], None)
+    (result,) = results_of(plan, [Cell("small", "constant", 1.0, 0, 0)])
     assert result.error is None
     assert result.accuracy == pytest.approx(1 / 3)
     assert result.f1_macro == pytest.approx(0.5 / 3)
@@ -104,20 +110,19 @@ def test_scores_are_against_the_true_labels_over_all_classes(csv):
 def test_components_are_those_of_the_classifier_however_many_steps_come_before_it(csv):
     bagging = Algorithm("Bagging", "Bagging", {"n_estimators": 4})  # after codes and imputation
     plan = Plan((str(csv),), (bagging,), folds=3)
-    (result,) = run_cells(plan, [Cell("small", "Bagging", 0.0, 0, 0)], None)
+    (result,) = results_of(plan, [Cell("small", "Bagging", 0.0, 0, 0)])
     assert result.components == 4
 
 
 def test_a_result_holds_scores_times_components_and_the_first_folds_trace(csv):
     plan = Plan((str(csv),), (KFHE, BAYES), folds=3)
-    first, other, bayes = run_cells(
+    first, other, bayes = results_of(
         plan,
         [
             Cell("small", "KFHE-e", 0.0, 0, 0),
             Cell("small", "KFHE-e", 0.0, 0, 1),
             Cell("small", "Bayes", 0.0, 0, 0),
         ],
-        None,
     )
     assert 0.5 < first.f1_macro <= 1
     assert first.log_loss > 0
@@ -133,7 +138,7 @@ def test_a_result_holds_scores_times_components_and_the_first_folds_trace(csv):
 
 def test_a_classifier_without_probabilities_has_predictions_judged_only(csv):
     plan = Plan((str(csv),), (Algorithm("ridge", "sklearn.linear_model.RidgeClassifier"),), folds=3)
-    (result,) = run_cells(plan, plan.cells()[:1], None)
+    (result,) = results_of(plan, plan.cells()[:1])
     assert result.log_loss is result.roc_auc is result.brier is result.calibration_error is None
     assert result.f1_macro > 0.5
 
@@ -144,7 +149,7 @@ def test_a_class_that_noise_has_wiped_out_is_no_trouble(tmp_path):
     path = tmp_path / "rare.csv"
     path.write_text("x,class\n" + "\n".join(lines) + "\n")
     plan = Plan((str(path),), (Algorithm("XGBoost", "XGBoost", {"n_estimators": 2}), TREE), (1.0,), folds=2)
-    for result in run_cells(plan, plan.cells(), None):
+    for result in results_of(plan, plan.cells()):
         assert result.error is None
         assert result.log_loss > 0
 
@@ -153,14 +158,14 @@ def test_an_error_of_a_classifier_is_a_result(csv):
     plan = Plan(
         (str(csv),), (Algorithm("bad", "sklearn.tree.DecisionTreeClassifier", {"max_depth": -1}),), folds=3
     )
-    (result,) = run_cells(plan, plan.cells()[:1], None)
+    (result,) = results_of(plan, plan.cells()[:1])
     assert result.f1_macro is None
     assert result.error.startswith("InvalidParameterError: The 'max_depth' parameter")
 
 
 def test_the_order_of_cells_makes_no_difference(plan):
     def scores(cells):
-        return {result.cell: (result.f1_macro, result.log_loss) for result in run_cells(plan, cells, None)}
+        return {result.cell: (result.f1_macro, result.log_loss) for result in results_of(plan, cells)}
 
     cells = plan.cells()
     assert scores(cells) == scores(cells[::-1]) == scores(cells[5:] + cells[:5])

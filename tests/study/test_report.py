@@ -301,7 +301,7 @@ def test_figures_without_matplotlib_name_the_extra(paper_study, tmp_path):
         "except StudyError as error:\n    print(error)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "need matplotlib: pip install kfhe[study]" in done.stdout
+    assert 'need matplotlib: pip install "kfhe[study]"' in done.stdout
 
 
 # In a browser

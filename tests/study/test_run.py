@@ -5,42 +5,25 @@ import multiprocessing
 import os
 import random
 import signal
-import sqlite3
 import subprocess
 import sys
 import time
-from contextlib import closing
 from dataclasses import replace
 
 import joblib
 import pandas as pd
 import pytest
 from rich.console import Console
+from study_runs import cells_in, command, stored, wait_for_cells
 
 from kfhe.study.errors import StudyError
 from kfhe.study.plan import Algorithm, Plan
-from kfhe.study.run import describe, run, versions
+from kfhe.study.run import describe, run
 from kfhe.study.store import Store
+from kfhe.study.versions import versions_for
 
 KFHE = Algorithm("KFHE-e", "KFHE-e", {"n_estimators": 3})
 BAD = Algorithm("bad", "sklearn.tree.DecisionTreeClassifier", {"max_depth": -1})
-
-
-def cells_in(path):
-    """All results but the times, which differ from run to run."""
-    with Store.read(path) as store:
-        return store.cells().drop(columns=["fit_seconds", "predict_seconds"])
-
-
-def stored(path):
-    """How many cells are in the file of a run that may be going on."""
-    if not path.is_file():
-        return 0
-    with closing(sqlite3.connect(path)) as connection:
-        try:
-            return connection.execute("SELECT count(*) FROM cells").fetchone()[0]
-        except sqlite3.OperationalError:  # the file is being made
-            return 0
 
 
 @pytest.fixture
@@ -143,7 +126,7 @@ def test_a_terminal_gets_a_table_of_averages(plan, tmp_path):
 
 
 def test_versions_name_what_results_depend_on(plan):
-    found = versions(replace(plan, algorithms=(*plan.algorithms, Algorithm("GBM", "GBM"))))
+    found = versions_for(replace(plan, algorithms=(*plan.algorithms, Algorithm("GBM", "GBM"))))
     assert {"kfhe", "lightgbm", "numpy", "pandas", "python", "scikit-learn", "scipy"} == set(found)
 
 
@@ -180,26 +163,6 @@ def test_a_study_killed_again_and_again_ends_as_an_undisturbed_one(long_plan, tm
     run(long_plan, undisturbed, n_jobs=2)
     assert len(cells_in(disturbed)) == total
     pd.testing.assert_frame_equal(cells_in(disturbed), cells_in(undisturbed))
-
-
-def command(*arguments, **options):
-    program = [
-        sys.executable,
-        "-c",
-        "from kfhe.cli import main; main()",
-        "study",
-        "run",
-        *map(str, arguments),
-    ]
-    return subprocess.Popen(program, stderr=subprocess.PIPE, text=True, start_new_session=True, **options)
-
-
-def wait_for_cells(path, process, count):
-    deadline = time.monotonic() + 60
-    while stored(path) < count:
-        assert process.poll() is None, process.stderr.read()
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 @pytest.mark.posix

@@ -17,7 +17,7 @@ from kfhe.validation import check_same_length, encode_labels, readable_table
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
 
-NEAR = 0.01  # of the ranks in a column: numbers that are nearly the same differ by no more
+NEAR = 0.01  # of the ranks in a column: numbers that are nearly the same differ by less
 BY_CHANCE = 0.01  # share of the rows that may be near another one by chance
 MANY_VALUES = 20  # different ones, from which on a column of numbers is said to be measured
 NEIGHBOURS = 5  # that are looked at, the nearest first
@@ -96,10 +96,10 @@ def row_findings(X: Any, y: Any, *, n_threads: int = 1) -> RowFindings:
     Notes
     -----
     Rows are duplicates if all their values are equal, gaps too. They are nearly the same if categories, gaps
-    and numbers of few different values are equal, and all other numbers differ by no more than a hundredth of
-    the ranks of their column; by less in tables of few columns, so that not more than one row in a hundred
-    would have such a neighbour by chance, were the columns independent. A number is far from all others if
-    the gap to the next one is wider than the middle 99 % of its column.
+    and numbers of few different values are equal, and all other numbers differ by less than a hundredth of
+    the ranks of their column; by still less in tables of few columns, so that not more than one row in a
+    hundred would have such a neighbour by chance, were the columns independent. A number is far from all
+    others if the gap to the next one is wider than the middle 99 % of its column.
 
     Examples
     --------
@@ -208,9 +208,8 @@ def _near_of_another_label(
     searched = np.sort(np.argsort(-variety, kind="stable")[:SEARCHED])
     places = np.column_stack([_places(columns, j, rows) for j in searched.tolist()])
     tree = cKDTree(places, balanced_tree=False, compact_nodes=False)
-    bound = np.nextafter(near, 1.0)
     _, neighbours = tree.query(
-        places, k=NEIGHBOURS + 1, p=np.inf, distance_upper_bound=bound, workers=n_threads
+        places, k=NEIGHBOURS + 1, p=np.inf, distance_upper_bound=near, workers=n_threads
     )
     row, rank = np.nonzero(neighbours < len(rows))
     row, other = rows[row], rows[neighbours[row, rank]]
@@ -220,7 +219,7 @@ def _near_of_another_label(
         if not len(row):
             return found
         here, there = np.split(_places(columns, j, np.concatenate([row, other])), 2)
-        kept = np.abs(here - there) <= near
+        kept = np.abs(here - there) < near
     row, other = row[kept][::-1], other[kept][::-1]  # the nearest is written last
     found[row] = other
     return found

@@ -189,6 +189,17 @@ def label_quality(
     )
 
 
+def tree_settings(categorical_features: Any) -> TreeSettings:
+    """Return how the trees of an audit are grown."""
+    return TreeSettings(
+        max_depth=None,
+        min_samples_split=2,
+        min_samples_leaf=LEAF_ROWS,
+        max_features="log2",
+        categorical_features=categorical_features,
+    )
+
+
 def _workers(
     X: Any,
     labels: NDArray[np.int32],
@@ -199,13 +210,7 @@ def _workers(
     n_workers: int,
 ) -> list[OutOfBag]:
     """Return what grows the audit's trees, one for each thread."""
-    settings = TreeSettings(
-        max_depth=None,
-        min_samples_split=2,
-        min_samples_leaf=LEAF_ROWS,
-        max_features="log2",
-        categorical_features=categorical_features,
-    )
+    settings = tree_settings(categorical_features)
     table = settings.binned(X, n_workers)
     if weights is not None and (weights == weights[0]).all():
         weights = None

@@ -53,8 +53,8 @@ def apply(
 
     name = output.name.removesuffix(".gz")
     log = log or output.with_name(f"{Path(name).stem}_changes.csv")
-    options.refuse_input(output, table, decisions)
-    options.refuse_input(log, table, decisions, option="--log")
+    options.check_writable(output, table, decisions)
+    options.check_writable(log, table, decisions, option="--log")
     if log == output:
         raise typer.BadParameter("the table and the list of changes need a file each", param_hint="--log")
     found = read_decisions(decisions)

@@ -96,7 +96,7 @@ def audit(
         raise typer.BadParameter("name the file to write all rows to: --output", param_hint="--all")
     if output is not None:
         check_output(output)
-        options.refuse_input(output, labelled.table, *([decisions] if decisions else []))
+        options.check_writable(output, labelled.table, *([decisions] if decisions else []))
     check_files(page, decisions, labelled.table, output)
     if plot is not None:
         options.check_picture(plot, labelled.table, option="--plot")

@@ -25,6 +25,9 @@ def list_datasets(data_dir: DataDir = None) -> None:
     from kfhe.study.paper.catalogue import catalogue
 
     table = Table("dataset", "rows", "features", "categorical", "classes", "in the paper", "here")
+    table.columns[0].no_wrap = True
+    for column in table.columns:
+        column.overflow = "fold"
     for name, facts in catalogue().items():
         source = locate(name, data_dir)
         here = source.kind if source else "can't be had" if facts.rows is None else "no"

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from kfhe.cli.echo import echo
-from kfhe.cli.options import refuse_input
+from kfhe.cli.options import check_writable
 
 EXAMPLES = """
 Examples:
@@ -59,7 +59,7 @@ def export(
         format = Format(output.suffix.lower()[1:])
     if output.is_dir():
         raise typer.BadParameter(f"{output} is a folder; give the name of a file", param_hint="--output")
-    refuse_input(output, model)
+    check_writable(output, model)
 
     from kfhe.cli.models import read_model
     from kfhe.export import to_json, to_onnx

@@ -60,7 +60,7 @@ def fit(
     training.check(model)
     if output.is_dir():
         raise typer.BadParameter(f"{output} is a folder; give the name of a file", param_hint="--output")
-    options.refuse_input(output, labelled.table)
+    options.check_writable(output, labelled.table)
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     data = labelled.read()
     console.print(f"{data.name}: {data.X.num_rows:,} rows", markup=False)

@@ -342,8 +342,11 @@ def refuse(context: typer.Context, names: Collection[str], reason: str) -> None:
             raise typer.BadParameter(reason, param_hint=parameter.opts[0])
 
 
-def refuse_input(output: Path, *inputs: Path, option: str = "--output") -> None:
-    """Raise if an output would overwrite an input; every command that writes a file asks this first."""
+def check_writable(output: Path, *inputs: Path, option: str = "--output") -> None:
+    """Raise if an output would overwrite an input, or can't be made; asked before anything takes long."""
+    nearest = next(parent for parent in output.absolute().parents if parent.exists())
+    if not nearest.is_dir():
+        raise typer.BadParameter(f"{output} can't be made: {nearest} is no folder", param_hint=option)
     if any(output.is_file() and path.is_file() and output.samefile(path) for path in inputs):
         raise typer.BadParameter(f"{output} is the input; choose another file", param_hint=option)
 
@@ -355,10 +358,10 @@ def check_picture(output: Path, *inputs: Path, option: str = "--output") -> None
 
         from kfhe.plotting.display import FORMATS
     except ImportError:
-        echo("kfhe: plots need matplotlib: pip install kfhe[plot]", err=True)
+        echo('kfhe: plots need matplotlib: pip install "kfhe[plot]"', err=True)
         raise typer.Exit(1) from None
     if output.suffix.lower().removeprefix(".") not in FORMATS:
         accepted = ", ".join(f".{known}" for known in FORMATS)
         raise typer.BadParameter(f"{output}: the file's name must end in {accepted}", param_hint=option)
-    refuse_input(output, *inputs, option=option)
+    check_writable(output, *inputs, option=option)
     matplotlib.use("agg")  # no window

@@ -10,7 +10,7 @@ import typer
 
 from kfhe.cli.bars import bar, rows_of
 from kfhe.cli.echo import echo
-from kfhe.cli.options import CsvInput, EscapeFormulas, refuse_input, spread
+from kfhe.cli.options import CsvInput, EscapeFormulas, check_writable, spread
 
 if TYPE_CHECKING:
     import numpy as np
@@ -86,7 +86,7 @@ def predict(
     if str(model) == str(table) == "-":
         raise typer.BadParameter("the model and the table can't both come from standard input")
     check_output(output)
-    refuse_input(output, model, table)
+    check_writable(output, model, table)
     saved = read_forest(model)
     reader = ModelReader(saved.forest.schema, saved.forest.classes, named=saved.named)
     with open_table(table, csv.dialect) as rows:

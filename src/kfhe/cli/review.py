@@ -24,7 +24,7 @@ def check_files(page: Path | None, decisions: Path | None, table: Path, output: 
     if page.suffix not in (".html", ".htm"):
         raise typer.BadParameter(f"the name must end in .html, got {page}", param_hint="--page")
     inputs = [path for path in (table, decisions, output) if path is not None]
-    options.refuse_input(page, *inputs, option="--page")
+    options.check_writable(page, *inputs, option="--page")
 
 
 def audited(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kfhe.cli.echo import echo
-from kfhe.cli.options import ReadingInput, refuse_input, spread
+from kfhe.cli.options import ReadingInput, check_writable, spread
 
 if TYPE_CHECKING:
     from kfhe.study.plan import Plan
@@ -33,6 +33,8 @@ Examples:
   kfhe study run --dataset mine.csv --given label --true checked_label
 
   kfhe study run --preset real --data-dir tables
+
+  kfhe study run --preset paper --data-dir data --scheduler tcp://10.0.0.1:8786
 
   kfhe study run my-plan.toml
 """
@@ -96,6 +98,13 @@ def run(
         typer.Option(envvar="KFHE_DATA", help="Folder of csv or parquet files."),
     ] = None,
     jobs: Annotated[int | None, typer.Option(min=1, help="Processes; default: one per processor.")] = None,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(
+            help="Run on the Dask cluster of this scheduler instead, such as tcp://10.0.0.1:8786.",
+            metavar="ADDRESS",
+        ),
+    ] = None,
     retry_failed: Annotated[
         bool, typer.Option("--retry-failed", help="Run cells again that ended in an error.")
     ] = False,
@@ -111,6 +120,11 @@ def run(
     from kfhe.study.run import describe
     from kfhe.study.run import run as run_study
 
+    if jobs is not None and scheduler is not None:
+        raise typer.BadParameter(
+            "they are processes of this machine; workers of a --scheduler are started elsewhere",
+            param_hint="--jobs",
+        )
     changes = {
         "repeats": repeats,
         "folds": folds,
@@ -132,6 +146,7 @@ def run(
         file,
         data_dir=data_dir,
         n_jobs=jobs,
+        scheduler=scheduler,
         retry_failed=retry_failed,
         mix_versions=mix_versions,
         console=console,
@@ -157,7 +172,7 @@ def analyse(
     from kfhe.study.report.tables import all_tables
 
     if cells is not None:
-        refuse_input(cells, results, option="--cells")
+        check_writable(cells, results, option="--cells")
     analysis = Analysis(results)
     for table in all_tables(analysis):
         if table.section in ("claims", "ranks", "metrics", "scores", "tests", "times", "datasets"):
@@ -184,9 +199,9 @@ def report(
     from kfhe.study.paper.reproduction import write_reproduction
     from kfhe.study.report import PAGE, write_report
 
-    refuse_input(output / PAGE, results)
+    check_writable(output / PAGE, results)
     if reproduction is not None:
-        refuse_input(reproduction, results, option="--reproduction")
+        check_writable(reproduction, results, option="--reproduction")
     analysis = Analysis(results)
     page = write_report(analysis, output, files=files)
     if reproduction is not None:

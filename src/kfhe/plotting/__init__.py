@@ -1,12 +1,12 @@
 """Pictures of fitted models and of comparisons, as scikit-learn's displays: ``XDisplay.from_estimator(...)``.
 
-They need matplotlib: ``pip install kfhe[plot]``.
+They need matplotlib: ``pip install "kfhe[plot]"``.
 """
 
 try:
     import matplotlib  # noqa: F401
 except ImportError as error:
-    raise ImportError("kfhe.plotting needs matplotlib: pip install kfhe[plot]") from error
+    raise ImportError('kfhe.plotting needs matplotlib: pip install "kfhe[plot]"') from error
 
 from kfhe.plotting.audit import AuditDisplay
 from kfhe.plotting.calibration import CalibrationDisplay

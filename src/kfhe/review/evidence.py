@@ -9,14 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kfhe.audit import LabelAudit
-from kfhe.audit.quality import LEAF_ROWS
+from kfhe.audit.quality import tree_settings
 from kfhe.columns import Columns, open_columns
 from kfhe.engine.draws import bootstrap
 from kfhe.engine.threads import thread_count
 from kfhe.features import features_of
 from kfhe.forest import LEAF, NODE_DTYPE
 from kfhe.table import categorical_columns
-from kfhe.tree_settings import TreeSettings
 from kfhe.validation import readable_table
 
 Floats = NDArray[np.float64]
@@ -80,13 +79,7 @@ def gather(
     X = readable_table(X, "review", sparse=True)
     classes = audit.classes
     learnt = np.searchsorted(classes, labels).astype(np.int32)
-    settings = TreeSettings(
-        max_depth=None,
-        min_samples_split=2,
-        min_samples_leaf=LEAF_ROWS,
-        max_features="log2",
-        categorical_features=categorical_features,
-    )
+    settings = tree_settings(categorical_features)
     n_threads = thread_count(n_jobs)
     table = settings.binned(X, n_threads)
     grower = settings.grower(table, learnt, len(classes), seed, n_threads)

@@ -246,7 +246,7 @@ class _Content:
             import PIL  # noqa: F401
         except ImportError:
             warn(
-                "to see the pictures that the table names, on the page: pip install kfhe[review]",
+                'to see the pictures that the table names, on the page: pip install "kfhe[review]"',
                 stacklevel=4,
             )
             return {}

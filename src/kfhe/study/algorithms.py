@@ -155,7 +155,7 @@ def _made(algorithm: Algorithm, categorical: Categorical) -> Any:
         return _imported(algorithm.algorithm, key)(**algorithm.parameters)
     except ImportError as error:
         needed = known.package if known and known.package else algorithm.algorithm
-        hint = f"pip install kfhe[{known.extra}]" if known else str(error)
+        hint = f'pip install "kfhe[{known.extra}]"' if known else str(error)
         raise StudyError(f"'{key}' needs the package {needed}, which can't be imported: {hint}") from error
     except (TypeError, ValueError) as error:
         raise StudyError(f"'{key}': {error}") from error

@@ -15,7 +15,6 @@ from kfhe.look.trace_lines import TRACE_LINES
 from kfhe.metrics import metrics_of
 from kfhe.noise import NOISE_MODELS
 from kfhe.study.algorithms import build, components_of
-from kfhe.study.datasets import loaded
 from kfhe.study.plan import Cell
 
 if TYPE_CHECKING:
@@ -74,7 +73,7 @@ def seed_of(seed: int, *name: object) -> int:
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=4).digest()) >> 1
 
 
-def run_cells(plan: Plan, cells: Iterable[Cell], data_dir: str | None) -> list[Result]:
+def run_cells(plan: Plan, cells: Iterable[Cell], dataset_of: Callable[[str], Dataset]) -> list[Result]:
     """Run some cells of a plan, one after the other.
 
     Parameters
@@ -83,8 +82,8 @@ def run_cells(plan: Plan, cells: Iterable[Cell], data_dir: str | None) -> list[R
         The study.
     cells : iterable of Cell
         Which of its cells.
-    data_dir : str or None
-        The data folder.
+    dataset_of : callable
+        Returns a dataset of the plan by its name.
 
     Returns
     -------
@@ -97,7 +96,7 @@ def run_cells(plan: Plan, cells: Iterable[Cell], data_dir: str | None) -> list[R
     @lru_cache(maxsize=1)
     def fold(dataset: str, noise: float, repeat: int, fold: int) -> Fold:
         cell = Cell(dataset, "", noise, repeat, fold)
-        return make_fold(plan, cell, loaded(plan.dataset_names[dataset], data_dir, plan.roles))
+        return make_fold(plan, cell, dataset_of(dataset))
 
     # The study's parallelism is over cells, also for classifiers that would take all processors
     with threadpool_limits(1):

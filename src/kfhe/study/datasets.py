@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kfhe.study.errors import StudyError
 from kfhe.study.paper.catalogue import Facts, catalogue
@@ -23,6 +23,9 @@ from kfhe.study.tables import (
     table_name,
 )
 from kfhe.table_files import READABLE
+
+if TYPE_CHECKING:
+    from kfhe.study.plan import Plan
 
 
 @dataclass(frozen=True)
@@ -218,11 +221,12 @@ _EMBEDDED: dict[str, Callable[[], Any]] = {
 }
 
 
-def loaded(name: str, data_dir: str | None, roles: Roles = AS_USUAL) -> Dataset:
-    """Load a dataset once per process, and again if its file has changed: cells share it."""
-    source = locate(name, data_dir)
+def loaded(plan: Plan, data_dir: str | None, name: str) -> Dataset:
+    """Load a dataset of a plan once per process, and again if its file has changed: cells share it."""
+    entry = plan.dataset_names[name]
+    source = locate(entry, data_dir)
     path = source.path.resolve() if source and source.path else None
-    return _loaded(name, data_dir, roles, path, path.stat().st_mtime_ns if path else 0)
+    return _loaded(entry, data_dir, plan.roles, path, path.stat().st_mtime_ns if path else 0)
 
 
 @cache

@@ -72,5 +72,5 @@ def _parquet(frame: Any) -> bytes:
     try:
         content: bytes = frame.to_parquet()
     except ImportError as error:
-        raise StudyError("the cache of datasets needs pyarrow: pip install kfhe[study]") from error
+        raise StudyError('the cache of datasets needs pyarrow: pip install "kfhe[study]"') from error
     return content

@@ -1,28 +1,26 @@
-"""Run a study: whatever of its cells is missing, in processes, into the store."""
+"""Run a study: whatever of its cells is missing, by workers here or elsewhere, into the store."""
 
 from __future__ import annotations
 
-import os
-import platform
-import signal
-import time
-from collections.abc import Iterable, Iterator
-from contextlib import closing
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import groupby
 from pathlib import Path
-from threading import Thread
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from kfhe.study import algorithms
-from kfhe.study.cells import Result, run_cells
-from kfhe.study.datasets import data_folder, load, tables_of
+from kfhe.study.cells import Result
+from kfhe.study.cluster import Cluster
+from kfhe.study.datasets import data_folder, loaded, tables_of
 from kfhe.study.errors import NoTargetError, StudyError
 from kfhe.study.paper.catalogue import catalogue
 from kfhe.study.plan import ALL_TABLES
+from kfhe.study.processes import Processes
 from kfhe.study.store import Store
 from kfhe.study.tables import import_pandas
-from kfhe.study.versions import versions_of
+from kfhe.study.versions import versions_for
 from kfhe.table_files.errors import did_you_mean, some
 
 if TYPE_CHECKING:
@@ -30,6 +28,16 @@ if TYPE_CHECKING:
 
     from kfhe.study.plan import Cell, Plan
     from kfhe.study.tables import Dataset, Roles
+
+
+class Workers(Protocol):
+    """What runs the cells of a study."""
+
+    def results(
+        self, plan: Plan, batches: list[list[Cell]], dataset_of: Callable[[str], Dataset]
+    ) -> Generator[list[Result], None, None]:
+        """Yield the results of each batch as they come, in any order, each cell once."""
+        ...
 
 
 @dataclass
@@ -61,6 +69,7 @@ def run(
     *,
     data_dir: str | Path | None = None,
     n_jobs: int | None = None,
+    scheduler: str | None = None,
     retry_failed: bool = False,
     mix_versions: bool = False,
     console: Console | None = None,
@@ -76,7 +85,10 @@ def run(
     data_dir : path, optional
         Folder of csv or parquet files; default: the environment variable ``KFHE_DATA``.
     n_jobs : int, optional
-        Number of processes; default: one for each processor. It has no influence on the results.
+        Number of processes on this machine; default: one for each processor. It has no influence on the
+        results.
+    scheduler : str, optional
+        Address of the scheduler of a Dask cluster, whose workers run the cells instead.
     retry_failed : bool
         Whether to run cells again that ended in an error.
     mix_versions : bool
@@ -99,46 +111,44 @@ def run(
     folder = data_folder(data_dir)
     if ALL_TABLES in plan.datasets:
         plan = replace(plan, datasets=tuple(tables_of(folder)))
-    datasets, problems = _datasets(plan, folder)
-    if not datasets:
-        raise StudyError("none of the datasets can be used: " + "; ".join(problems.values()))
-    if console is not None:
-        for dataset in datasets:
-            if dataset.name not in catalogue():
-                for line in (_learnt(plan, dataset), *dataset.notes):
-                    console.print(line, markup=False, highlight=False, soft_wrap=True)
-    with Store.write(path, plan, versions(plan), mix_versions=mix_versions) as store:
-        store.note_datasets(datasets, problems)
-        if retry_failed:
-            store.forget_failures()
-        names = {dataset.name for dataset in datasets}
-        cells = [cell for cell in plan.cells() if cell.dataset in names]
-        done = store.done()
-        missing = [cell for cell in cells if cell not in done]
-        outcome = Outcome(cells=len(cells), left_out=problems)
-        try:
-            for results in _shown(plan, cells, missing, _results(plan, missing, folder, n_jobs), console):
-                store.add(results)
-                outcome.ran += len(results)
-                outcome.failed += sum(result.error is not None for result in results)
-        except KeyboardInterrupt:
-            outcome.interrupted = True
+    dataset_of = partial(loaded, plan, str(folder) if folder else None)
+    with _workers(n_jobs, scheduler) as workers:
+        datasets, problems = _datasets(plan, dataset_of)
+        if not datasets:
+            raise StudyError("none of the datasets can be used: " + "; ".join(problems.values()))
+        if console is not None:
+            _say_what_is_learnt(plan, datasets, console)
+        with Store.write(path, plan, versions_for(plan), mix_versions=mix_versions) as store:
+            store.note_datasets(datasets, problems)
+            if retry_failed:
+                store.forget_failures()
+            names = {dataset.name for dataset in datasets}
+            cells = [cell for cell in plan.cells() if cell.dataset in names]
+            done = store.done()
+            missing = [cell for cell in cells if cell not in done]
+            outcome = Outcome(cells=len(cells), left_out=problems)
+            try:
+                with closing(workers.results(plan, _batches(missing), dataset_of)) as found:
+                    for results in _shown(plan, cells, missing, found, console):
+                        store.add(results)
+                        outcome.ran += len(results)
+                        outcome.failed += sum(result.error is not None for result in results)
+            except KeyboardInterrupt:
+                outcome.interrupted = True
     return outcome
 
 
-def versions(plan: Plan) -> dict[str, str]:
-    """Return the versions of what a plan's results depend on."""
-    names = ["kfhe", "numpy", "pandas", "scikit-learn", "scipy", *algorithms.packages(plan)]
-    found = {name: known or "unknown" for name, known in versions_of(names).items() if name != "sklearn"}
-    return {"python": platform.python_version(), **found}
+def _workers(n_jobs: int | None, scheduler: str | None) -> AbstractContextManager[Workers]:
+    """Return the workers that are asked for: processes of this machine, or those of a cluster."""
+    return nullcontext(Processes(n_jobs)) if scheduler is None else Cluster(scheduler)
 
 
-def _datasets(plan: Plan, folder: Path | None) -> tuple[list[Dataset], dict[str, str]]:
+def _datasets(plan: Plan, dataset_of: Callable[[str], Dataset]) -> tuple[list[Dataset], dict[str, str]]:
     """Load what there is of a plan's datasets; say of each other one why it is left out."""
     datasets, problems = [], {}
-    for name, entry in plan.dataset_names.items():
+    for name in plan.dataset_names:
         try:
-            datasets.append(load(entry, folder, roles=plan.roles))
+            datasets.append(dataset_of(name))
         except NoTargetError:  # to be asked before hours of computing
             raise
         except StudyError as error:
@@ -157,6 +167,13 @@ def _check_readings(roles: Roles, datasets: list[Dataset]) -> None:
             raise StudyError(f"no table has a column {column!r} to be read as {kind}{near}")
 
 
+def _say_what_is_learnt(plan: Plan, datasets: list[Dataset], console: Console) -> None:
+    for dataset in datasets:
+        if dataset.name not in catalogue():
+            for line in (_learnt(plan, dataset), *dataset.notes):
+                console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
 def _learnt(plan: Plan, dataset: Dataset) -> str:
     """Say what is learnt of a table that the catalogue doesn't know."""
     tested = "" if plan.true is None else f", tested against {plan.true!r}"
@@ -164,50 +181,10 @@ def _learnt(plan: Plan, dataset: Dataset) -> str:
     return f"{dataset.name}: the column {dataset.target!r} is learnt{tested}; classes: {classes}"
 
 
-def _results(
-    plan: Plan, cells: list[Cell], folder: Path | None, n_jobs: int | None
-) -> Iterator[list[Result]]:
-    """Yield results in batches as they come: the algorithms on one training set are one batch."""
-    data_dir = str(folder) if folder else None
-    batches = [
-        list(batch)
-        for _, batch in groupby(cells, key=lambda cell: (cell.dataset, cell.noise, cell.repeat, cell.fold))
-    ]
-    n_processes = min(n_jobs or os.cpu_count() or 1, len(batches))
-    if n_processes <= 1:
-        yield from (run_cells(plan, batch, data_dir) for batch in batches)
-        return
-    from joblib import Parallel, delayed, parallel_config
-    from joblib.externals.loky.process_executor import TerminatedWorkerError
-
-    with parallel_config(
-        "loky",
-        n_jobs=n_processes,
-        inner_max_num_threads=1,
-        initializer=_follow_parent,
-        initargs=(os.getpid(),),
-    ):
-        parallel = Parallel(return_as="generator_unordered", batch_size=1)
-        with closing(parallel(delayed(run_cells)(plan, batch, data_dir) for batch in batches)) as results:
-            try:
-                yield from results
-            except TerminatedWorkerError as error:
-                raise StudyError(
-                    "a process of the study was killed, maybe because memory ran out; what was stored is "
-                    "kept. Run again, with fewer processes (--jobs)"
-                ) from error
-
-
-def _follow_parent(parent: int) -> None:
-    """Leave interrupts to the parent, and end with it even if it was killed and could tell nobody."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    Thread(target=_end_after, args=(parent,), daemon=True).start()
-
-
-def _end_after(parent: int) -> None:
-    while os.getppid() == parent:
-        time.sleep(1)
-    os._exit(1)
+def _batches(cells: Iterable[Cell]) -> list[list[Cell]]:
+    """Return cells in batches: the algorithms on one training set are one batch."""
+    by_rows = groupby(cells, key=lambda cell: (cell.dataset, cell.noise, cell.repeat, cell.fold))
+    return [list(batch) for _, batch in by_rows]
 
 
 def _shown(

@@ -252,5 +252,5 @@ def import_pandas() -> Any:
     try:
         import pandas
     except ImportError as error:
-        raise StudyError("a study needs pandas: pip install kfhe[study]") from error
+        raise StudyError('a study needs pandas: pip install "kfhe[study]"') from error
     return pandas

@@ -2,9 +2,23 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Iterable
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING
+
+from kfhe.study import algorithms
+
+if TYPE_CHECKING:
+    from kfhe.study.plan import Plan
+
+
+def versions_for(plan: Plan) -> dict[str, str]:
+    """Return the versions of what a plan's results depend on."""
+    names = ["kfhe", "numpy", "pandas", "scikit-learn", "scipy", *algorithms.packages(plan)]
+    found = {name: known or "unknown" for name, known in versions_of(names).items() if name != "sklearn"}
+    return {"python": platform.python_version(), **found}
 
 
 def versions_of(packages: Iterable[str]) -> dict[str, str | None]:

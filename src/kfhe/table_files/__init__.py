@@ -194,4 +194,4 @@ def import_pyarrow() -> None:
     try:
         import pyarrow  # noqa: F401
     except ImportError as error:
-        raise TableFileError("table files need pyarrow: pip install kfhe[frames]") from error
+        raise TableFileError('table files need pyarrow: pip install "kfhe[frames]"') from error

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import io
-import re
-import zipfile
-import zlib
 from collections.abc import Collection, Iterator
 from datetime import date, datetime, time, timedelta
 from typing import IO, Any
@@ -15,12 +12,10 @@ from kfhe.readings import BOOLEAN
 from kfhe.table_files.csv import GAPS
 from kfhe.table_files.dialect import Dialect
 from kfhe.table_files.errors import TableFileError, check_names, did_you_mean, some, to_mend
+from kfhe.table_files.extent import check_extent
 from kfhe.table_files.types import is_text, moments_as_text
 
 ERRORS = ["#DIV/0!", "#NAME?", "#NULL!", "#NUM!", "#REF!", "#VALUE!"]  # of formulas; #N/A is a gap anyway
-MOST_CELLS = 100_000_000  # that are read, empty ones between others counted in
-CHUNK = 1 << 20  # bytes of a sheet that are looked at together
-FAR_CELL = re.compile(rb'\br="([A-Z]{3}|[A-Z]{1,2}(?=[0-9]{6}))([0-9]{1,7})"')  # far to the right, or down
 
 
 class ExcelTable:
@@ -48,8 +43,8 @@ class ExcelTable:
     def _rows(self, stream: IO[bytes], sheet: str | None) -> tuple[list[list[Any]], int]:
         """Return the rows of a sheet, the header first, and the number of the row below it."""
         calamine = import_calamine(self.name)
-        file = io.BytesIO(stream.read())
-        _check_extent(self.name, file)
+        file = io.BytesIO(stream.read())  # calamine itself refuses an .ods file that reaches too far
+        check_extent(self.name, file)
         file.seek(0)
         try:
             book = calamine.CalamineWorkbook.from_filelike(file)
@@ -58,7 +53,12 @@ class ExcelTable:
                 near = did_you_mean(sheet, names) or f"; there are {some(names)}"
                 raise TableFileError(f"{self.name}: there is no sheet {sheet!r}{near}")
             found = book.get_sheet_by_name(names[0] if sheet is None else sheet)
-        except calamine.CalamineError as error:
+        except (calamine.CalamineError, OSError) as error:
+            if b"opendocument.spreadsheet" in file.getvalue()[:100]:
+                raise TableFileError(
+                    f"{self.name}: is damaged, or a cell stands far from all others; delete that one, or "
+                    "save the file as csv"
+                ) from error
             reason = "it has a password" if isinstance(error, calamine.PasswordError) else str(error)
             raise TableFileError(f"{self.name}: is damaged, or no Excel file: {reason}") from error
         if sheet is None and len(names) > 1:
@@ -153,41 +153,6 @@ class ExcelTable:
         )
 
 
-def _check_extent(name: str, file: io.BytesIO) -> None:
-    """Raise if a cell stands so far from the others that memory would not hold all that is between them."""
-    try:
-        with zipfile.ZipFile(file) as book:
-            sheets = [part for part in book.namelist() if re.fullmatch(r"xl/worksheets/[^/]+\.xml", part)]
-            extents = [_extent(book.open(sheet)) for sheet in sheets]
-    except (OSError, RuntimeError, zipfile.BadZipFile, zlib.error):
-        return  # another format, or damaged: whoever reads it says so
-    for columns, rows in extents:
-        if columns * rows > MOST_CELLS:
-            raise TableFileError(
-                f"{name}: a sheet has {rows:,} rows and {columns:,} columns from its first cell to its last, "
-                "more than can be read; delete what stands far from the table, or save it as csv"
-            )
-
-
-def _extent(sheet: IO[bytes]) -> tuple[int, int]:
-    """Return the last column and row of a sheet in which a cell is, if they are far; less says nothing."""
-    last_column = last_row = 1
-    rest = b""
-    while chunk := sheet.read(CHUNK):
-        for letters, row in FAR_CELL.findall(rest + chunk):
-            last_row = max(last_row, int(row))
-            last_column = max(last_column, _column_number(letters))
-        rest = chunk[-20:]  # where the next one may begin
-    return last_column, last_row
-
-
-def _column_number(letters: bytes) -> int:
-    number = 0
-    for letter in letters:
-        number = 26 * number + letter - 64
-    return number
-
-
 def _plain(cell: Any) -> Any:
     """Return a cell as people write it: 12 for 12.0."""
     return int(cell) if isinstance(cell, float) and cell.is_integer() else cell
@@ -213,5 +178,7 @@ def import_calamine(name: str) -> Any:
     try:
         import python_calamine
     except ImportError as error:
-        raise TableFileError(f"{name}: Excel files need python-calamine: pip install kfhe[excel]") from error
+        raise TableFileError(
+            f'{name}: Excel files need python-calamine: pip install "kfhe[excel]"'
+        ) from error
     return python_calamine

@@ -67,3 +67,8 @@ def test_a_forest_that_does_not_fit_has_no_compact_form():
     starts = np.arange(0, len(stumps) + 1, 3)
     assert compact(stumps, starts) is None
     assert compact(stumps[:-3], starts[:-1]) is not None
+    stumps = np.resize(stumps[:3], 3 * 65535)  # of one feature, each with a threshold of its own
+    stumps["threshold"][::3] = np.arange(65535)
+    starts = np.arange(0, len(stumps) + 1, 3)
+    assert compact(stumps, starts) is None
+    assert compact(stumps[:-3], starts[:-1]) is not None

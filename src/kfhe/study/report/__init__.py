@@ -50,7 +50,7 @@ def write_report(analysis: Analysis, folder: str | Path, *, files: bool = True) 
                 from kfhe.study.report.figures import write_figures
             except ImportError as error:
                 raise StudyError(
-                    "the figures of a report need matplotlib: pip install kfhe[study] "
+                    'the figures of a report need matplotlib: pip install "kfhe[study]" '
                     "(or leave them out: --no-files)"
                 ) from error
             write_figures(analysis, report)
