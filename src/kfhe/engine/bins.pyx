@@ -159,7 +159,7 @@ def bin_starts(const double[::1] values, int64_t max_bins):
     for i in range(values.shape[0]):
         if not isnan(values[i]):
             present.push_back(values[i])
-    sort(present.begin(), present.end())
+    sort_numbers(present)
     exact = find_starts(present, max_bins, starts)
     return np.array(starts, dtype=np.float64), bool(exact)
 
