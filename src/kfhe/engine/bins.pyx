@@ -9,10 +9,11 @@ from cython.parallel cimport prange
 from libc.math cimport INFINITY, isinf, isnan
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.string cimport memset
-from libcpp.algorithm cimport lower_bound, sort
+from libcpp.algorithm cimport lower_bound
 from libcpp.vector cimport vector
 
 from kfhe.engine.philox cimport BINS_STREAM, philox, scaled
+from kfhe.engine.sorting cimport sort_numbers
 
 import numpy as np
 
@@ -119,7 +120,7 @@ cdef int bin_column(
         for i in range(n):
             if not isnan(values[i]):
                 sample.push_back(values[i])
-    sort(sample.begin(), sample.end())
+    sort_numbers(sample)
     exact = find_starts(sample, max_bins, starts)
     if encode(values, n, starts, codes, low, high) and exact:
         # The sample had few distinct values, but the column has others: look at all of it.
@@ -127,7 +128,7 @@ cdef int bin_column(
         for i in range(n):
             if not isnan(values[i]):
                 sample.push_back(values[i])
-        sort(sample.begin(), sample.end())
+        sort_numbers(sample)
         find_starts(sample, max_bins, starts)
         encode(values, n, starts, codes, low, high)
     return <int> starts.size()
@@ -158,7 +159,7 @@ def bin_starts(const double[::1] values, int64_t max_bins):
     for i in range(values.shape[0]):
         if not isnan(values[i]):
             present.push_back(values[i])
-    sort(present.begin(), present.end())
+    sort_numbers(present)
     exact = find_starts(present, max_bins, starts)
     return np.array(starts, dtype=np.float64), bool(exact)
 
@@ -192,7 +193,7 @@ cdef void sort_with_zeros(
     for i in range(n_stored):
         if not isnan(stored[i]):
             values.push_back(stored[i])
-    sort(values.begin(), values.end())
+    sort_numbers(values)
     values.insert(lower_bound(values.begin(), values.end(), <double> 0), n_zeros, <double> 0)
 
 

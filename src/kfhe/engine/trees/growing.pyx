@@ -34,7 +34,7 @@ cdef enum:
     MANY_ROWS = 4 * GATHER_ROWS  # that one thread also takes in tasks, to have those of a task together in memory
 
 # Rows below which sorting beats histograms, per cell of an average histogram. Measured.
-cdef double SORTED_ROWS_PER_CELL = 1.0
+cdef double SORTED_ROWS_PER_CELL = 0.5
 cdef int64_t MIN_SORTED_ROWS = 96
 # Best first, a leaf costs a scan of its histograms; if there are more cells in an average one than this, per row that
 # there is for a leaf, it is faster to grow the tree whole and to cut it back. Measured.
