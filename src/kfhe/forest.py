@@ -127,7 +127,7 @@ class Forest(Ensemble):
     @cached_property
     def compact(self) -> CompactTrees | None:
         """The trees as many rows walk down them faster, if there is such a form of them."""
-        return compact(self.nodes, self.tree_nodes)
+        return compact(self.nodes, self.category_sets, self.tree_nodes, self.tree_sets)
 
     @cached_property
     def leaf_votes(self) -> Floats:
@@ -214,7 +214,12 @@ class Forest(Ensemble):
     ) -> None:
         """Add the values of the rows' leaves; leaves beyond the last value vote for their class."""
         for some, numbers in blocks(rows):
-            plain = not len(self.category_sets) and not np.isnan(numbers.max(initial=0.0))
+            compact_trees = self._compact_for(len(numbers), last - first)
+            plain = (
+                compact_trees is None
+                and not len(self.category_sets)
+                and not np.isnan(numbers.max(initial=0.0))
+            )
             add_trees(
                 self.nodes,
                 self.category_sets,
@@ -230,7 +235,7 @@ class Forest(Ensemble):
                 numbers,
                 total[some],
                 n_threads,
-                self._compact_for(len(numbers), last - first) if plain else None,
+                compact_trees,
             )
 
     def _compact_for(self, n_rows: int, n_trees: int) -> CompactTrees | None:
