@@ -40,6 +40,14 @@ def test_scores_are_the_same_bits(model, n_rows, n_threads):
     np.testing.assert_array_equal(scores(forest, X, n_threads, forest.compact), expected)
 
 
+def test_rows_with_gaps_take_the_form_that_is_for_them(model):
+    X = with_gaps(np.random.default_rng(5).normal(size=(4000, 5)), 5)
+    forest = model.estimators_
+    expected = scores(forest, X, 1, None, plain=False)
+    np.testing.assert_array_equal(model.estimators_.scores(X, 2), np.minimum(expected, 1))
+    assert "compact_for_gaps" in forest.__dict__
+
+
 def test_a_forest_becomes_compact_once_enough_rows_have_come(model):
     forest = model.estimators_
     for known in ("compact", "walks"):
@@ -69,25 +77,29 @@ def test_gaps_and_categories_are_no_other_bits(n_levels):
     sides = forest.nodes["kind"][forest.nodes["kind"] != 0] & 4
     assert 0 < np.count_nonzero(sides) < len(sides)
     # Each category, and some that were never seen
-    new = with_gaps(np.column_stack([rng.normal(size=4000), rng.integers(n_levels + 9, size=(4000, 2))]), 2)
+    new = with_gaps(np.column_stack([rng.normal(size=4000), rng.integers(n_levels + 4, size=(4000, 2))]), 2)
     rows = forest.encoded(new)
-    assert forest.compact is not None
     expected = scores(forest, rows, 1, None, plain=False)
-    np.testing.assert_array_equal(scores(forest, rows, 2, forest.compact), expected)
+    assert forest.compact_for_gaps is not None
+    np.testing.assert_array_equal(scores(forest, rows, 2, forest.compact_for_gaps), expected)
+    whole = ~np.isnan(rows).any(axis=1)
+    assert whole.sum() > 50
+    found = scores(forest, np.ascontiguousarray(rows[whole]), 2, forest.compact)
+    np.testing.assert_array_equal(found, expected[whole])
 
 
 def test_rows_of_nothing_but_gaps_fall_into_the_same_leaves(model):
     rows = np.full((40, 5), np.nan)
     forest = model.estimators_
     expected = scores(forest, rows, 1, None, plain=False)
-    np.testing.assert_array_equal(scores(forest, rows, 1, forest.compact), expected)
+    np.testing.assert_array_equal(scores(forest, rows, 1, forest.compact_for_gaps), expected)
 
 
 NO_SETS = np.empty((0, 4), dtype=np.uint64)
 
 
 def compacted(nodes, starts, sets=NO_SETS):
-    return compact(nodes, sets, starts, np.arange(len(starts)) * bool(len(sets)))
+    return compact(nodes, sets, starts, np.arange(len(starts)) * bool(len(sets)), False)
 
 
 def test_a_forest_that_does_not_fit_has_no_compact_form():

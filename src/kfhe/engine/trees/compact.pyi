@@ -10,4 +10,5 @@ def compact(
     category_sets: NDArray[np.uint64],
     tree_nodes: NDArray[np.int64],
     tree_sets: NDArray[np.int64],
+    gaps: bool,
 ) -> CompactTrees | None: ...

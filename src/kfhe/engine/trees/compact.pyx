@@ -6,8 +6,8 @@ below it. It is at most a threshold if its rank is at most the threshold's own. 
     left child (32 bits) | 65535 - rank of the threshold (16) | column of ranks (16),
 
 and adding a row's rank to it, shifted by 16, carries into the child if the row goes right. A leaf leads to itself.
-A feature has two columns: in one the rank of a missing value is the lowest, for nodes that send it left, in the
-other the highest. Splits by category become several by number.
+For rows with gaps a feature has two columns: in one the rank of a missing value is the lowest, for nodes that send
+it left, in the other the highest. Splits by category become several by number.
 """
 
 cimport cython
@@ -138,16 +138,16 @@ cdef vector[vector[double]] thresholds_of(const vector[Node] &nodes) except *:
     return thresholds
 
 
-cdef inline int64_t side(const Node *node) noexcept nogil:
+cdef inline int64_t side(const Node *node, bint gaps) noexcept nogil:
     """Number that a column would have if each feature had both of its columns."""
-    return 2 * node.feature + ((node.kind & MISSING_LEFT) != 0)
+    return 2 * node.feature + (gaps and (node.kind & MISSING_LEFT) != 0)
 
 
 def compact(
     const Node[::1] nodes, const uint64_t[:, ::1] category_sets, const int64_t[::1] tree_nodes,
-    const int64_t[::1] tree_sets,
+    const int64_t[::1] tree_sets, bint gaps,
 ):
-    """Return a forest as compact trees; None if it does not fit into such.
+    """Return a forest as compact trees, for rows with gaps or without; None if it does not fit into such.
 
     That is if there is no split, if there are more than 4,096 columns or more than 65,534 thresholds of a feature,
     or if splits by category are too many.
@@ -164,7 +164,7 @@ def compact(
     cdef int64_t[::1] columns = np.zeros(2 * len(sizes), dtype=np.int64)
     for i in range(<int64_t> cut.size()):
         if cut[i].kind != LEAF:
-            columns[side(&cut[i])] = 1
+            columns[side(&cut[i], gaps)] = 1
     used = np.flatnonzero(columns)
     too_many = len(used) > MOST_COLUMNS or <int64_t> cut.size() > MOST_GROWTH * nodes.shape[0]
     if not len(used) or too_many or max(sizes) > MOST_RANKS:
@@ -191,6 +191,6 @@ def compact(
             rank = lower_bound(own, own + thresholds[node.feature].size(), node.threshold) - own
             trees.nodes[i] = (
                 <uint64_t> node.left << 32 | <uint64_t> (65535 - rank) << 16
-                | <uint64_t> (LANES * columns[side(node)])
+                | <uint64_t> (LANES * columns[side(node, gaps)])
             )
     return trees

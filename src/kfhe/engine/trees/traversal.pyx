@@ -11,7 +11,7 @@ import numpy as np
 cdef enum:
     LEAST_BLOCK = 512  # rows of a block
     MOST_BLOCK = 4096
-    BLOCK_BYTES = 1 << 19  # of a block's rows and scores: they stay in the cache while all trees come and go
+    BLOCK_BYTES = 1 << 18  # of a block's rows and scores: they stay in the cache while all trees come and go
     LANES = 8  # rows that go down a tree side by side, so that memory is never waited for alone
     PARALLEL_STEPS = 20000  # rows times trees
 
