@@ -4,6 +4,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 
+from kfhe.rows import TrainingRows
 from kfhe.trace import COLUMNS, Iteration
 
 
@@ -47,6 +48,11 @@ def iteration(value):
 
 def row_numbers(X):
     return np.asarray(X)[:, 0].astype(int)
+
+
+def rows_of(base):
+    """Return training rows of which only the base weights matter."""
+    return TrainingRows(None, np.zeros(len(base), dtype=np.int32), np.arange(2), base, seed=0, n_threads=1)
 
 
 def numbered(n):

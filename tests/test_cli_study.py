@@ -193,7 +193,8 @@ def test_a_preset_can_be_printed_changed_and_run(kfhe, tmp_path):
     [
         ([], 2, "give a plan, a --preset such as quick"),
         (["--preset", "slow"], 1, "there is no preset 'slow'; there are quick, paper, noise, real"),
-        (["absent.toml"], 1, "absent.toml: the plan can't be read"),
+        (["absent.toml"], 1, "absent.toml: the plan can't be read: No such file or directory"),
+        (["mine.csv"], 1, "mine.csv is a table, not a plan; to run a study on it: --dataset mine.csv"),
         (["plan.toml", "--preset", "quick"], 2, "a plan and a preset can't be run at once"),
         (
             ["--preset", "quick", "--noise", "1.5"],

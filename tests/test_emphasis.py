@@ -1,10 +1,11 @@
 """Emphasis: how misses become measured weights."""
 
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from components import Log, Scripted, assert_equal_models, numbered
+from components import Log, Scripted, assert_equal_models, numbered, rows_of
 
 from kfhe import KalmanFilter, KFHEClassifier
 from kfhe.bank import PILOT, READ_EVERY
@@ -24,32 +25,32 @@ def missed(rng):
 
 
 def test_exponential_multiplies_a_missed_rows_weight_by_e(weights, missed):
-    np.testing.assert_allclose(exponential(weights, missed), weights * np.exp(missed + 1 / 20), rtol=1e-14)
+    np.testing.assert_allclose(
+        exponential(weights, missed, rows=rows_of(weights)), weights * np.exp(missed + 1 / 20), rtol=1e-14
+    )
 
 
 def test_linear_adds_a_missed_rows_weight_to_its_base_weight(weights, missed, rng):
     base = rng.dirichlet(np.ones(20))
     raised = base + weights * missed
-    np.testing.assert_allclose(linear(weights, missed, base=base), raised / raised.sum(), rtol=1e-14)
+    np.testing.assert_allclose(linear(weights, missed, rows=rows_of(base)), raised / raised.sum(), rtol=1e-14)
 
 
 def test_linear_leaves_no_row_without_weight(weights):
-    measured = linear(weights, np.zeros(20, dtype=bool), base=np.full(20, 1 / 20))
+    measured = linear(weights, np.zeros(20, dtype=bool), rows=rows_of(np.full(20, 1 / 20)))
     np.testing.assert_allclose(measured, 1 / 20)
 
 
 def test_names_and_functions_are_the_same_thing(iris):
     X, y = iris
-    n = len(y)
+    rows = rows_of(np.full(len(y), 1 / len(y)))
 
     def fitted(emphasis):
         return KFHEClassifier(emphasis=emphasis, n_estimators=10, random_state=0).fit(X, y)
 
     by_name = {name: fitted(name) for name in ("exponential", "linear")}
-    assert_equal_models(by_name["exponential"], fitted(exponential), X)
-    assert_equal_models(
-        by_name["linear"], fitted(lambda weights, missed: linear(weights, missed, base=np.full(n, 1 / n))), X
-    )
+    assert_equal_models(by_name["exponential"], fitted(partial(exponential, rows=rows)), X)
+    assert_equal_models(by_name["linear"], fitted(partial(linear, rows=rows)), X)
     assert not np.array_equal(by_name["linear"].gains_, by_name["exponential"].gains_)
 
 
@@ -84,14 +85,14 @@ def test_a_function_gets_copies(iris):
     X, y = iris
 
     def spoiling(weights, missed):
-        measured = exponential(weights, missed)
+        measured = exponential(weights, missed, rows=rows_of(weights))
         weights[:] = np.nan
         missed[:] = True
         return measured
 
     models = [
         KFHEClassifier(emphasis=emphasis, n_estimators=5, random_state=0).fit(X, y)
-        for emphasis in (spoiling, exponential)
+        for emphasis in (spoiling, "exponential")
     ]
     assert_equal_models(*models, X)
 
@@ -102,10 +103,11 @@ def test_a_function_may_return_a_list_or_a_view(iris):
     def fitted(emphasis):
         return KFHEClassifier(emphasis=emphasis, n_estimators=3, random_state=0).fit(X, y)
 
-    expected = fitted(exponential)
-    assert_equal_models(fitted(lambda weights, missed: exponential(weights, missed).tolist()), expected, X)
+    by_name = partial(exponential, rows=rows_of(np.ones(len(y))))
+    expected = fitted(by_name)
+    assert_equal_models(fitted(lambda weights, missed: by_name(weights, missed).tolist()), expected, X)
     assert_equal_models(
-        fitted(lambda weights, missed: np.repeat(exponential(weights, missed), 2)[::2]), expected, X
+        fitted(lambda weights, missed: np.repeat(by_name(weights, missed), 2)[::2]), expected, X
     )
 
 
@@ -180,12 +182,11 @@ def test_a_function_that_fails_raises_its_own_error(iris):
 
 
 def test_resolve_knows_the_names(weights, missed):
-    base = np.full(20, 1 / 20)
-    rows = TrainingRows(None, np.zeros(20, dtype=np.int32), np.arange(2), base, seed=0, n_threads=1)
+    rows = rows_of(np.full(20, 1 / 20))
     model = KalmanFilter(np.full((20, 2), 0.5), 1.0)
     for name, expected in (
-        ("exponential", exponential(weights, missed)),
-        ("linear", linear(weights, missed, base=base)),
+        ("exponential", exponential(weights, missed, rows=rows)),
+        ("linear", linear(weights, missed, rows=rows)),
         ("margin", margin(weights, missed, rows=rows, model=model)),
     ):
         np.testing.assert_array_equal(resolve(name, rows, model)(weights, missed), expected)

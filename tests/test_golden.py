@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from components import rows_of
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from kfhe import KFHEClassifier
@@ -51,8 +52,8 @@ def test_training_follows_the_authors_program(path):
     def spy(weights, missed):
         recorded.append(weights)
         if trace["emphasis"] == "linear":
-            return linear(weights, missed, base=np.full(n, 1 / n))
-        return exponential(weights, missed)
+            return linear(weights, missed, rows=rows_of(np.full(n, 1 / n)))
+        return exponential(weights, missed, rows=rows_of(weights))
 
     by_name = KFHEClassifier(Replay(trace), emphasis=trace["emphasis"], n_estimators=trace["n_iter"])
     spied = KFHEClassifier(Replay(trace), emphasis=spy, n_estimators=trace["n_iter"])

@@ -94,7 +94,7 @@ def kfhe(X, y, weights=None, *, stages=(15,), early_stopping=None, **settings):
     for n_estimators in stages:
         model.set_params(n_estimators=n_estimators).fit(X, y, weights, **validation)
     parts = [model.predict_proba(X), *model.staged_predict_proba(X[:20]), model.gains_, model.variances_]
-    parts += [model.component_weights_, model.trace_["effective_sample_size"], model.trace_["training_error"]]
+    parts += [model.component_weights_, model.trace_["training_error"]]
     if settings.get("estimator") is None:
         parts += [model.feature_importances_, model.fingerprint()]
     return parts

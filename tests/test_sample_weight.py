@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from components import Log, Scripted, assert_equal_models, numbered
+from components import Log, Scripted, assert_equal_models, numbered, rows_of
 from scipy.stats import chi2_contingency, chisquare
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
@@ -157,7 +157,7 @@ def test_errors_cost_as_much_as_in_repeated_rows(rng):
 
         def spied_linear(weights, missed):
             seen.append(weights)
-            return linear(weights, missed, base=base)
+            return linear(weights, missed, rows=rows_of(base))
 
         estimator = Scripted(lambda t, rows: votes[t, rows], None, Log())
         model = KFHEClassifier(estimator, emphasis=spied_linear, n_estimators=n_iter)

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kfhe.engine.bank import HonestBank
 from kfhe.kalman import KalmanFilter
 
 if TYPE_CHECKING:
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int32]
+Labels = NDArray[np.int32]
 
 SHRINKAGES = np.array([0.0, 1.0, 3.0, 10.0, 30.0, 100.0])
 STEERING = 5  # so many of them, the lower ones, steer the training; all are asked in the end
@@ -75,17 +75,13 @@ class FilterBank:
     """
 
     def __init__(self, rows: TrainingRows, kinds: tuple[str, ...]) -> None:
-        totals = np.bincount(rows.labels, weights=rows.base, minlength=len(rows.classes))
-        self.prior: Floats = totals / totals.sum()
+        self.prior: Floats = rows.class_units / rows.class_units.sum()
         self.kinds = kinds
         self.n_components = 0
         self.chosen = 0
         self.coarse = False
         self._rows = rows
-        self._banks = {
-            kind: HonestBank(rows.labels, rows.base, self.prior, len(SHRINKAGES), rows.n_threads)
-            for kind in kinds
-        }
+        self._banks = {kind: rows.bank(self.prior, len(SHRINKAGES)) for kind in kinds}
         self._unseen_row = KalmanFilter(0.0, 1.0)
 
     @property
@@ -111,8 +107,7 @@ class FilterBank:
     @property
     def state(self) -> Floats:
         """Scores of the training rows, by trees that have not seen them, under the shrinkage of now."""
-        states: Floats = self._banks[self.kind].states[self.chosen]
-        return states
+        return self._banks[self.kind].state(self.chosen)
 
     def predict(self) -> None:
         """Time update: nothing moves."""
@@ -137,7 +132,10 @@ class FilterBank:
     def misses(self, measurement: Unseen) -> tuple[NDArray[np.bool_], float]:
         """Say which rows the newest tree misses, of those that it has not seen, and their share by weight."""
         tree = measurement.votes[self.kind]
-        return self._banks[self.kind].misses(tree.leaves, tree.votes[self.chosen], measurement.counts)
+        missed, wrong, unseen = self._banks[self.kind].misses(
+            tree.leaves, tree.votes[self.chosen], measurement.counts
+        )
+        return missed, wrong / unseen if unseen else 0.0
 
     def verdict(self) -> int:
         """Return the position of the shrinkage that all rows speak for in the end.
@@ -145,26 +143,23 @@ class FilterBank:
         As CART chooses how far to prune: the most of those whose log loss is within a standard error of the
         lowest. (The highest shrinkage has to be the best one itself.)
         """
-        base, losses = self._rows.base, [self._losses(k) for k in range(len(SHRINKAGES))]
-        best = int(np.argmin([(base * loss).sum() for loss in losses]))
+        rows = self._rows
+        states = [self.scores(k) for k in range(len(SHRINKAGES))]
+        losses = [rows.map(log_losses, scores, rows.labels, rows.base) for scores in states]
+        sums = [rows.exact_sum(loss) for loss in losses]
+        best = int(np.argmin(sums))
         for more in range(STEERING - 1, best, -1):
-            excess = losses[more] - losses[best]
-            mean = (base * excess).sum()
-            if mean <= ((base * (excess - mean)) ** 2).sum() ** 0.5:
+            mean = sums[more] - sums[best]
+            squares = rows.map(squared_excess, losses[more], losses[best], mean, rows.base)
+            if mean <= rows.exact_sum(squares) ** 0.5:
                 return more
         return best
 
-    def _losses(self, chosen: int) -> Floats:
-        """Return the log loss of each row under a shrinkage: of its label, by what `scores` says."""
-        labels, share = self._rows.labels, 1 / (self.n_components + 1)
-        state = self._banks[self.kind].states[chosen]
-        return -np.log((1 - share) * state[np.arange(len(labels)), labels] + share * self.prior[labels])
-
     def scores(self, chosen: int) -> Floats:
         """Return what the final ensemble would say of the training rows, had it not seen them."""
-        share = 1 / (self.n_components + 1)
-        states: Floats = self._banks[self.kind].states[chosen]
-        return (1 - share) * states + share * self.prior
+        state, share = self._banks[self.kind].state(chosen), 1 / (self.n_components + 1)
+        scores: Floats = self._rows.map(mixed, state, self.prior, share)
+        return scores
 
     def _read(self, kind: str) -> int:
         """Return the position of the shrinkage with the lowest Brier score."""
@@ -172,13 +167,36 @@ class FilterBank:
 
     def _choose_kind(self) -> None:
         """Go on with the first kind, unless the second is surely better on the same samples."""
-        first, second = (
-            self._banks[kind].states[self._read(kind)].argmax(axis=1) != self._rows.labels
-            for kind in self.kinds
-        )
-        gains = first.astype(np.float64) - second
-        spread = gains.std()
-        if spread > 0 and gains.mean() * len(gains) ** 0.5 > SURELY * spread:
+        rows = self._rows
+        first, second = (self._banks[kind].state(self._read(kind)) for kind in self.kinds)
+        lost = rows.exact_sum(rows.map(right_alone, first, second, rows.labels)) / rows.n_rows
+        gained = rows.exact_sum(rows.map(right_alone, second, first, rows.labels)) / rows.n_rows
+        spread = (gained + lost - (gained - lost) ** 2) ** 0.5  # a row is gained (1), lost (-1) or neither
+        if spread > 0 and (gained - lost) * rows.n_rows**0.5 > SURELY * spread:
             self.kinds = self.kinds[::-1]
         self._banks = {self.kind: self._banks[self.kind]}
         self.kinds = self.kinds[:1]
+
+
+# What is asked of single rows
+
+
+def mixed(state: Floats, prior: Floats, share: float) -> Floats:
+    """Return scores that the prior has a share in."""
+    return (1 - share) * state + share * prior
+
+
+def log_losses(scores: Floats, labels: Labels, base: Floats) -> Floats:
+    """Return the log loss of each row's label, times the row's weight."""
+    return base * np.maximum(-np.log(scores[np.arange(len(labels)), labels]), 0.0)
+
+
+def squared_excess(losses: Floats, others: Floats, mean: float, base: Floats) -> Floats:
+    """Return the squares of what weighted losses are above others, less the mean of that."""
+    return (losses - others - base * mean) ** 2
+
+
+def right_alone(scores: Floats, others: Floats, labels: Labels) -> Floats:
+    """Return 1.0 for the rows that scores are right about and others are not, else 0.0."""
+    alone = (scores.argmax(axis=1) == labels) & (others.argmax(axis=1) != labels)
+    return alone.astype(np.float64)

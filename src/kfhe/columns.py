@@ -360,7 +360,7 @@ def _to_numbers(values: Any, name: str) -> Floats:
 def _factorize_objects(values: list[Any]) -> tuple[NDArray[Any], list[Hashable]]:
     positions: dict[Hashable, int] = {}
     codes = [-1 if _is_missing(value) else positions.setdefault(value, len(positions)) for value in values]
-    return np.array(codes), list(positions)
+    return np.array(codes, dtype=np.intp), list(positions)
 
 
 def _factorize_numbers(numbers: Floats) -> tuple[NDArray[Any], list[Hashable]]:

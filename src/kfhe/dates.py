@@ -51,8 +51,14 @@ def part(dates: Dates, name: str) -> Floats:
 
 def varying_parts(dates: Dates) -> tuple[str, ...]:
     """Return the parts in which some dates differ."""
+    return tuple(name for name, (low, high) in part_ranges(dates).items() if high > low)
+
+
+def part_ranges(dates: Dates) -> dict[str, tuple[int, int]]:
+    """Return the lowest and highest of each part; if there is no date, no part has any."""
     present = dates[~np.isnat(dates)]
-    return tuple(name for name, of in PARTS.items() if len(present) and np.ptp(of(present)) > 0)
+    values = {name: of(present) for name, of in PARTS.items()} if len(present) else {}
+    return {name: (int(each.min()), int(each.max())) for name, each in values.items()}
 
 
 def from_objects(values: Iterable[Any]) -> Dates:

@@ -25,32 +25,34 @@ Emphasis = Callable[[Floats, Missed], Floats]
 FLOOR = 0.001  # so much more than nothing is the weight of a row that is surely right
 
 
-def exponential(weights: Floats, missed: Missed) -> Floats:
+def exponential(weights: Floats, missed: Missed, *, rows: TrainingRows) -> Floats:
     """KFHE-e: a miss multiplies a row's weight by e. The result is not normalised."""
-    n = len(weights)
-    return multiply(weights, missed, exp(1 / n), exp(1 + 1 / n))
-
-
-def linear(weights: Floats, missed: Missed, *, base: Floats) -> Floats:
-    """KFHE-l: a miss adds a row's weight to its base weight. The result sums to 1."""
-    measured = base + weights * missed
-    measured /= exact_sum(measured)
+    n = rows.n_rows
+    measured: Floats = rows.map(multiply, weights, missed, exp(1 / n), exp(1 + 1 / n))
     return measured
+
+
+def linear(weights: Floats, missed: Missed, *, rows: TrainingRows) -> Floats:
+    """KFHE-l: a miss adds a row's weight to its base weight. The result sums to 1."""
+    return rows.normalised(rows.map(raised, rows.base, weights, missed))
+
+
+def raised(base: Floats, weights: Floats, missed: Missed) -> Floats:
+    """Return base weights, and on top of those of missed rows the weights that these have."""
+    return base + weights * missed
 
 
 def margin(weights: Floats, missed: Missed, *, rows: TrainingRows, model: Filter) -> Floats:
     """Weights by the margins of the state, whatever they were before. The result sums to 1."""
-    measured = margin_weights(rows, model.state)
-    measured /= exact_sum(measured)
-    return measured
+    return rows.normalised(rows.map(margin_weights, rows.base, rows.labels, model.state))
 
 
-def margin_weights(rows: TrainingRows, scores: Floats) -> Floats:
+def margin_weights(base: Floats, labels: NDArray[np.int32], scores: Floats) -> Floats:
     """Return base weights that are larger for rows which are missed, or nearly so.
 
     A row's margin is by how much its label leads before the next class.
     """
-    return rows.base * ((1 - margins(scores, rows.labels)) / 2 + FLOOR)
+    return base * ((1 - margins(scores, labels)) / 2 + FLOOR)
 
 
 class ByMargin:
@@ -77,7 +79,8 @@ class ByMargin:
             return weights
         if not bank.clean:
             return rows.base
-        return margin_weights(rows, bank.state)
+        weighted: Floats = rows.map(margin_weights, rows.base, rows.labels, bank.state)
+        return weighted
 
 
 def resolve(emphasis: str | Emphasis, rows: TrainingRows, model: Filter) -> Emphasis:
@@ -85,8 +88,8 @@ def resolve(emphasis: str | Emphasis, rows: TrainingRows, model: Filter) -> Emph
     if callable(emphasis):
         return partial(_checked, emphasis)
     named: dict[str, Emphasis] = {
-        "exponential": exponential,
-        "linear": partial(linear, base=rows.base),
+        "exponential": partial(exponential, rows=rows),
+        "linear": partial(linear, rows=rows),
         "margin": partial(margin, rows=rows, model=model),
     }
     return named[emphasis]

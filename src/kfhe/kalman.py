@@ -108,9 +108,13 @@ class KalmanFilter:
         """Time update: let the state move on by one step."""
         self._n_predicted += 1
         if self.transition != 1.0:
-            self.state *= self.transition
-            self.state += (1 - self.transition) * self.prior
+            self._return()
         self.variance = self._later(self.variance)
+
+    def _return(self) -> None:
+        """Move the state towards the prior."""
+        self.state *= self.transition
+        self.state += (1 - self.transition) * self.prior
 
     def _later(self, variance: Any) -> Any:
         """Return what a variance is after a time update."""
@@ -134,13 +138,18 @@ class KalmanFilter:
         float
             The gain: 0 ignores the measurement, 1 believes nothing else.
         """
-        state, variance, measurement = self.state, self.variance, np.asarray(measurement, dtype=np.float64)
-        if measurement.shape != state.shape:
-            raise ValueError(f"measurement has shape {measurement.shape}, the state has {state.shape}")
+        variance = self.variance
         gain = variance / (variance + _non_negative(noise, "noise") + TINY)
-        correct(state.ravel(), measurement.ravel(), gain, self.n_threads)
+        self._correct(measurement, gain)
         self.variance = variance - gain * variance
         return gain
+
+    def _correct(self, measurement: ArrayLike, gain: float) -> None:
+        """Move the state towards a measurement."""
+        state, measurement = self.state, np.asarray(measurement, dtype=np.float64)
+        if measurement.shape != state.shape:
+            raise ValueError(f"measurement has shape {measurement.shape}, the state has {state.shape}")
+        correct(state.ravel(), measurement.ravel(), gain, self.n_threads)
 
 
 class SomeRows(NamedTuple):

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kfhe.bank import FilterBank, TreeVotes, Unseen
-from kfhe.engine.arrays import Measurer, exact_sum
+from kfhe.engine.arrays import exact_sum
 from kfhe.kalman import Filter, KalmanFilter, RowFilter, Schedule, SomeRows
 from kfhe.rows import TrainingRows
 
@@ -125,22 +125,25 @@ class OnTrainingRows:
         self.fusion, self.process_noise, self.transition = float(fusion), process_noise, float(transition)
         self.rows = rows
         self._guessing = 1 - 1 / rows.n_present
-        self._measurer = Measurer(rows.labels, rows.base, len(rows.classes), rows.n_threads)
+        self._measurer = rows.measurer()
 
     def take(self, state: Floats, votes: Votes, counts: Counts) -> Reading:
         """Measure the state; all rows count, whether the component has seen them or not."""
         measurer = self._measurer
-        error, component_error = measurer.measure(state, votes, self.fusion)
+        missed, alone = measurer.measure(state, votes, self.fusion)
+        component_error = alone / measurer.total
         guessed = component_error >= self._guessing
-        return Reading(measurer.measurement, error, measurer.missed, component_error, guessed)
+        return Reading(
+            measurer.measurement, missed / measurer.total, measurer.missed, component_error, guessed
+        )
 
     def error(self, state: Floats) -> float:
         """Return the weighted share of training rows that a state misclassifies."""
-        return self._measurer.error(state)
+        return self._measurer.misses(state) / self._measurer.total
 
     def model_filter(self, initial: Floats) -> Filter:
         """Return a filter of the scores for all training rows."""
-        return KalmanFilter(initial, 1.0, **self._dynamics(initial))
+        return self.rows.filter(initial, **self._dynamics(initial))
 
     def _dynamics(self, initial: Floats) -> dict[str, Any]:
         """Return how the state of the model filter moves on, beginning as h_0's scores."""
@@ -148,12 +151,11 @@ class OnTrainingRows:
             "process_noise": self.process_noise,
             "transition": self.transition,
             "prior": 0.0 if self.transition == 1.0 else initial,
-            "n_threads": self.rows.n_threads,
         }
 
     def weight_filter(self) -> KalmanFilter:
         """Return a filter of the sampling weights; they begin as the base weights."""
-        return KalmanFilter(self.rows.base, 1.0, n_threads=self.rows.n_threads)
+        return self.rows.filter(self.rows.base)
 
 
 class OnUnseenRows(OnTrainingRows):
@@ -180,7 +182,7 @@ class OnUnseenRows(OnTrainingRows):
 
     def model_filter(self, initial: Floats) -> Filter:
         """Return a filter of the scores for all training rows, each with a variance of its own."""
-        return RowFilter(initial, 1.0, **self._dynamics(initial))
+        return self.rows.filter(initial, RowFilter, **self._dynamics(initial))
 
     def _unseen_error(self, unseen: NDArray[np.bool_], missed: NDArray[np.bool_]) -> float:
         """Return the weighted share of the unseen rows that were missed, a miss and a hit added."""
@@ -204,7 +206,7 @@ class OutOfBag:
 
     def __init__(self, rows: TrainingRows, bank: FilterBank) -> None:
         self._rows, self._bank = rows, bank
-        self._measurer = Measurer(rows.labels, rows.base, len(rows.classes), rows.n_threads)
+        self._measurer = rows.measurer()
 
     def take(self, state: Floats, votes: dict[str, TreeVotes], counts: Counts) -> Reading:
         """Measure the state of the rows that are not in the sample; the others stay as they are."""
@@ -214,7 +216,7 @@ class OutOfBag:
 
     def error(self, state: Floats) -> float:
         """Return the weighted share of training rows that a state misclassifies."""
-        return self._measurer.error(state)
+        return self._measurer.misses(state) / self._measurer.total
 
     def model_filter(self, initial: Floats) -> FilterBank:
         """Return the bank; its states begin as the shares of the classes."""
@@ -222,4 +224,4 @@ class OutOfBag:
 
     def weight_filter(self) -> KalmanFilter:
         """Return a filter that believes the newest weights only: what rows are worth looking at changes."""
-        return KalmanFilter(self._rows.base, 1.0, process_noise=1e6, n_threads=self._rows.n_threads)
+        return self._rows.filter(self._rows.base, process_noise=1e6)

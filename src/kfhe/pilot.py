@@ -45,7 +45,7 @@ class PilotSensor:
     ) -> None:
         self.rows, self.bank = rows, bank
         self._settings, self._features = settings, features
-        self._table = settings.binned(rows.X, rows.n_threads)
+        self._table = rows.table(settings)
         self._trees = {kind: TreeStore(len(rows.classes)) for kind in bank.kinds}
         self._growers: dict[tuple[int, int], Grower] = {}  # by features per split and size of leaves
 
@@ -131,7 +131,5 @@ class PilotSensor:
             of_use = {most, *(self._features[kind] for kind in bank.kinds)}
             self._growers = {old: its for old, its in self._growers.items() if old[0] in of_use}
             settings = replace(self._settings, max_features=key[0], min_samples_leaf=key[1])
-            self._growers[key] = settings.grower(
-                self._table, rows.labels, len(rows.classes), rows.seed, rows.n_threads
-            )
+            self._growers[key] = rows.grower(settings, self._table)
         return self._growers[key]

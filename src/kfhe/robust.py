@@ -15,11 +15,10 @@ from kfhe.bank import SHRINKAGES, FilterBank
 from kfhe.base import BaseKFHE
 from kfhe.early_stopping import EarlyStopping
 from kfhe.emphasis import ByMargin, Emphasis
-from kfhe.engine.arrays import exact_sum
 from kfhe.engine.threads import thread_count
 from kfhe.forest import MOST_UNDONE
 from kfhe.measurement import OutOfBag
-from kfhe.noise import estimated_rate
+from kfhe.noise.rate import rate_among, verdicts
 from kfhe.pilot import PilotSensor
 from kfhe.rows import TrainingRows
 from kfhe.training import TrainingRun
@@ -204,18 +203,18 @@ class RobustKFHEClassifier(BaseKFHE):
         shrinkage = attributes["estimators_"].shrinkage
         power = PRIOR_POWERS[shrinkage >= NOISY_FROM] if self.prior_power == "auto" else self.prior_power
         scores = bank.scores(SHRINKAGES.tolist().index(shrinkage))
-        rate = estimated_rate(scores, rows.labels)
+        rate = rows.all(rate_among, rows.map(verdicts, scores, rows.labels))
         attributes["estimators_"] = forest = replace(
             attributes["estimators_"],
             prior_power=float(power),
             noise_undone=min(UNDONE * rate, MOST_UNDONE * (1 - 1 / len(rows.classes))),
         )
-        right = forest.decide(scores) == rows.labels
+        right = rows.map(weight_of_right, scores, forest.class_factors, rows.labels, rows.base)
         return {
             **attributes,
             "kind_": bank.kind,
             "noise_rate_": rate,
-            "oob_score_": min(1.0, exact_sum(rows.base * right)),  # weights may sum to a rounding error more
+            "oob_score_": min(1.0, rows.exact_sum(right)),  # weights may sum to a rounding error more
             "oob_decision_function_": scores,
         }
 
@@ -223,3 +222,8 @@ class RobustKFHEClassifier(BaseKFHE):
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = tags.input_tags.sparse = True
         return tags
+
+
+def weight_of_right(scores: Floats, factors: Floats, labels: NDArray[np.int32], base: Floats) -> Floats:
+    """Return the base weight of each row whose label is decided for, 0 for the others."""
+    return base * ((scores * factors).argmax(axis=1) == labels)

@@ -1,7 +1,13 @@
-"""The training rows: what the loop knows of a table, its labels and its weights."""
+"""The training rows: a table, its labels and weights, and all that the loop needs done row by row.
+
+Here the rows are arrays on this machine, and each method is a call of compiled code. Rows that live
+elsewhere (`kfhe.dask`) are a subclass: what has a value per row is then a name for arrays on other machines,
+and the loop, which never looks into it, is the same.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Integral
@@ -10,8 +16,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kfhe.engine.arrays import Measurer, effective_sample_size, exact_sum, normalise
+from kfhe.engine.bank import HonestBank
 from kfhe.engine.draws import Draws
-from kfhe.validation import same_table
+from kfhe.engine.trees.growing import Grower
+from kfhe.engine.trees.grown_tree import GrownTree
+from kfhe.kalman import KalmanFilter
+from kfhe.table import BinnedTable
+from kfhe.tree_settings import TreeSettings
+from kfhe.validation import integer_weights, same_table
 
 Floats = NDArray[np.float64]
 
@@ -95,13 +108,18 @@ class TrainingRows:
     @cached_property
     def n_samples(self) -> int:
         """How many rows a sample has, with repetitions."""
-        n_samples = sample_size(self.max_samples, len(self.labels))
+        n_samples = sample_size(self.max_samples, self.n_rows)
         if n_samples < self.n_present:
             raise ValueError(
                 f"max_samples={self.max_samples!r} makes samples of {n_samples} rows: too few to have one of "
                 f"each of the {self.n_present} classes; raise it, or use None for as many rows as there are"
             )
         return n_samples
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows there are."""
+        return len(self.labels)
 
     def draws(self) -> Draws:
         """Return where bootstrap samples of the rows come from."""
@@ -112,6 +130,72 @@ class TrainingRows:
     def initial_sample(self) -> NDArray[np.int32]:
         """Return how often each row is in the sample for h_0, where that is not trained on all of them."""
         return self.draws().draw(self.base, 0, 0)
+
+    def map(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Return what a function gives for the rows, of which each result depends on its own row only."""
+        return function(*arguments)
+
+    def all(self, function: Callable[[Any], Any], values: Any) -> Any:
+        """Return what a function gives for the values of all rows together."""
+        return function(values)
+
+    def exact_sum(self, values: Floats) -> float:
+        """Return the sum of non-negative values, one per row, to the same bit wherever the rows are."""
+        return exact_sum(values, self.n_threads)
+
+    def normalised(self, values: Floats) -> Floats:
+        """Return non-negative values, one per row, divided by their sum."""
+        divided: Floats = self.map(np.divide, values, self.exact_sum(values))
+        return divided
+
+    def normalise(self, weights: KalmanFilter) -> float:
+        """Divide the sampling weights that a filter holds by their sum, and return that."""
+        return normalise(weights.state, self.n_threads)
+
+    def effective_sample_size(self, weights: Floats) -> float:
+        """Return how many equal weights the sampling weights, which sum to 1, are worth."""
+        return effective_sample_size(weights)
+
+    def filter(self, state: Floats, kind: type[KalmanFilter] = KalmanFilter, **settings: Any) -> KalmanFilter:
+        """Return a filter of a state with a value, or several, per row; its variance begins as 1."""
+        return kind(state, 1.0, n_threads=self.n_threads, **settings)
+
+    def measurer(self) -> Measurer:
+        """Return what takes measurements of the rows, and tells how wrong they are."""
+        return Measurer(self.labels, self.base, len(self.classes), self.n_threads)
+
+    def bank(self, prior: Floats, n_filters: int) -> HonestBank:
+        """Return a bank of filters that have read no component: every row's state is the prior."""
+        return HonestBank(self.labels, self.base, prior, n_filters, self.n_threads)
+
+    def whole_weights(self) -> tuple[NDArray[np.int32], bool]:
+        """Return the base weights as a tree takes them: whole numbers, and whether they count rows."""
+        return integer_weights(np.ones(self.n_rows) if self.uniform else self.base)
+
+    @cached_property
+    def class_units(self) -> NDArray[np.int32]:
+        """The whole weight of each class."""
+        units, _ = self.whole_weights()
+        return np.bincount(self.labels, weights=units, minlength=len(self.classes)).astype(np.int32)
+
+    def table(self, settings: TreeSettings) -> BinnedTable:
+        """Return the table as bins."""
+        return settings.binned(self.X, self.n_threads)
+
+    def grower(self, settings: TreeSettings, table: BinnedTable) -> Grower:
+        """Return what grows trees on the rows."""
+        return settings.grower(table, self.labels, len(self.classes), self.seed, self.n_threads)
+
+    def tree(
+        self,
+        nodes: NDArray[np.uint8],
+        gains: Floats,
+        leaf_weights: NDArray[np.int32],
+        category_sets: NDArray[np.uint64],
+        leaves: NDArray[np.int32],
+    ) -> GrownTree:
+        """Return a tree as growers do, of what its attributes show."""
+        return GrownTree.from_arrays(nodes, gains, leaf_weights, category_sets, leaves)
 
     def differences(self, other: TrainingRows) -> str:
         """Name what is not the same in other rows: "" if all of it is."""

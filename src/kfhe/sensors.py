@@ -25,7 +25,6 @@ from kfhe.shrinkage import resolve, soft_votes
 from kfhe.sparse import SparseRows
 from kfhe.trace import Trace
 from kfhe.tree_settings import TreeSettings
-from kfhe.validation import integer_weights
 
 Floats = NDArray[np.float64]
 
@@ -79,21 +78,14 @@ class Sensor(Protocol):
         """Return what component t votes for other rows; h_0 always gives scores."""
 
 
-def whole_weights(rows: TrainingRows) -> tuple[NDArray[np.int32], bool]:
-    """Return the rows' base weights as a tree takes them: whole numbers, and whether they count rows."""
-    return integer_weights(np.ones(len(rows.labels)) if rows.uniform else rows.base)
-
-
 def one_leaf(rows: TrainingRows) -> GrownTree:
     """Return a tree without a split: it votes by the shares of the classes."""
-    units, _ = whole_weights(rows)
-    weights = np.bincount(rows.labels, weights=units, minlength=len(rows.classes)).astype(np.int32)
-    return GrownTree.from_arrays(
+    return rows.tree(
         np.zeros(1, dtype=NODE_DTYPE).view(np.uint8),
         np.zeros(1),
-        weights.reshape(1, -1),
+        rows.class_units.reshape(1, -1),
         np.empty((0, 4), dtype=np.uint64),
-        np.zeros(len(rows.labels), dtype=np.int32),
+        rows.map(np.zeros_like, rows.labels),
     )
 
 
@@ -127,11 +119,9 @@ class TreeSensor:
     ) -> None:
         self.rows = rows
         self._from_shares = from_shares
-        self._table = table = settings[0].binned(rows.X, rows.n_threads)
+        self._table = table = rows.table(settings[0])
         self._hard = voting == "hard"
-        self._growers = [
-            kind.grower(table, rows.labels, len(rows.classes), rows.seed, rows.n_threads) for kind in settings
-        ]
+        self._growers = [rows.grower(kind, table) for kind in settings]
         self._trees = TreeStore(len(rows.classes))
         self.shrinkage = resolve(settings[0].shrinkage, self._growers, rows, alone=False)
 
@@ -149,10 +139,10 @@ class TreeSensor:
         rows, grow = self.rows, self._growers[0].grow
         if self._from_shares:
             tree = one_leaf(rows)
-        elif rows.n_samples < len(rows.labels):
+        elif rows.n_samples < rows.n_rows:
             tree = grow(rows.initial_sample(), True, 0)
         else:
-            tree = grow(*whole_weights(rows), 0)
+            tree = grow(*rows.whole_weights(), 0)
         self._trees.append(tree)
         return soft_votes(tree, self.shrinkage)
 

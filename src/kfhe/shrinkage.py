@@ -7,11 +7,12 @@ are worth.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from kfhe.bank import SHRINKAGES
-from kfhe.engine.bank import HonestBank
 from kfhe.engine.trees.growing import Grower
 from kfhe.engine.trees.grown_tree import GrownTree
 from kfhe.engine.trees.shrinkage import shrunken_shares
@@ -26,7 +27,7 @@ PILOT = 2  # their attempt, so that no other trees have their samples
 
 def soft_votes(tree: GrownTree, shrinkage: float) -> Floats:
     """Return what a tree votes for the rows of its table: the shares in their leaves, shrunken."""
-    return tree.share_votes() if shrinkage == 0 else _leaf_votes(tree, np.array([shrinkage]))[0][tree.leaves]
+    return tree.share_votes() if shrinkage == 0 else tree.votes(_leaf_votes(tree, np.array([shrinkage]))[0])
 
 
 def resolve(shrinkage: float | str, growers: list[Grower], rows: TrainingRows, *, alone: bool) -> float:
@@ -66,10 +67,10 @@ def _pilot_scores(growers: list[Grower], rows: TrainingRows, alone: bool) -> Flo
     return scores if alone else bank.brier_scores()
 
 
-def _empty_bank(rows: TrainingRows) -> HonestBank:
+def _empty_bank(rows: TrainingRows) -> Any:
     """Return a bank of filters that have read no tree; a row that none reads counts alike in all of them."""
     prior = np.full(len(rows.classes), 1 / len(rows.classes))
-    return HonestBank(rows.labels, rows.base, prior, len(SHRINKAGES), rows.n_threads)
+    return rows.bank(prior, len(SHRINKAGES))
 
 
 def _leaf_votes(tree: GrownTree, shrinkages: Floats) -> Floats:

@@ -93,7 +93,7 @@ class Schema:
         if not np.isfinite([matrix.min(initial=0.0), matrix.max(initial=0.0)]).all():
             infinite = np.isinf(matrix).any(axis=0)
             if infinite.any():
-                raise _infinite(self.names[infinite.argmax()])
+                raise infinite_values(self.names[infinite.argmax()])
         return matrix
 
 
@@ -145,7 +145,8 @@ def _kind(value: Hashable) -> str:
     return "text" if isinstance(value, str) else "numbers"
 
 
-def _infinite(name: str) -> ValueError:
+def infinite_values(name: str) -> ValueError:
+    """Return the error of a column that has them."""
     return ValueError(f"Input X contains infinity in column {name!r}; accepted are finite numbers and NaN")
 
 
@@ -200,7 +201,7 @@ class BinnedTable:
                 numbers = _read_together(columns, some)
                 found = bin_columns(numbers, some.start, max_bins, codes, low, high, n_threads)
             if (found < 0).any():
-                raise _infinite(columns.names[some[int(found.argmin())]])
+                raise infinite_values(columns.names[some[int(found.argmin())]])
             n_bins[some.start : some.stop] = found + 1
         schema = Schema(columns.names, categories, rules)
         return cls(schema, codes, n_bins, categorical.astype(np.uint8), low, high)
@@ -227,20 +228,34 @@ def _bin_categories(
     factorized: tuple[NDArray[Any], list[Hashable]], max_bins: int
 ) -> tuple[dict[Hashable, int], NDArray[Any]]:
     """Give each category a bin, in the order of their values; the rarest share one if need be."""
-    codes, values = factorized[0], [_plain(value) for value in factorized[1]]
-    counts = np.bincount(codes[codes >= 0], minlength=len(values))
-    present = [position for position in range(len(values)) if counts[position]]
-    order = sorted(present, key=lambda position: (type(values[position]).__name__, values[position]))
+    bins = category_bins(category_counts(factorized), max_bins)
+    return bins, encoded_categories(factorized, bins)
+
+
+def category_counts(factorized: tuple[NDArray[Any], list[Hashable]]) -> dict[Hashable, int]:
+    """Return how many rows each category has, those that have any."""
+    codes, values = factorized
+    counts = np.bincount(codes[codes >= 0], minlength=len(values)).tolist()
+    return {_plain(value): count for value, count in zip(values, counts, strict=True) if count}
+
+
+def category_bins(counts: dict[Hashable, int], max_bins: int) -> dict[Hashable, int]:
+    """Return the bin of each category; the rarest share one if need be."""
+    order = sorted(counts, key=lambda value: (type(value).__name__, value))
     if len(order) <= max_bins:
-        bins = {values[position]: bin for bin, position in enumerate(order)}
-    else:
-        frequent = sorted(order, key=lambda position: -counts[position])[: max_bins - 1]
-        own = [position for position in order if position in set(frequent)]
-        bins = dict.fromkeys((values[position] for position in order), max_bins - 1)
-        bins.update({values[position]: bin for bin, position in enumerate(own)})
-    missing = max(bins.values(), default=-1) + 1
+        return {value: bin for bin, value in enumerate(order)}
+    frequent = set(sorted(order, key=lambda value: -counts[value])[: max_bins - 1])
+    bins = dict.fromkeys(order, max_bins - 1)
+    bins.update({value: bin for bin, value in enumerate(value for value in order if value in frequent)})
+    return bins
+
+
+def encoded_categories(
+    factorized: tuple[NDArray[Any], list[Hashable]], bins: dict[Hashable, int]
+) -> NDArray[Any]:
+    """Return the bin of each row; missing values have the one after the last."""
     encoded = _encode(factorized, bins)
-    return bins, np.where(np.isnan(encoded), missing, encoded)
+    return np.where(np.isnan(encoded), max(bins.values(), default=-1) + 1, encoded)
 
 
 def _plain(value: Any) -> Any:

@@ -9,7 +9,6 @@ from time import perf_counter
 from typing import NamedTuple
 
 from kfhe.emphasis import Emphasis
-from kfhe.engine.arrays import effective_sample_size, normalise
 from kfhe.kalman import Filter, KalmanFilter
 from kfhe.measurement import Measurement
 from kfhe.rows import TrainingRows
@@ -72,13 +71,13 @@ class TrainingRun:
                 if not reading.guessed or resets:
                     break
                 self.weights = measurement.weight_filter()
-            sample_size = effective_sample_size(self.weights.state)
+            sample_size = rows.effective_sample_size(self.weights.state)
             prior_variance, shrinkage = model.variance, self.sensor.shrinkage
             gain = model.update(reading.state, reading.error)
             ends = iteration % self.n_measurements == 0
             if ends and model.variance > 0:  # a filter that is certain draws no more rows
                 self.weights.update(emphasis(self.weights.state, reading.missed), reading.error)
-                if not normalise(self.weights.state, rows.n_threads) > 0:
+                if not rows.normalise(self.weights) > 0:
                     raise ValueError("emphasis left no row with a positive weight to sample from")
             row = Iteration(  # in the order of its fields: by name it would take as long as a filter does
                 iteration,

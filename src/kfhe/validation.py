@@ -16,6 +16,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, _num_samples, validate_data
 
+from kfhe.engine.arrays import exact_sum
 from kfhe.sparse import is_sparse, same_values, sound
 
 Floats = NDArray[np.float64]
@@ -227,18 +228,19 @@ def row_weights(
 ) -> Floats:
     """Return each row's weight: its sample weight times its class's weight."""
     weights = (
-        np.ones(len(labels)) if sample_weight is None else _up_to_one(_sample_weights(sample_weight, labels))
+        np.ones(len(labels)) if sample_weight is None else _up_to_one(sample_weights(sample_weight, labels))
     )
     if isinstance(class_weight, str):  # "balanced"
-        weights = _balanced(weights, labels, len(classes))
+        weights = balanced(weights, labels, _class_totals(weights, labels, len(classes)))
     elif class_weight is not None:
-        weights *= _class_weights(class_weight, classes)[labels]
+        weights *= class_weights(class_weight, classes)[labels]
     if not weights.any():
         raise ValueError("all weights are zero: at least one row needs a positive weight")
     return weights
 
 
-def _sample_weights(sample_weight: Any, labels: NDArray[np.int32]) -> Floats:
+def sample_weights(sample_weight: Any, labels: NDArray[np.int32]) -> Floats:
+    """Return sample weights as an array, checked."""
     try:
         weights: Floats = np.array(_check_sample_weight(sample_weight, labels, dtype=np.float64))
     except (TypeError, ValueError) as error:
@@ -253,14 +255,22 @@ def _sample_weights(sample_weight: Any, labels: NDArray[np.int32]) -> Floats:
 
 
 def _up_to_one(weights: Floats) -> Floats:
+    return up_to_one(weights, float(weights.max()))
+
+
+def up_to_one(weights: Floats, largest: float) -> Floats:
     """Scale the largest weight to 1: no sum or product can overflow, and equal weights are just ones."""
-    scaled = np.ldexp(weights, -np.frexp(weights.max())[1])  # the reciprocal of a tiny weight is no double
-    return scaled / scaled.max() if scaled.any() else scaled
+    exponent = np.frexp(largest)[1]  # the reciprocal of a tiny weight is no double
+    return np.ldexp(weights, -exponent) / np.ldexp(largest, -exponent) if largest > 0 else weights
 
 
-def _balanced(weights: Floats, labels: NDArray[np.int32], n_classes: int) -> Floats:
-    """Let every class weigh the same in total."""
-    totals = np.bincount(labels, weights=weights, minlength=n_classes)
+def _class_totals(weights: Floats, labels: NDArray[np.int32], n_classes: int) -> Floats:
+    """Return what each class weighs."""
+    return np.array([exact_sum(weights[labels == k]) for k in range(n_classes)])
+
+
+def balanced(weights: Floats, labels: NDArray[np.int32], totals: Floats) -> Floats:
+    """Let every class weigh the same in total, by what each weighs in total now."""
     # Powers of two are taken out first: the factor of a class that weighs next to nothing would be no double.
     parts, exponents = np.frexp(totals)
     factors = np.divide(totals.max(), parts, out=np.zeros_like(totals), where=totals > 0)
@@ -268,7 +278,8 @@ def _balanced(weights: Floats, labels: NDArray[np.int32], n_classes: int) -> Flo
     return balanced
 
 
-def _class_weights(class_weight: Any, classes: NDArray[Any]) -> Floats:
+def class_weights(class_weight: Any, classes: NDArray[Any]) -> Floats:
+    """Return the factor of each class, the largest 1."""
     known = classes.tolist()
     unknown = [label for label in class_weight if label not in known]
     if unknown:
@@ -290,11 +301,11 @@ def integer_weights(weights: Floats) -> tuple[NDArray[np.int32], bool]:
         return present.astype(np.int32), True
     with np.errstate(over="ignore"):  # an infinite multiple is too large like any other
         multiples = weights / weights[present].min()
-        total = multiples.sum()
+        total = exact_sum(multiples)
     whole = np.rint(multiples)
     if total < MAX_WEIGHT and np.allclose(multiples, whole, rtol=1e-12, atol=0):
         return whole.astype(np.int32), bool((whole <= 1).all())
-    scaled = np.rint(weights * (MAX_WEIGHT / weights.sum()))
+    scaled = np.rint(weights * (MAX_WEIGHT / exact_sum(weights)))
     return np.maximum(scaled, present).astype(np.int32), False
 
 

@@ -37,20 +37,21 @@ def test_measure_fuses_scores_and_votes_and_weighs_the_misses(table, voting, fus
     seen = set()
     for n_threads in (1, 2, 3):
         measurer = Measurer(labels, base, n_classes, n_threads)
-        errors = measurer.measure(scores, votes, fusion)
+        misses = measurer.measure(scores, votes, fusion)
+        errors = tuple(units / measurer.total for units in misses)
         np.testing.assert_array_equal(measurer.measurement, expected)
         np.testing.assert_array_equal(measurer.missed, expected.argmax(axis=1) != labels)
         missed_alone = vote_scores.argmax(axis=1) != labels
         assert errors == pytest.approx((base[measurer.missed].sum(), base[missed_alone].sum()), rel=1e-12)
-        assert measurer.error(expected) == errors[0]
-        seen.add(errors)
+        assert measurer.misses(expected) == misses[0]
+        seen.add(misses)
     assert len(seen) == 1
 
 
 def test_no_miss_is_an_error_of_exactly_zero_and_ties_go_to_the_lowest_class():
     measurer = Measurer(np.array([0, 1], dtype=np.int32), np.array([0.25, 0.75]), 3)
-    assert measurer.error(np.eye(3)[[0, 1]]) == 0
-    assert measurer.error(np.full((2, 3), 1 / 3)) == 0.75
+    assert measurer.misses(np.eye(3)[[0, 1]]) == 0
+    assert measurer.misses(np.full((2, 3), 1 / 3)) / measurer.total == 0.75
 
 
 @pytest.mark.parametrize("n_threads", [1, 2])
@@ -99,6 +100,11 @@ def test_normalise_divides_by_the_sum_unless_there_is_none():
 
 def test_effective_sample_size_counts_equal_weights():
     assert effective_sample_size(np.array([0.5, 0.5, 0.0])) == pytest.approx(2)
+
+
+def test_effective_sample_size_is_that_of_an_exact_sum(table):
+    base = table[-1]
+    assert effective_sample_size(base) == 1 / exact_sum(base**2) == effective_sample_size(base[::-1].copy())
 
 
 @pytest.mark.parametrize("size", [5e-324, 1e-310, 1e-300, 1e300, 1e305])

@@ -56,10 +56,10 @@ def test_it_is_judged_by_weighted_brier_score(table):
 def test_a_component_misses_unseen_rows_whose_leaf_votes_for_another_class(table):
     labels, base, *_, components = table
     leaves, votes, counts = components[0]
-    missed, error = filled(table, 1).misses(leaves, votes[1], counts)
+    missed, wrong, weight = filled(table, 1).misses(leaves, votes[1], counts)
     unseen = counts == 0
     np.testing.assert_array_equal(missed, unseen & (votes[1].argmax(axis=1)[leaves] != labels))
-    assert error == pytest.approx(base[missed].sum() / base[unseen].sum())
+    assert (wrong, weight) == pytest.approx((base[missed].sum(), base[unseen].sum()))
 
 
 def test_threads_make_no_difference(table):

@@ -114,6 +114,18 @@ def test_bins_of_a_long_column_are_those_of_a_sample_of_its_own(n):
     assert len(edges) == (3 if n > 65_536 else 1)  # each column has a sample of its own
 
 
+def test_numbers_of_any_size_and_sign_are_binned_in_their_order():
+    rng = np.random.default_rng(0)
+    column = rng.choice([-1.0, 1.0], 10_000) * 10.0 ** rng.uniform(-300, 300, 10_000)
+    column[:100] = 0.0
+    column[100:200] = -0.0
+    codes, low, high = np.empty((1, 10_000), np.uint8), np.empty((1, 256)), np.empty((1, 256))
+    (n_bins,) = bin_columns(column[None], 0, 255, codes, low, high)
+    assert n_bins == 255
+    assert (np.diff(codes[0][np.argsort(column)].astype(int)) >= 0).all()
+    assert (high[0, : n_bins - 1] < low[0, 1:n_bins]).all()
+
+
 def test_a_value_that_fills_a_bin_has_it_for_itself():
     rng = np.random.default_rng(0)
     column = np.concatenate([rng.normal(size=3000), np.full(2000, 0.5), np.full(700, -0.25)])

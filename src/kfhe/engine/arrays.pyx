@@ -94,7 +94,7 @@ cdef class Measurer:
     labels : int32 array of shape (n_rows,)
         The rows' classes.
     base : array of shape (n_rows,)
-        Their base weights, which sum to 1. Errors are summed over them as multiples of 2^-60.
+        Their base weights, which sum to 1. Misses are summed over them in units of 2^-60.
     n_classes : int
         Number of classes.
     n_threads : int
@@ -106,15 +106,16 @@ cdef class Measurer:
         The last measurement z.
     missed : bool array of shape (n_rows,)
         The rows that it misclassifies.
+    total : float
+        The weight of all rows, in units.
     """
 
-    cdef readonly object measurement, missed
+    cdef readonly object measurement, missed, total
     cdef object arguments  # of the constructor, for pickling
     cdef const int32_t[::1] labels
     cdef int64_t[::1] units
     cdef double[:, ::1] z
-    cdef uint8_t[::1] misses
-    cdef double total
+    cdef uint8_t[::1] flags
     cdef int64_t n, n_classes, n_chunks
     cdef int n_threads
 
@@ -123,12 +124,12 @@ cdef class Measurer:
         self.arguments = (labels, base, n_classes, n_threads)
         units = (np.asarray(base) * 2.0**60 + 0.5).astype(np.int64)
         self.units = units
-        self.total = units.sum()
+        self.total = float(units.sum())
         self.n, self.n_classes, self.n_threads = len(labels), n_classes, n_threads
         self.n_chunks = chunks(self.n, self.n * n_classes, n_threads)
         self.measurement = np.empty((self.n, n_classes))
         self.missed = np.empty(self.n, dtype=bool)
-        self.z, self.misses = self.measurement, self.missed.view(np.uint8)
+        self.z, self.flags = self.measurement, self.missed.view(np.uint8)
 
     def __reduce__(self):
         return Measurer, self.arguments
@@ -136,8 +137,8 @@ cdef class Measurer:
     def measure(self, const double[:, ::1] scores, votes, double fusion):
         """Take the measurement z = (1 - fusion) * scores + fusion * votes.
 
-        ``votes`` holds a class per row, or a score per row and class. Returns the error of the
-        measurement and the error of the votes alone.
+        ``votes`` holds a class per row, or a score per row and class. Returns the weight of the rows that the
+        measurement misses and of those that the votes alone do, in units.
         """
         cdef int64_t c, measured = 0, alone = 0
         cdef const int32_t[::1] classes
@@ -154,29 +155,28 @@ cdef class Measurer:
         if self.n_chunks == 1:
             sums = measure_range(
                 &scores[0, 0], voted, vote_scores, &self.labels[0], &self.units[0], fusion,
-                &self.z[0, 0], &self.misses[0], self.n_classes, 0, self.n,
+                &self.z[0, 0], &self.flags[0], self.n_classes, 0, self.n,
             )
-            return sums.measurement_units / self.total, sums.component_units / self.total
+            return sums.measurement_units, sums.component_units
         for c in prange(self.n_chunks, nogil=True, num_threads=self.n_threads, schedule="static"):
             sums = measure_range(
                 &scores[0, 0], voted, vote_scores, &self.labels[0], &self.units[0], fusion,
-                &self.z[0, 0], &self.misses[0], self.n_classes, c * CHUNK, min(self.n, (c + 1) * CHUNK),
+                &self.z[0, 0], &self.flags[0], self.n_classes, c * CHUNK, min(self.n, (c + 1) * CHUNK),
             )
             measured += sums.measurement_units
             alone += sums.component_units
-        return measured / self.total, alone / self.total
+        return measured, alone
 
-    def error(self, const double[:, ::1] scores):
-        """Return the error of the scores themselves."""
+    def misses(self, const double[:, ::1] scores):
+        """Return the weight of the rows that scores themselves miss, in units."""
         cdef int64_t c, missed = 0
         if self.n_chunks == 1:
-            missed = missed_range(&scores[0, 0], &self.labels[0], &self.units[0], self.n_classes, 0, self.n)
-            return missed / self.total
+            return missed_range(&scores[0, 0], &self.labels[0], &self.units[0], self.n_classes, 0, self.n)
         for c in prange(self.n_chunks, nogil=True, num_threads=self.n_threads, schedule="static"):
             missed += missed_range(
                 &scores[0, 0], &self.labels[0], &self.units[0], self.n_classes, c * CHUNK, min(self.n, (c + 1) * CHUNK)
             )
-        return missed / self.total
+        return missed
 
 
 cdef int64_t sum_range(const double *values, double half_scale, double other_half, int64_t n) noexcept nogil:
@@ -186,30 +186,48 @@ cdef int64_t sum_range(const double *values, double half_scale, double other_hal
     return total
 
 
-cpdef double exact_sum(const double[::1] values, int n_threads=1) except? -1:
-    """Sum non-negative values over fixed-point integers; NaN if one is negative or not finite."""
-    cdef int64_t i, c, total = 0, bad = 0, n = values.shape[0]
-    cdef int64_t n_chunks = chunks(n, n, n_threads)
-    cdef int exponent, length_exponent, shift
-    cdef double top = 0, half_scale, other_half
-    for i in range(n):
+cpdef double highest(const double[::1] values) noexcept:
+    """Return the highest of non-negative values, 0 if there is none; NaN if one is negative or not finite."""
+    cdef int64_t i, bad = 0
+    cdef double top = 0
+    for i in range(values.shape[0]):
         if values[i] > top:
             top = values[i]
         bad += not 0 <= values[i] <= 1.7976931348623157e308
-    if bad:
-        return float("nan")
+    return float("nan") if bad else top
+
+
+cpdef int unit_of(double top, int64_t n) noexcept:
+    """Return u such that n values of at most ``top`` can be summed as whole numbers of 2^-u."""
+    cdef int exponent, length_exponent
     frexp(top, &exponent)
     frexp(<double> n, &length_exponent)
-    shift = 61 - exponent - length_exponent
+    return 61 - exponent - length_exponent
+
+
+cpdef int64_t sum_of_units(const double[::1] values, int unit, int n_threads=1) noexcept:
+    """Return the sum of values, each rounded to a multiple of 2^-unit, in such multiples."""
+    cdef int64_t c, total = 0, n = values.shape[0]
+    cdef int64_t n_chunks = chunks(n, n, n_threads)
     # In two halves: the scale of very small values is no double.
-    half_scale = ldexp(1.0, shift // 2)
-    other_half = ldexp(1.0, shift - shift // 2)
+    cdef double half_scale = ldexp(1.0, unit // 2), other_half = ldexp(1.0, unit - unit // 2)
+    if n == 0:
+        return 0
     if n_chunks == 1:
-        total = sum_range(&values[0], half_scale, other_half, n)
-    else:
-        for c in prange(n_chunks, nogil=True, num_threads=n_threads, schedule="static"):
-            total += sum_range(&values[c * CHUNK], half_scale, other_half, min(<int64_t> CHUNK, n - c * CHUNK))
-    return ldexp(<double> total, -shift)
+        return sum_range(&values[0], half_scale, other_half, n)
+    for c in prange(n_chunks, nogil=True, num_threads=n_threads, schedule="static"):
+        total += sum_range(&values[c * CHUNK], half_scale, other_half, min(<int64_t> CHUNK, n - c * CHUNK))
+    return total
+
+
+cpdef double exact_sum(const double[::1] values, int n_threads=1) noexcept:
+    """Sum non-negative values over fixed-point integers; NaN if one is negative or not finite."""
+    cdef double top = highest(values)
+    cdef int unit
+    if top != top:
+        return top
+    unit = unit_of(top, values.shape[0])
+    return ldexp(<double> sum_of_units(values, unit, n_threads), -unit)
 
 
 def normalise(double[::1] weights, int n_threads=1):
@@ -233,12 +251,14 @@ def multiply(const double[::1] weights, const cpp_bool[::1] missed, double right
 
 
 def effective_sample_size(const double[::1] weights):
-    """How many equal weights these (which sum to 1) are worth: 1 / sum(weights ** 2)."""
-    cdef int64_t i
-    cdef double total = 0
-    for i in range(weights.shape[0]):
-        total += weights[i] * weights[i]
-    return 1 / total
+    """How many equal weights these (which sum to 1) are worth: 1 / sum(weights ** 2), a sum as `exact_sum` takes it."""
+    cdef int64_t i, total = 0, n = weights.shape[0]
+    cdef double top = highest(weights)
+    cdef int unit = unit_of(top * top, n)
+    cdef double half_scale = ldexp(1.0, unit // 2), other_half = ldexp(1.0, unit - unit // 2)
+    for i in range(n):
+        total += <int64_t> (weights[i] * weights[i] * half_scale * other_half + 0.5)
+    return 1 / ldexp(<double> total, -unit)
 
 
 def margins(const double[:, ::1] scores, const int32_t[::1] labels):

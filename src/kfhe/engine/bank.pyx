@@ -85,7 +85,7 @@ cdef class HonestBank:
     cdef object arguments  # of the constructor, for pickling
     cdef const int32_t[::1] labels
     cdef const double[::1] base, prior
-    cdef double[:, :, ::1] state
+    cdef double[:, :, ::1] cells
     cdef int32_t[::1] read
     cdef int64_t n, n_classes, n_filters, n_chunks
     cdef int n_threads
@@ -99,10 +99,14 @@ cdef class HonestBank:
         self.states = np.empty((n_filters, self.n, self.n_classes))
         self.states[:] = prior
         self.n_read = np.zeros(self.n, dtype=np.int32)
-        self.state, self.read = self.states, self.n_read
+        self.cells, self.read = self.states, self.n_read
 
     def __reduce__(self):
         return restored, (self.arguments, self.states, self.n_read)
+
+    def copy(self):
+        """Return a bank of the same states, which can be moved on its own."""
+        return restored(self.arguments, self.states, self.n_read)
 
     def update(self, const int32_t[::1] leaves, const double[:, :, ::1] votes, const int32_t[::1] counts):
         """Let a component move the rows that it has not seen (counts 0) towards what their leaves vote for.
@@ -116,11 +120,15 @@ cdef class HonestBank:
             b = job // self.n_chunks
             start = (job % self.n_chunks) * CHUNK
             correct_rows(
-                &self.state[b, 0, 0], &leaves[0], &votes[b, 0, 0], &counts[0], &self.read[0], self.n_classes,
+                &self.cells[b, 0, 0], &leaves[0], &votes[b, 0, 0], &counts[0], &self.read[0], self.n_classes,
                 start, min(self.n, start + CHUNK),
             )
         for i in range(self.n):
             self.read[i] += counts[i] == 0
+
+    def state(self, int64_t b):
+        """Return the state of one filter: a score per row and class."""
+        return self.states[b]
 
     def brier_scores(self):
         """Return the Brier score of each filter."""
@@ -130,14 +138,14 @@ cdef class HonestBank:
             total = 0
             for c in prange(self.n_chunks, nogil=True, num_threads=self.n_threads, schedule="static"):
                 total += brier_of(
-                    &self.state[b, 0, 0], &self.labels[0], &self.base[0], self.n_classes,
+                    &self.cells[b, 0, 0], &self.labels[0], &self.base[0], self.n_classes,
                     c * CHUNK, min(self.n, (c + 1) * CHUNK),
                 )
             result[b] = total / UNIT
         return result
 
     def misses(self, const int32_t[::1] leaves, const double[:, ::1] votes, const int32_t[::1] counts):
-        """Say which of the rows that a component has not seen it misses, and their share by weight."""
+        """Say which of the rows that a component has not seen it misses; what these weigh, and all that it has not seen."""
         cdef int64_t i, n_leaves = votes.shape[0]
         cdef int64_t units, unseen = 0, wrong = 0
         cdef vector[int32_t] classes = vector[int32_t](n_leaves)
@@ -152,7 +160,7 @@ cdef class HonestBank:
             missed[i] = classes[leaves[i]] != self.labels[i]
             unseen += units
             wrong += units * missed[i]
-        return result, wrong / <double> unseen if unseen else 0.0
+        return result, wrong / UNIT, unseen / UNIT
 
 
 def restored(arguments, states, n_read):

@@ -9,10 +9,11 @@ from cython.parallel cimport prange
 from libc.math cimport INFINITY, isinf, isnan
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.string cimport memset
-from libcpp.algorithm cimport lower_bound, sort
+from libcpp.algorithm cimport lower_bound
 from libcpp.vector cimport vector
 
 from kfhe.engine.philox cimport BINS_STREAM, philox, scaled
+from kfhe.engine.sorting cimport sort_numbers
 
 import numpy as np
 
@@ -119,7 +120,7 @@ cdef int bin_column(
         for i in range(n):
             if not isnan(values[i]):
                 sample.push_back(values[i])
-    sort(sample.begin(), sample.end())
+    sort_numbers(sample)
     exact = find_starts(sample, max_bins, starts)
     if encode(values, n, starts, codes, low, high) and exact:
         # The sample had few distinct values, but the column has others: look at all of it.
@@ -127,10 +128,55 @@ cdef int bin_column(
         for i in range(n):
             if not isnan(values[i]):
                 sample.push_back(values[i])
-        sort(sample.begin(), sample.end())
+        sort_numbers(sample)
         find_starts(sample, max_bins, starts)
         encode(values, n, starts, codes, low, high)
     return <int> starts.size()
+
+
+# The same in steps, for columns of which each part may be somewhere else
+
+
+def sampled_rows(int64_t n, uint64_t column):
+    """Return the rows (int64) of a column of n rows by whose values bins are chosen."""
+    cdef uint64_t numbers[4]
+    cdef int64_t i
+    if n <= SAMPLE_ROWS:
+        return np.arange(n)
+    result = np.empty(SAMPLE_ROWS, dtype=np.int64)
+    cdef int64_t[::1] rows = result
+    for i in range(SAMPLE_ROWS):
+        if i % 4 == 0:
+            philox(0, BINS_STREAM, i // 4, column, 0, 0, numbers)
+        rows[i] = scaled(numbers[i % 4], n)
+    return result
+
+
+def bin_starts(const double[::1] values, int64_t max_bins):
+    """Return the first value of each bin, chosen by some values, and whether each bin is just one value."""
+    cdef vector[double] present, starts
+    cdef int64_t i
+    for i in range(values.shape[0]):
+        if not isnan(values[i]):
+            present.push_back(values[i])
+    sort_numbers(present)
+    exact = find_starts(present, max_bins, starts)
+    return np.array(starts, dtype=np.float64), bool(exact)
+
+
+def encoded(const double[::1] values, const double[::1] starts):
+    """Return the bin of each value (uint8), the range of each of 256 bins, and how many values don't start theirs."""
+    cdef vector[double] first
+    cdef int64_t i, n = values.shape[0], odd = 0
+    codes, low, high = np.empty(n, dtype=np.uint8), np.full(256, np.inf), np.full(256, -np.inf)
+    cdef uint8_t[::1] bins = codes
+    cdef double[::1] lowest = low, highest = high
+    for i in range(starts.shape[0]):
+        first.push_back(starts[i])
+    if n:
+        with nogil:
+            odd = encode(&values[0], n, first, &bins[0], &lowest[0], &highest[0])
+    return codes, low, high, odd
 
 
 ctypedef fused index_t:
@@ -147,7 +193,7 @@ cdef void sort_with_zeros(
     for i in range(n_stored):
         if not isnan(stored[i]):
             values.push_back(stored[i])
-    sort(values.begin(), values.end())
+    sort_numbers(values)
     values.insert(lower_bound(values.begin(), values.end(), <double> 0), n_zeros, <double> 0)
 
 

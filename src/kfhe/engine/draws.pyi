@@ -19,6 +19,22 @@ def bootstrap(
 ) -> NDArray[np.int32]: ...
 def random_numbers(seed: int, stream: int, c0: int, c1: int, c2: int, c3: int) -> list[int]: ...
 
+ROWS_OF_BLOCK: int
+REDRAWS: int
+
+def block_totals(weights: NDArray[np.float64]) -> NDArray[np.uint64]: ...
+def draws_of_blocks(
+    totals: NDArray[np.uint64], first: int, last: int, seed: int, iteration: int, attempt: int
+) -> NDArray[np.int64]: ...
+def draw_rows(
+    weights: NDArray[np.float64],
+    first_block: int,
+    n_draws: NDArray[np.int64],
+    seed: int,
+    iteration: int,
+    attempt: int,
+) -> NDArray[np.int32]: ...
+
 class Draws:
     def __init__(
         self,

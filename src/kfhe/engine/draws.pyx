@@ -158,6 +158,69 @@ cdef draw_blocks(
         )
 
 
+# The same in three steps, for rows of which each block may be somewhere else
+
+
+ROWS_OF_BLOCK = BLOCK
+
+
+def block_totals(const double[::1] weights):
+    """Return the weight of each block of rows, in multiples of 2^-60 (uint64)."""
+    cdef int64_t block, size, n = weights.shape[0], n_blocks = (n + BLOCK - 1) // BLOCK
+    cdef vector[uint64_t] cumulated = vector[uint64_t](BLOCK)
+    result = np.empty(n_blocks, dtype=np.uint64)
+    cdef uint64_t[::1] totals = result
+    for block in range(n_blocks):
+        size = min(<int64_t> BLOCK, n - block * BLOCK)
+        totals[block] = cumulate(&weights[block * BLOCK], size, cumulated.data())
+    return result
+
+
+def draws_of_blocks(
+    const uint64_t[::1] totals, int64_t first, int64_t last, uint64_t seed, uint64_t iteration, uint64_t attempt
+):
+    """Return how many of the draws ``first .. last - 1`` fall into each block (int64), by the totals of all blocks."""
+    cdef int64_t block, n_blocks = totals.shape[0]
+    cdef vector[uint64_t] cumulated = vector[uint64_t](n_blocks)
+    result = np.zeros(n_blocks, dtype=np.int64)
+    cdef int64_t[::1] chosen = result
+    cumulated[0] = totals[0]
+    for block in range(1, n_blocks):
+        cumulated[block] = cumulated[block - 1] + totals[block]
+    check_total(cumulated[n_blocks - 1])
+    if n_blocks == 1:
+        chosen[0] = last - first
+    else:
+        with nogil:
+            choose_blocks(cumulated.data(), n_blocks, first, last, seed, iteration, attempt, &chosen[0])
+    return result
+
+
+def draw_rows(
+    const double[::1] weights, int64_t first_block, const int64_t[::1] n_draws, uint64_t seed, uint64_t iteration,
+    uint64_t attempt,
+):
+    """Return how often each row of some blocks is drawn (int32); the first of them is number ``first_block``."""
+    cdef int64_t block, size, start, n = weights.shape[0]
+    cdef vector[uint64_t] cumulated = vector[uint64_t](BLOCK)
+    cdef vector[uint16_t] guide = vector[uint16_t](2 * BLOCK)
+    result = np.empty(n, dtype=np.int32)
+    cdef int32_t[::1] counts = result
+    with nogil:
+        for block in range(n_draws.shape[0]):
+            start = block * BLOCK
+            size = min(<int64_t> BLOCK, n - start)
+            cumulate(&weights[start], size, cumulated.data())
+            draw_in_block(
+                cumulated.data(), size, n_draws[block], guide.data(), seed, iteration, attempt,
+                first_block + block, &counts[start],
+            )
+    return result
+
+
+REDRAWS = MAX_REDRAWS
+
+
 class Stream(IntEnum):
     """What random numbers are for; each use has a stream of its own."""
 

@@ -117,9 +117,13 @@ class Plan:
     def from_file(cls, path: str | Path) -> Plan:
         """Read a plan; paths of data files in it are relative to its own folder."""
         path = Path(path)
+        if is_table(path.name):
+            raise StudyError(f"{path} is a table, not a plan; to run a study on it: --dataset {path.name}")
         try:
             text = path.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
+        except OSError as error:
+            raise StudyError(f"{path}: the plan can't be read: {error.strerror}") from error
+        except UnicodeDecodeError as error:
             raise StudyError(f"{path}: the plan can't be read: {error}") from error
         plan = cls.from_toml(text, str(path))
         return replace(

@@ -5,9 +5,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from kfhe.engine.trees.histograms import class_histograms, count_histograms
+from kfhe.engine.trees.orders import sorted_order
 from kfhe.engine.trees.partitioning import cut, sides
-from kfhe.engine.trees.sorted_nodes import sorted_order
-from kfhe.engine.trees.splitting import best_sorted_split, best_split
+from kfhe.engine.trees.splitting import best_split
+from kfhe.engine.trees.sweeping import best_sorted_split
 
 from .rows import random_rows
 from .twin import Settings, Twin

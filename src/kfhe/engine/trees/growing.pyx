@@ -34,7 +34,7 @@ cdef enum:
     MANY_ROWS = 4 * GATHER_ROWS  # that one thread also takes in tasks, to have those of a task together in memory
 
 # Rows below which sorting beats histograms, per cell of an average histogram. Measured.
-cdef double SORTED_ROWS_PER_CELL = 1.0
+cdef double SORTED_ROWS_PER_CELL = 0.5
 cdef int64_t MIN_SORTED_ROWS = 96
 # Best first, a leaf costs a scan of its histograms; if there are more cells in an average one than this, per row that
 # there is for a leaf, it is faster to grow the tree whole and to cut it back. Measured.
@@ -197,11 +197,12 @@ cdef class Grower:
     def __reduce__(self):
         return made_again, self.arguments
 
-    def grow(self, const int32_t[::1] weights, bint counts, uint64_t tree):
+    def grow(self, const int32_t[::1] weights, bint counts, uint64_t tree, uint64_t key=1):
         """Grow a tree on the rows of positive weight, and find the leaf of every row.
 
         ``counts``: weights are numbers of rows; else each row counts as one in the min_samples settings. ``tree``
-        is the tree's number, which its nodes draw their features by.
+        is the tree's number, which its nodes draw their features by; ``key`` names its root, if that is a node of a
+        larger tree.
         """
         cdef GrownTree grown = GrownTree(self.problem.n_classes)
         self.problem.tree = tree
@@ -209,7 +210,7 @@ cdef class Grower:
         with nogil:
             grown.row_leaves.resize(self.problem.n_rows)
             self.load(&weights[0])
-            self.grow_nodes(grown.row_leaves.data())
+            self.grow_nodes(grown.row_leaves.data(), key)
             cut_back(self.buffers, self.problem.n_classes, self.max_leaves, self.cp, self.flat, self.flat_stack)
             grown.lay_out(self.buffers, self.flat, self.flat_stack, self.leaf_at)
             grown.find_leaves(&self.problem, &weights[0], self.leaf_at, self.team.n_threads)
@@ -238,7 +239,7 @@ cdef class Grower:
         buffer.nodes[0].count = n if self.problem.weighted else total
         buffer.nodes[0].end = n
 
-    cdef void grow_nodes(self, int32_t *leaves) noexcept nogil:
+    cdef void grow_nodes(self, int32_t *leaves, uint64_t key) noexcept nogil:
         """Grow the raw nodes: in one go, or large nodes first and the subtrees below side by side."""
         cdef int64_t n = <int64_t> self.rows.size(), n_cells = n * self.problem.n_features
         cdef vector[Pending] tasks
@@ -265,7 +266,7 @@ cdef class Grower:
                 growth.task_rows = max(growth.task_rows, self.problem.sorted_rows)
         memset(&root, 0, sizeof(Pending))
         root.end = n
-        root.key = 1
+        root.key = key
         root.histogram = -1
         grow_by_histogram(&growth, &root)
         self.run_tasks(&growth)

@@ -1,16 +1,19 @@
+from typing import Any, Self
+
 import numpy as np
 from numpy.typing import NDArray
 
 class GrownTree:
     n_classes: int
-    @staticmethod
+    @classmethod
     def from_arrays(
+        cls,
         nodes: NDArray[np.uint8],
         gains: NDArray[np.float64],
         leaf_weights: NDArray[np.int32],
         category_sets: NDArray[np.uint64],
         leaves: NDArray[np.int32],
-    ) -> GrownTree: ...
+    ) -> Self: ...
     @property
     def nodes(self) -> NDArray[np.uint8]: ...
     @property
@@ -21,5 +24,13 @@ class GrownTree:
     def category_sets(self) -> NDArray[np.uint64]: ...
     @property
     def leaves(self) -> NDArray[np.int32]: ...
+    def votes(self, leaf_votes: NDArray[Any]) -> NDArray[Any]: ...
     def class_votes(self) -> NDArray[np.int32]: ...
     def share_votes(self) -> NDArray[np.float64]: ...
+
+def leaves_of_codes(
+    nodes: NDArray[np.uint8],
+    category_sets: NDArray[np.uint64],
+    codes: NDArray[np.uint8],
+    n_bins: NDArray[np.int32],
+) -> NDArray[np.int32]: ...

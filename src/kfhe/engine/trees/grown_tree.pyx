@@ -1,6 +1,5 @@
 """A grown tree: its nodes as they are stored, and the leaf of each training row."""
 
-cimport cython
 from cython.parallel cimport prange
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
@@ -71,20 +70,19 @@ cdef void settle(
         n = n_left
 
 
-@cython.final
 cdef class GrownTree:
     """One tree. A grower makes it, or `from_arrays`; a `TreeStore` keeps it."""
 
     def __cinit__(self, int64_t n_classes):
         self.n_classes = n_classes
 
-    @staticmethod
+    @classmethod
     def from_arrays(
-        const uint8_t[::1] nodes, const double[::1] gains, const int32_t[:, ::1] leaf_weights,
+        cls, const uint8_t[::1] nodes, const double[::1] gains, const int32_t[:, ::1] leaf_weights,
         const uint64_t[:, ::1] category_sets, const int32_t[::1] leaves,
     ):
         """Make a tree of what its attributes show."""
-        cdef GrownTree tree = GrownTree(leaf_weights.shape[1])
+        cdef GrownTree tree = cls(leaf_weights.shape[1])
         cdef int64_t i, k, n_bytes = gains.shape[0] * sizeof(Node)
         if nodes.shape[0] != n_bytes or n_bytes == 0:
             raise ValueError(f"{len(gains)} gains take {n_bytes} bytes of nodes, got {len(nodes)}")
@@ -128,6 +126,10 @@ cdef class GrownTree:
     def leaves(self):
         """Number of the leaf that each training row is in."""
         return copied(self.row_leaves.data(), self.row_leaves.size() * sizeof(int32_t), np.int32)
+
+    def votes(self, leaf_votes):
+        """Return what the leaf of each training row votes for, by what each leaf does."""
+        return leaf_votes[self.leaves]
 
     def class_votes(self):
         """Return the class that each training row's leaf votes for (int32)."""
@@ -233,3 +235,24 @@ cdef class GrownTree:
             return
         for block in prange(n_blocks, num_threads=n_threads, schedule="static"):
             settle(nodes, sets, problem, weights, leaf_at.data(), block, leaves)
+
+
+def leaves_of_codes(
+    const uint8_t[::1] nodes, const uint64_t[:, ::1] category_sets, const uint8_t[:, ::1] codes,
+    const int32_t[::1] n_bins,
+):
+    """Return the leaf of each row (int32), by the bins of its values: (n_features, n_rows)."""
+    cdef int64_t block, n = codes.shape[1]
+    cdef vector[int32_t] weights = vector[int32_t](n)
+    cdef const uint64_t *sets = &category_sets[0, 0] if category_sets.shape[0] else NULL
+    cdef Problem problem
+    result = np.empty(n, dtype=np.int32)
+    cdef int32_t[::1] leaves = result
+    if n == 0:
+        return result
+    memset(&problem, 0, sizeof(Problem))
+    problem.codes, problem.n_rows, problem.n_bins = &codes[0, 0], n, &n_bins[0]
+    with nogil:
+        for block in range((n + BLOCK - 1) // BLOCK):
+            settle(<const Node *> &nodes[0], sets, &problem, weights.data(), NULL, block, &leaves[0])
+    return result

@@ -4,10 +4,10 @@ The features of a large node are shared out among threads.
 """
 
 from cython.parallel cimport prange, threadid
-from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t
 
 from kfhe.engine.trees.categories cimport scratch_size
-from kfhe.engine.trees.histograms cimport build, build_counts, subtract
+from kfhe.engine.trees.histograms cimport build, build_counts, build_two, subtract
 from kfhe.engine.trees.nodes cimport (
     Frame, Growth, Pending, Problem, Workspace, draw_features, is_terminal, origin_of,
 )
@@ -76,20 +76,28 @@ cdef inline int32_t *counts_of(
     return &work.count_histograms[slot * problem.total_bins + problem.offsets[feature]]
 
 
-cdef void build_feature(
-    const Problem *problem, const Frame *frame, Workspace *work, const Pending *task, int64_t feature
+cdef void build_features(
+    const Problem *problem, const Frame *frame, Workspace *work, const Pending *task, int64_t feature, int64_t other
 ) noexcept nogil:
+    """Build the histograms of two features, or of one if both are the same."""
+    cdef const uint32_t *rows = &frame.rows[task.start]
+    cdef const uint16_t *classes = &frame.classes[task.start]
+    cdef const int32_t *weights = &frame.weights[task.start]
     cdef const uint8_t *column = &frame.codes[feature * frame.stride]
-    cdef int64_t n = task.end - task.start
-    build(
-        column, &frame.rows[task.start], &frame.classes[task.start], &frame.weights[task.start], n,
-        problem.n_classes, problem.n_bins[feature], histogram_of(problem, work, task.histogram, feature),
-    )
-    if problem.weighted:
-        build_counts(
-            column, &frame.rows[task.start], n, problem.n_bins[feature],
-            counts_of(problem, work, task.histogram, feature),
+    cdef const uint8_t *other_column = &frame.codes[other * frame.stride]
+    cdef int64_t n = task.end - task.start, n_bins = problem.n_bins[feature], n_other_bins = problem.n_bins[other]
+    cdef int32_t *histogram = histogram_of(problem, work, task.histogram, feature)
+    if feature == other:
+        build(column, rows, classes, weights, n, problem.n_classes, n_bins, histogram)
+    else:
+        build_two(
+            column, other_column, rows, classes, weights, n, problem.n_classes, n_bins, n_other_bins, histogram,
+            histogram_of(problem, work, task.histogram, other),
         )
+    if problem.weighted:
+        build_counts(column, rows, n, n_bins, counts_of(problem, work, task.histogram, feature))
+        if feature != other:
+            build_counts(other_column, rows, n, n_other_bins, counts_of(problem, work, task.histogram, other))
 
 
 cdef void subtract_feature(
@@ -108,8 +116,14 @@ cdef void subtract_feature(
 
 
 cdef inline int team_of(const Growth *growth, const Pending *task) noexcept nogil:
-    """Number of threads that share a node's features."""
+    """Number of threads that build a node's histograms."""
     cdef int64_t cells = (task.end - task.start) * min(growth.problem.max_features, growth.problem.n_features)
+    return growth.n_threads if growth.problem.force_parallel or cells >= THREAD_CELLS else 1
+
+
+cdef inline int searchers_of(const Growth *growth) noexcept nogil:
+    """Number of threads that subtract or search a node's histograms."""
+    cdef int64_t cells = growth.problem.total_bins * growth.problem.n_classes
     return growth.n_threads if growth.problem.force_parallel or cells >= THREAD_CELLS else 1
 
 
@@ -148,7 +162,9 @@ cdef void search(Growth *growth, Pending *task, const NodeTotals *totals, Split 
     if problem.max_features < problem.n_features:
         search_drawn(growth, task, totals, best)
     else:
-        search_all(growth, task, totals, build_first, team_of(growth, task), best)
+        if build_first:
+            build_all(growth, task)
+        search_all(growth, task, totals, searchers_of(growth), best)
     if growth.max_leaves and task.end - task.start <= least_rows(growth):
         give_back(growth.work, task.histogram)
         task.histogram = -1
@@ -167,7 +183,7 @@ cdef void search_drawn(
     if n_threads > 1:
         n_tried = problem.max_features
         for i in prange(n_tried, num_threads=n_threads, schedule="dynamic", chunksize=1):
-            build_feature(problem, growth.frame, work, task, work.drawn[i])
+            build_features(problem, growth.frame, work, task, work.drawn[i], work.drawn[i])
             work.splits[i].score = 0
             split_feature(problem, work, task, totals, work.drawn[i], threadid(), &work.splits[i])
         for i in range(n_tried):
@@ -176,15 +192,28 @@ cdef void search_drawn(
     for i in range(n_tried, problem.n_features):
         if i >= problem.max_features and best.score > 0:
             break
-        build_feature(problem, growth.frame, work, task, work.drawn[i])
+        build_features(problem, growth.frame, work, task, work.drawn[i], work.drawn[i])
         split.score = bar_for(work.drawn[i], best)
         split_feature(problem, work, task, totals, work.drawn[i], 0, &split)
         if better(&split, best):
             best[0] = split
 
 
+cdef void build_all(Growth *growth, const Pending *task) noexcept nogil:
+    """Build the histograms of all features, two at a time."""
+    cdef const Problem *problem = growth.problem
+    cdef int64_t f, last = problem.n_features - 1
+    cdef int n_threads = team_of(growth, task)
+    if n_threads > 1:
+        for f in prange(0, problem.n_features, 2, num_threads=n_threads, schedule="dynamic", chunksize=1):
+            build_features(problem, growth.frame, growth.work, task, f, min(f + 1, last))
+    else:
+        for f in range(0, problem.n_features, 2):
+            build_features(problem, growth.frame, growth.work, task, f, min(f + 1, last))
+
+
 cdef void search_all(
-    Growth *growth, const Pending *task, const NodeTotals *totals, bint build_first, int n_threads, Split *best
+    Growth *growth, const Pending *task, const NodeTotals *totals, int n_threads, Split *best
 ) noexcept nogil:
     cdef const Problem *problem = growth.problem
     cdef Workspace *work = growth.work
@@ -192,14 +221,10 @@ cdef void search_all(
     cdef int64_t f
     if n_threads > 1:
         for f in prange(problem.n_features, num_threads=n_threads, schedule="dynamic", chunksize=1):
-            if build_first:
-                build_feature(problem, growth.frame, work, task, f)
             work.splits[f].score = 0
             split_feature(problem, work, task, totals, f, threadid(), &work.splits[f])
     else:
         for f in range(problem.n_features):
-            if build_first:
-                build_feature(problem, growth.frame, work, task, f)
             work.splits[f].score = best_score  # what is not better need not be looked at
             split_feature(problem, work, task, totals, f, 0, &work.splits[f])
             best_score = max(best_score, work.splits[f].score)
@@ -248,7 +273,7 @@ cdef void hand_on(Growth *growth, const Pending *task, Pending *small, Pending *
     """Build the histograms of the smaller child, if the larger one can make use of what they leave."""
     cdef const Problem *problem = growth.problem
     cdef Workspace *work = growth.work
-    cdef int n_threads = team_of(growth, task)
+    cdef int n_threads = searchers_of(growth)
     cdef int64_t f
     small.histogram = large.histogram = -1
     if (
@@ -260,13 +285,12 @@ cdef void hand_on(Growth *growth, const Pending *task, Pending *small, Pending *
         return
     large.histogram = task.histogram
     small.histogram = take_slot(problem, work)
+    build_all(growth, small)
     if n_threads > 1:
-        for f in prange(problem.n_features, num_threads=n_threads, schedule="dynamic", chunksize=1):
-            build_feature(problem, growth.frame, work, small, f)
+        for f in prange(problem.n_features, num_threads=n_threads, schedule="static"):
             subtract_feature(problem, work, large.histogram, small.histogram, f)
     else:
         for f in range(problem.n_features):
-            build_feature(problem, growth.frame, work, small, f)
             subtract_feature(problem, work, large.histogram, small.histogram, f)
 
 

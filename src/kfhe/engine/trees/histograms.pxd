@@ -5,6 +5,12 @@ cdef void build(
     int64_t n_rows, int64_t n_classes, int64_t n_bins, int32_t *histogram,
 ) noexcept nogil
 
+cdef void build_two(
+    const uint8_t *column, const uint8_t *other_column, const uint32_t *rows, const uint16_t *classes,
+    const int32_t *weights, int64_t n_rows, int64_t n_classes, int64_t n_bins, int64_t n_other_bins,
+    int32_t *histogram, int32_t *other_histogram,
+) noexcept nogil
+
 cdef void build_counts(
     const uint8_t *column, const uint32_t *rows, int64_t n_rows, int64_t n_bins, int32_t *histogram
 ) noexcept nogil

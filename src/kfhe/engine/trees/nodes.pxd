@@ -59,6 +59,8 @@ cdef struct Pending:
     int32_t histogram  # slot in the pool, -1: none yet
     int32_t first_active  # sorted nodes: their features that still vary
     int32_t n_active
+    int32_t first_entry  # of their sorted orders,
+    int32_t n_entries  # some of which may be of rows that are in leaves by now
 
 
 cdef cppclass Buffer:
@@ -87,11 +89,11 @@ cdef cppclass Workspace:
     vector[int32_t] spare_weights
     # Nodes of few rows: the rows, in the order of the nodes (members) and of each feature
     vector[Row] rows
+    vector[uint64_t] pairs
     vector[uint8_t] codes
     vector[uint16_t] members
     vector[uint32_t] orders
     vector[uint16_t] spare
-    vector[uint32_t] spare_order
     vector[uint8_t] side
     vector[int32_t] category_histogram
     vector[int32_t] active  # features that vary, node after node

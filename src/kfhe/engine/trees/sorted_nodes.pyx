@@ -1,23 +1,24 @@
 """Nodes with few rows: sorted once by each feature, and their descendants inherit the order.
 
-A subtree's rows are copied together. Splitting a node then parts each feature's sorted order in
-two, so a node costs what its rows cost, however many bins there are.
+A subtree's rows are copied together, and a node costs what its rows cost, however many bins there are. When a
+node is split, the smaller child gets orders of its own, above those of its parent. The larger one inherits the
+parent's: it is worked on after the smaller one's subtree, whose rows weigh nothing by then. They are dropped when
+they have become many.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t
-from libc.string cimport memcpy, memset
-from libcpp.vector cimport vector
+from libc.string cimport memset
 
+from kfhe.engine.trees.bounds cimport pair_of
 from kfhe.engine.trees.categories cimport split_categories
 from kfhe.engine.trees.nodes cimport (
     Frame, Growth, Pending, Problem, Workspace, draw_features, is_terminal, origin_of,
 )
+from kfhe.engine.trees.orders cimport copy_side, part_members, part_order, sort_members
 from kfhe.engine.trees.partitioning cimport mark_sides
 from kfhe.engine.trees.split cimport NodeTotals, Row, Split, bar_for, better
-from kfhe.engine.trees.splitting cimport sweep_sorted
 from kfhe.engine.trees.subtrees cimport Way, grow_subtree
-
-import numpy as np
+from kfhe.engine.trees.sweeping cimport sweep
 
 cdef Way SORTED
 SORTED.passes_on = passes_on
@@ -26,47 +27,16 @@ SORTED.partition = partition
 SORTED.hand_on = hand_on
 SORTED.close = close
 
-cdef enum:
-    FEW_ROWS = 24  # that are sorted faster one by one than by counting
-
-cdef void sort_members(
-    const uint8_t *codes, const uint16_t *members, int64_t n_members, int64_t n_bins, uint32_t *order
-) noexcept nogil:
-    """Sort rows by bin, stably; each entry gets its bin above the row's 16 bits."""
-    cdef uint32_t starts[257]
-    cdef int64_t i, j
-    cdef uint32_t code
-    if n_members <= FEW_ROWS:
-        for i in range(n_members):
-            code, j = codes[members[i]], i
-            while j > 0 and order[j - 1] >> 16 > code:
-                order[j] = order[j - 1]
-                j -= 1
-            order[j] = code << 16 | members[i]
-        return
-    memset(starts, 0, (n_bins + 1) * sizeof(uint32_t))
-    for i in range(n_members):
-        starts[codes[members[i]] + 1] += 1
-    for i in range(n_bins):
-        starts[i + 1] += starts[i]
-    for i in range(n_members):
-        code = codes[members[i]]
-        order[starts[code]] = code << 16 | members[i]
-        starts[code] += 1
+# Of a sorted order, from which it pays to drop the entries of rows that are in leaves by now: of two classes, to
+# pass over an entry costs less than to move one
+cdef double ENTRIES_PER_ROW = 1.25
 
 
 cdef void split_feature(
     const Problem *problem, Workspace *work, int64_t n_sorted, const Pending *task, int32_t feature,
-    const NodeTotals *totals, bint inherited, Split *best,
+    const NodeTotals *totals, uint32_t *order, int64_t n_entries, Split *best,
 ) noexcept nogil:
     """Search one feature of a node of few rows; a feature that doesn't vary gives no split."""
-    cdef int64_t n = task.end - task.start, i, row, n_bins = problem.n_bins[feature]
-    cdef const uint8_t *codes = &work.codes[feature * n_sorted]
-    cdef const uint16_t *members = &work.members[task.start]
-    cdef const Row *rows = work.rows.data()
-    cdef uint32_t *order
-    cdef int32_t *histogram
-    cdef int32_t *count_histogram = NULL
     cdef Split split
     # What is not better than the best so far need not be looked at.
     cdef double bar = bar_for(feature, best)
@@ -74,27 +44,32 @@ cdef void split_feature(
     split.feature = feature
     split.categorical = problem.categorical[feature]
     if split.categorical:
-        histogram = work.category_histogram.data()
-        memset(histogram, 0, n_bins * (totals.n_classes + 1) * sizeof(int32_t))
-        if problem.weighted:
-            count_histogram = &histogram[n_bins * totals.n_classes]
-        for i in range(n):
-            row = members[i]
-            histogram[codes[row] * totals.n_classes + rows[row].label] += rows[row].weight
-            if problem.weighted:
-                count_histogram[codes[row]] += 1
+        fill_categories(problem, work, &work.codes[feature * n_sorted], task, problem.n_bins[feature])
         split_categories(
-            histogram, count_histogram, n_bins, totals, work.scratch.data(), work.left.data(), &split
+            work.category_histogram.data(),
+            &work.category_histogram[problem.n_bins[feature] * totals.n_classes] if problem.weighted else NULL,
+            problem.n_bins[feature], totals, work.scratch.data(), work.left.data(), &split,
         )
     else:
-        if inherited:
-            order = &work.orders[feature * n_sorted + task.start]
-        else:
-            order = work.spare_order.data()
-            sort_members(codes, members, n, n_bins, order)
-        sweep_sorted(order, n, rows, n_bins - 1, totals, work.left.data(), &split)
+        sweep(
+            order, n_entries, work.rows.data(), work.pairs.data(), problem.n_bins[feature] - 1, totals,
+            work.left.data(), &split,
+        )
     if split.score > bar and better(&split, best):
         best[0] = split
+
+
+cdef void fill_categories(
+    const Problem *problem, Workspace *work, const uint8_t *codes, const Pending *task, int64_t n_bins
+) noexcept nogil:
+    """Build the histogram of a categorical feature, and above it, if rows count as one each, their counts."""
+    cdef int32_t *histogram = work.category_histogram.data()
+    cdef int64_t i, row, n_classes = problem.n_classes
+    memset(histogram, 0, n_bins * (n_classes + 1) * sizeof(int32_t))
+    for i in range(task.start, task.end):
+        row = work.members[i]
+        histogram[codes[row] * n_classes + work.rows[row].label] += work.rows[row].weight
+        histogram[n_bins * n_classes + codes[row]] += 1
 
 
 cdef bint varies(const uint8_t *codes, const uint16_t *members, int64_t n) noexcept nogil:
@@ -123,12 +98,19 @@ cdef void search_drawn(
     """Try features in the node's random order: ``max_features``, and more until there is a split."""
     cdef const Problem *problem = growth.problem
     cdef Workspace *work = growth.work
-    cdef int64_t i
+    cdef int64_t i, n = task.end - task.start
+    cdef int32_t feature
     draw_features(problem.n_features, problem.seed, problem.tree, task.key, work.drawn)
     for i in range(problem.n_features):
         if i >= problem.max_features and best.score > 0:
             break
-        split_feature(problem, work, growth.n_sorted, task, work.drawn[i], totals, False, best)
+        feature = work.drawn[i]
+        if not problem.categorical[feature]:
+            sort_members(
+                &work.codes[feature * growth.n_sorted], &work.members[task.start], n, problem.n_bins[feature],
+                work.orders.data(),
+            )
+        split_feature(problem, work, growth.n_sorted, task, feature, totals, work.orders.data(), n, best)
 
 
 cdef void search_varying(Growth *growth, Pending *task, const NodeTotals *totals, Split *best) noexcept nogil:
@@ -137,43 +119,26 @@ cdef void search_varying(Growth *growth, Pending *task, const NodeTotals *totals
     cdef Workspace *work = growth.work
     cdef int64_t i, n = task.end - task.start, n_sorted = growth.n_sorted
     cdef int32_t feature, n_active = 0, first_active = task.first_active
-    cdef const uint32_t *order
+    cdef uint32_t *order
     task.first_active += task.n_active
     work.active.resize(task.first_active + task.n_active)
     for i in range(task.n_active):
         feature = work.active[first_active + i]
+        order = order_of(growth, task, feature)
         if problem.categorical[feature]:
             if not varies(&work.codes[feature * n_sorted], &work.members[task.start], n):
                 continue
-        else:
-            order = &work.orders[feature * n_sorted + task.start]
-            if order[0] >> 16 == order[n - 1] >> 16:
-                continue
+        elif order[0] >> 16 == order[task.n_entries - 1] >> 16:
+            continue
         work.active[task.first_active + n_active] = feature
         n_active += 1
-        split_feature(problem, work, n_sorted, task, feature, totals, True, best)
+        split_feature(problem, work, n_sorted, task, feature, totals, order, task.n_entries, best)
     task.n_active = n_active
 
 
-ctypedef fused entry_t:
-    uint16_t
-    uint32_t
-
-
-cdef int64_t part_order(entry_t *order, int64_t n, const uint8_t *side, entry_t *spare) noexcept nogil:
-    """Move the rows that go left to the front, keeping both sides in order."""
-    cdef int64_t i, n_left = 0, n_right = 0
-    cdef entry_t entry
-    cdef uint8_t left
-    for i in range(n):
-        entry = order[i]
-        left = side[entry & 0xFFFF]
-        order[n_left] = entry
-        spare[n_right] = entry
-        n_left += left
-        n_right += 1 - left
-    memcpy(&order[n_left], spare, n_right * sizeof(entry_t))
-    return n_left
+cdef inline uint32_t *order_of(Growth *growth, const Pending *task, int64_t feature) noexcept nogil:
+    """A node's rows in the order of a feature."""
+    return &growth.work.orders[2 * feature * growth.n_sorted + task.first_entry]
 
 
 cdef void grow_sorted(Growth *growth, const Pending *root) noexcept nogil:
@@ -183,6 +148,7 @@ cdef void grow_sorted(Growth *growth, const Pending *root) noexcept nogil:
     sorted_growth.first = root.start
     sorted_growth.n_sorted = root.end - root.start
     task.start, task.end = 0, sorted_growth.n_sorted
+    task.first_entry, task.n_entries = 0, <int32_t> sorted_growth.n_sorted
     gather(&sorted_growth)
     prepare_features(&sorted_growth, &task)
     grow_subtree(&sorted_growth, &task, &SORTED)
@@ -198,16 +164,17 @@ cdef void gather(Growth *growth) noexcept nogil:
     if <int64_t> work.members.size() < n:
         work.members.resize(n)
         work.spare.resize(n)
-        work.spare_order.resize(n)
         work.side.resize(n)
         work.rows.resize(n)
+        work.pairs.resize(n)
     if <int64_t> work.codes.size() < n * problem.n_features:
         work.codes.resize(n * problem.n_features)
-        work.orders.resize(n * problem.n_features)
+        work.orders.resize(2 * n * problem.n_features)
     for i in range(n):
         work.members[i] = i
         work.rows[i].weight = frame.weights[first + i]
         work.rows[i].label = frame.classes[first + i]
+        work.pairs[i] = pair_of(frame.weights[first + i], frame.classes[first + i])
     for f in range(problem.n_features):
         column = &frame.codes[f * frame.stride]
         for i in range(n):
@@ -228,7 +195,7 @@ cdef void prepare_features(Growth *growth, Pending *task) noexcept nogil:
             work.active[task.n_active] = f
             task.n_active += 1
             if not problem.categorical[f]:
-                sort_members(&work.codes[f * n], work.members.data(), n, problem.n_bins[f], &work.orders[f * n])
+                sort_members(&work.codes[f * n], work.members.data(), n, problem.n_bins[f], order_of(growth, task, f))
 
 
 cdef bint passes_on(Growth *growth, Pending *task) noexcept nogil:
@@ -252,53 +219,54 @@ cdef int64_t partition(
         side = goes_left[column[row]]
         work.side[row] = side
         left_totals[work.rows[row].label] += side * work.rows[row].weight
-    return part_order(&work.members[task.start], task.end - task.start, work.side.data(), work.spare.data())
+    return part_members(&work.members[task.start], task.end - task.start, work.side.data(), work.spare.data())
 
 
 cdef void hand_on(Growth *growth, const Pending *task, Pending *small, Pending *large) noexcept nogil:
-    """Part the sorted orders, if a child will look at them."""
+    """Give the smaller child orders of its own, and drop rows from the larger one's if it has lost many."""
     cdef const Problem *problem = growth.problem
     cdef Workspace *work = growth.work
-    cdef int64_t i
+    cdef int64_t i, n_large = large.end - large.start
     cdef int32_t feature
-    if not inherits(problem) or (
-        is_terminal(problem, growth.buffer, small.node, small.depth)
-        and is_terminal(problem, growth.buffer, large.node, large.depth)
-    ):
+    cdef bint small_goes_on, large_drops, small_is_left = small.start == task.start
+    if not inherits(problem):
         return
+    small_goes_on = not is_terminal(problem, growth.buffer, small.node, small.depth)
+    large_drops = (
+        small_goes_on or problem.n_classes > 2 or task.n_entries > ENTRIES_PER_ROW * n_large
+    ) and not is_terminal(
+        problem, growth.buffer, large.node, large.depth
+    )
+    small.first_entry, small.n_entries = task.first_entry + task.n_entries, <int32_t> (small.end - small.start)
+    if large_drops:
+        large.n_entries = task.n_entries - small.n_entries if small_goes_on else <int32_t> n_large
     for i in range(task.n_active):
         feature = work.active[task.first_active + i]
-        if not problem.categorical[feature]:
+        if problem.categorical[feature]:
+            continue
+        if large_drops and small_goes_on:
             part_order(
-                &work.orders[feature * growth.n_sorted + task.start], task.end - task.start, work.side.data(),
-                work.spare_order.data(),
+                order_of(growth, task, feature), task.n_entries, work.side.data(), small_is_left,
+                order_of(growth, small, feature),
+            )
+        elif small_goes_on:
+            copy_side(
+                order_of(growth, task, feature), task.n_entries, work.side.data(), small_is_left,
+                order_of(growth, small, feature),
+            )
+        elif large_drops:
+            copy_side(
+                order_of(growth, task, feature), task.n_entries, work.side.data(), not small_is_left,
+                order_of(growth, large, feature),
             )
 
 
 cdef void close(Growth *growth, const Pending *task, int32_t start) noexcept nogil:
     cdef const Frame *frame = growth.frame
-    cdef const Workspace *work = growth.work
-    cdef int64_t i
+    cdef Workspace *work = growth.work
+    cdef int64_t i, row
     for i in range(task.start, task.end):
-        growth.leaves[origin_of(frame, frame.rows[growth.first + work.members[i]])] = start
-
-
-def sorted_order(const uint8_t[::1] codes, const uint16_t[::1] members, int64_t n_bins):
-    """Return some rows (members) in the order of their bins, rows of a bin in the order given.
-
-    An entry (uint32) has the row in its lower 16 bits, and the row's bin above them.
-    """
-    result = np.empty(members.shape[0], dtype=np.uint32)
-    cdef uint32_t[::1] order = result
-    if members.shape[0]:
-        sort_members(&codes[0], &members[0], members.shape[0], n_bins, &order[0])
-    return result
-
-
-def part_sorted(uint32_t[::1] order, const uint8_t[::1] side):
-    """Move the entries of a sorted order whose row goes left (1) to the front, in place; return how many go.
-
-    Both sides stay in order.
-    """
-    cdef vector[uint32_t] spare = vector[uint32_t](order.shape[0])
-    return part_order(&order[0], order.shape[0], &side[0], spare.data()) if order.shape[0] else 0
+        row = work.members[i]
+        growth.leaves[origin_of(frame, frame.rows[growth.first + row])] = start
+        work.pairs[row] = work.rows[row].weight = 0  # from here on it is on neither side
+        work.side[row] = 2

@@ -47,11 +47,11 @@ cdef inline double bar_for(int32_t feature, const Split *champion) noexcept nogi
 
 
 cdef inline bint improves(
-    int64_t left_squares, int64_t right_squares, int64_t left_weight, int64_t weight, Split *best
+    double left_squares, double right_squares, int64_t left_weight, int64_t weight, Split *best
 ) noexcept nogil:
     """Score a candidate and say whether it beats the best so far, which then gets its score."""
     cdef double left = <double> left_weight, right = <double> (weight - left_weight), score
-    cdef double numerator = <double> left_squares * right + <double> right_squares * left
+    cdef double numerator = left_squares * right + right_squares * left
     cdef double denominator = left * right
     if numerator <= best.score * MARGIN * denominator:
         return False

@@ -20,12 +20,3 @@ def best_split(
     min_samples_leaf: int,
     counts: NDArray[np.int32] | None = None,
 ) -> Split | None: ...
-def best_sorted_split(
-    order: NDArray[np.uint32],
-    labels: NDArray[np.int32],
-    weights: NDArray[np.int32],
-    n_bins: int,
-    n_classes: int,
-    min_samples_leaf: int,
-    counts: bool,
-) -> Split | None: ...

@@ -5,12 +5,16 @@ The highest score is the lowest weighted Gini impurity. Sums are integers, and t
 always worked out by the same formula, so that it doesn't matter which function found a split.
 """
 
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
+from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.string cimport memset
 from libcpp.vector cimport vector
 
+from kfhe.engine.trees.bounds cimport Bound, Place, bound_of, cut_improves, cut_may_win, may_win, place_of, raise_bar
 from kfhe.engine.trees.categories cimport scratch_size, split_categories
-from kfhe.engine.trees.split cimport MARGIN, NodeTotals, Row, Split, better, improves
+from kfhe.engine.trees.split cimport NodeTotals, Split, better, improves
+
+cdef enum:
+    STRETCH = 8  # bins that are judged together
 
 
 cdef void scan_histogram(
@@ -68,70 +72,75 @@ cdef void scan_histogram(
         best.missing_left = 2 * best.left_weight >= node.weight
 
 
-cdef void sweep_sorted(
-    const uint32_t *order, int64_t n_rows, const Row *rows, uint32_t missing_bin, const NodeTotals *node,
-    int64_t *left, Split *best,
+cdef void scan_two_classes(
+    const int32_t *histogram, const int32_t *counts, int64_t n_bins, const NodeTotals *node, Split *best
 ) noexcept nogil:
-    """Do what scan_histogram does, row by row along a sorted order: its cost is that of the rows.
+    """Do what scan_histogram does, for two classes: by stretches of bins, of which few are looked at closely."""
+    cdef const int32_t *missing = &histogram[2 * (n_bins - 1)]
+    cdef bint any_missing = (missing[0] | missing[1]) != 0
+    cdef int64_t cut = cut_bins(histogram, counts, n_bins, False, node, best), found = cut, b
+    if found >= 0:
+        best.missing_left = not any_missing and 2 * best.left_weight >= node.weight
+    if any_missing:
+        cut = cut_bins(histogram, counts, n_bins, True, node, best)
+        if cut >= 0:
+            found = cut
+            best.missing_left = True
+    if found >= 0:
+        b = found
+        while (histogram[2 * b] | histogram[2 * b + 1]) == 0:
+            b -= 1
+        best.last_left, b = b, found + 1
+        while (histogram[2 * b] | histogram[2 * b + 1]) == 0:
+            b += 1
+        best.first_right = b
 
-    An entry of the order has the row in its lower 16 bits, and the row's bin above them.
-    """
-    # Copies, which the compiler need not fear to be changed through `left`
-    cdef int64_t total = node.weight, squares = node.squares
-    cdef const int64_t *totals = node.classes
-    cdef int64_t least = node.min_count, most = node.count - node.min_count, n_left
-    cdef int64_t n_present = n_rows, i, k, w, left_weight, left_squares, cross
-    cdef int64_t first, last
-    cdef uint32_t entry, next_entry
-    cdef bint missing_left, weighted = node.weighted
-    cdef double before = best.score, bar, left_size, size = <double> total
-    cdef Row row
-    while n_present > 0 and order[n_present - 1] >> 16 == missing_bin:
-        n_present -= 1
-    for missing_left in range(1 + (n_present < n_rows)):
-        left_weight = left_squares = cross = 0
-        for k in range(node.n_classes):
-            left[k] = 0
-        n_left = 0
-        if missing_left:
-            n_left = n_rows - n_present
-            for i in range(n_present, n_rows):
-                row = rows[order[i] & 0xFFFF]
-                left[row.label] += row.weight
-                left_weight += row.weight
-            for k in range(node.n_classes):
-                left_squares += left[k] * left[k]
-                cross += left[k] * totals[k]
-        bar = best.score * MARGIN
-        last = (n_present if missing_left else n_rows) - 1
-        next_entry = order[0]
-        for i in range(last):
-            entry = next_entry
-            row = rows[entry & 0xFFFF]
-            w, k = row.weight, row.label
-            left_squares += w * (2 * left[k] + w)
-            cross += w * totals[k]
-            left[k] += w
-            left_weight += w
-            n_left = n_left + 1 if weighted else left_weight
-            next_entry = order[i + 1]
-            left_size = <double> left_weight
-            # One condition for all, as none of its parts can be foretold. Its terms are all positive: nothing
-            # cancels out where one side weighs next to nothing.
-            if (
-                ((entry ^ next_entry) > 0xFFFF) & (n_left >= least) & (n_left <= most)
-                & (
-                    <double> left_squares * (size - left_size)
-                    + <double> (squares - 2 * cross + left_squares) * left_size
-                    > bar * (left_size * (size - left_size))
-                )
-            ) and improves(left_squares, squares - 2 * cross + left_squares, left_weight, total, best):
-                best.last_left = entry >> 16
-                best.first_right = next_entry >> 16
-                best.missing_left = missing_left
-                bar = best.score * MARGIN
-    if n_present == n_rows and best.score > before:
-        best.missing_left = 2 * best.left_weight >= total
+
+cdef int64_t cut_bins(
+    const int32_t *histogram, const int32_t *counts, int64_t n_bins, bint missing_left, const NodeTotals *node,
+    Split *best,
+) noexcept nogil:
+    """Find the bin after which it is best to cut; -1: nowhere better than the best so far."""
+    cdef int64_t b, start = 0, stop, missing = n_bins - 1, found = -1, count
+    cdef int32_t first = 0, second = 0, first_before, second_before
+    cdef Bound bound = bound_of(node, best.score)
+    cdef Place before, after
+    if missing_left:
+        first, second = histogram[2 * missing], histogram[2 * missing + 1]
+    while start < missing and (histogram[2 * start] | histogram[2 * start + 1]) == 0:
+        start += 1
+    after = place_of(first, second)
+    while start < missing:
+        before, first_before, second_before = after, first, second
+        stop = start + STRETCH
+        if stop <= missing:
+            for b in range(STRETCH):
+                first += histogram[2 * (start + b)]
+                second += histogram[2 * (start + b) + 1]
+        else:
+            stop = missing
+            for b in range(start, stop):
+                first += histogram[2 * b]
+                second += histogram[2 * b + 1]
+        after = place_of(first, second)
+        if may_win(&bound, &before, &after):
+            count = 0
+            if counts != NULL:
+                count = counts[missing] if missing_left else 0
+                for b in range(start):
+                    count += counts[b]
+            for b in range(start, stop):
+                first_before += histogram[2 * b]
+                second_before += histogram[2 * b + 1]
+                if counts != NULL:
+                    count += counts[b]
+                if cut_may_win(&bound, <double> first_before, <double> second_before) and cut_improves(
+                    first_before, second_before, count, node, best
+                ):
+                    found = b
+                    raise_bar(&bound, best.score)
+        start = stop
+    return found
 
 
 cdef void split_histogram(
@@ -144,7 +153,10 @@ cdef void split_histogram(
     if categorical:
         split_categories(histogram, counts, n_bins, node, scratch, left, split)
     else:
-        scan_histogram(histogram, counts, n_bins, node, left, split)
+        if node.n_classes == 2:
+            scan_two_classes(histogram, counts, n_bins, node, split)
+        else:
+            scan_histogram(histogram, counts, n_bins, node, left, split)
 
 
 def best_split(
@@ -195,36 +207,6 @@ def best_split(
         if bin_counts != NULL:
             bin_counts += n_bins[f]
     return best if best.score > 0 else None
-
-
-def best_sorted_split(
-    const uint32_t[::1] order, const int32_t[::1] labels, const int32_t[::1] weights, int64_t n_bins,
-    int64_t n_classes, int64_t min_samples_leaf, bint counts,
-):
-    """Choose the best threshold of one numeric feature along a sorted order, as `best_split` does from histograms.
-
-    An entry of ``order`` has the row in its lower 16 bits, and the row's bin above them; ``labels`` and ``weights``
-    are those of all rows. ``counts``: weights are numbers of rows; else each row counts as one.
-    """
-    cdef vector[Row] rows = vector[Row](labels.shape[0])
-    cdef vector[int32_t] totals = vector[int32_t](n_classes)
-    cdef vector[int64_t] classes = vector[int64_t](n_classes), left = vector[int64_t](n_classes)
-    cdef int32_t n_rows = <int32_t> order.shape[0]
-    cdef const int32_t *row_count = NULL
-    cdef NodeTotals node
-    cdef Split split
-    cdef int64_t i
-    for i in range(labels.shape[0]):
-        rows[i].weight, rows[i].label = weights[i], labels[i]
-    for i in range(n_rows):
-        totals[labels[order[i] & 0xFFFF]] += weights[order[i] & 0xFFFF]
-    if not counts:
-        row_count = &n_rows
-    node = add_up(totals.data(), row_count, 1, classes)
-    node.min_count = min_samples_leaf
-    memset(&split, 0, sizeof(Split))
-    sweep_sorted(&order[0], n_rows, rows.data(), <uint32_t> n_bins - 1, &node, left.data(), &split)
-    return split if split.score > 0 else None
 
 
 cdef NodeTotals add_up(

@@ -1,11 +1,11 @@
-"""Sorted nodes: orders by bin, and their parts, are those of a stable sort."""
+"""Orders: rows by bin, and their sides, are those of a stable sort."""
 
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from kfhe.engine.trees.sorted_nodes import part_sorted, sorted_order
+from kfhe.engine.trees.orders import side_of_sorted, sorted_order
 
 codes = arrays(np.uint8, st.integers(1, 40), elements=st.sampled_from([0, 1, 2, 7, 254, 255]))
 
@@ -28,10 +28,10 @@ def test_the_last_row_that_16_bits_can_name_keeps_its_name():
 
 
 @given(codes=codes, seed=st.integers(0, 99))
-def test_parts_of_a_sorted_order_are_the_orders_of_the_parts(codes, seed):
-    side = np.random.default_rng(seed).integers(2, size=len(codes), dtype=np.uint8)
+def test_a_side_of_a_sorted_order_is_the_order_of_that_side(codes, seed):
+    side = np.random.default_rng(seed).integers(3, size=len(codes), dtype=np.uint8)
     members = np.arange(len(codes), dtype=np.uint16)
     order = sorted_order(codes, members, 256)
-    assert part_sorted(order, side) == side.sum()
-    parts = [sorted_order(codes, members[side == 1], 256), sorted_order(codes, members[side == 0], 256)]
-    np.testing.assert_array_equal(order, np.concatenate(parts))
+    for wanted in (0, 1):
+        expected = sorted_order(codes, members[side == wanted], 256)
+        np.testing.assert_array_equal(side_of_sorted(order, side, wanted), expected)

@@ -1,0 +1,240 @@
+"""Nodes: what workers do with their rows of them, and what is decided by sums over all workers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kfhe.dask.trees import TreeArrays
+from kfhe.dask.workers import added_up
+from kfhe.engine.trees.growing import Grower
+from kfhe.engine.trees.histograms import class_histograms, count_histograms
+from kfhe.engine.trees.nodes import drawn_features
+from kfhe.engine.trees.partitioning import cut, partition, sides
+from kfhe.engine.trees.splitting import best_split
+from kfhe.tree_settings import TreeSettings
+
+if TYPE_CHECKING:
+    from kfhe.engine.trees.splitting import Split
+
+Integers = NDArray[np.int64]
+
+
+class Described(NamedTuple):
+    """What all tasks know of a table and its trees."""
+
+    n_bins: NDArray[np.int32]
+    categorical: NDArray[np.uint8]
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+    n_classes: int
+    settings: TreeSettings
+    seed: int
+
+
+class Found(NamedTuple):
+    """The best split of a node."""
+
+    split: Split
+    cut: int
+    threshold: float
+    goes_left: NDArray[np.uint8]
+    gain: float
+    left_totals: Integers
+    left_count: int
+
+
+class OpenNode(NamedTuple):
+    """The rows of a node in one part."""
+
+    rows: NDArray[np.uint32]
+    classes: NDArray[np.uint16]
+    weights: NDArray[np.int32]
+
+    def copy(self) -> OpenNode:
+        """Return rows that may be changed."""
+        return OpenNode(self.rows.copy(), self.classes.copy(), self.weights.copy())
+
+
+OpenNodes = dict[int, OpenNode]
+
+
+def opened(weights: NDArray[np.int32], labels: NDArray[np.int32]) -> OpenNodes:
+    """Return the root: the rows of positive weight."""
+    rows = np.flatnonzero(weights > 0)
+    return {0: OpenNode(rows.astype(np.uint32), labels[rows].astype(np.uint16), weights[rows])}
+
+
+def totals_of(weights: NDArray[np.int32], labels: NDArray[np.int32], n_classes: int) -> Integers:
+    """Return the weight of each class, and the number of rows of positive weight."""
+    totals = np.bincount(labels, weights=weights, minlength=n_classes)
+    return np.append(totals, (weights > 0).sum()).astype(np.int64)
+
+
+Parting = tuple[int, int, int, NDArray[np.uint8]]  # a node, its left child, its feature, which bins go left
+
+
+class Histograms(NamedTuple):
+    """Of some nodes: the weight of each class in each bin, and the number of rows, if that is another."""
+
+    weights: NDArray[np.int32]
+    counts: NDArray[np.int32] | None
+
+    def __add__(self, other: Any) -> Histograms:
+        """Return the histograms of two parts together."""
+        counts = None if self.counts is None else self.counts + other.counts
+        return Histograms(self.weights + other.weights, counts)
+
+
+def parted(
+    nodes: OpenNodes,
+    codes: NDArray[np.uint8],
+    described: Described,
+    partings: list[Parting],
+    keep: Sequence[int],
+    made: list[int],
+    counts: bool,
+) -> tuple[OpenNodes, Histograms | None]:
+    """Part nodes between two children each, keep those that are still of use, build histograms of some."""
+    kept, n_classes = set(keep), described.n_classes
+    after = {i: node for i, node in nodes.items() if i in kept}
+    for i, left, feature, goes_left in partings:
+        rows, classes, weights = nodes[i].copy()
+        n_left, _ = partition(codes[feature], goes_left, rows, classes, weights, n_classes)
+        for child, some in ((left, slice(n_left)), (left + 1, slice(n_left, None))):
+            if child in kept:
+                after[child] = OpenNode(rows[some], classes[some], weights[some])
+    if not made:
+        return after, None
+    n_bins = described.n_bins
+    built = np.stack([class_histograms(codes, n_bins, *after[i], n_classes) for i in made])
+    counted = None if counts else np.stack([count_histograms(codes, n_bins, after[i].rows) for i in made])
+    return after, Histograms(built, counted)
+
+
+def completed(
+    addends: list[Histograms], plan: list[tuple[bool, bool, tuple[int, int]]], rounds: dict[int, Histograms]
+) -> Histograms:
+    """Return the histograms of children; the larger one has what the smaller leaves of the parent's."""
+    small: Histograms = added_up(addends)
+    wanted: list[list[Any]] = [[], []]
+    for i, (with_small, with_large, (number, place)) in enumerate(plan):
+        for each, built in zip(wanted, small, strict=True):
+            if built is not None and with_small:
+                each.append(built[i])
+        if with_large:
+            for each, built, parents in zip(wanted, small, rounds[number], strict=True):
+                if built is not None and parents is not None:
+                    each.append(parents[place] - built[i])
+    return Histograms(np.stack(wanted[0]), np.stack(wanted[1]) if wanted[1] else None)
+
+
+def decided(histograms: Histograms, described: Described, number: int, keys: list[int]) -> list[Found | None]:
+    """Return the best split of each node."""
+    counts = histograms.counts
+    return [
+        _best_found(histogram, None if counts is None else counts[i], described, number, key)
+        for i, (histogram, key) in enumerate(zip(histograms.weights, keys, strict=True))
+    ]
+
+
+def _best_found(
+    histogram: NDArray[np.int32],
+    counts: NDArray[np.int32] | None,
+    described: Described,
+    number: int,
+    key: int,
+) -> Found | None:
+    n_bins = described.n_bins
+    starts = np.append(0, np.cumsum(n_bins))
+    split = _searched(histogram, counts, described, number, key, starts)
+    if split is None:
+        return None
+    feature = split["feature"]
+    low, high, bins = described.low[feature], described.high[feature], slice(*starts[feature : feature + 2])
+    goes_left = sides(split, n_bins[feature], low, high)
+    last, threshold = (0, 0.0) if split["categorical"] else cut(split, n_bins[feature], low, high)
+    totals = histogram[bins].sum(axis=0, dtype=np.int64)
+    left = histogram[bins][goes_left.astype(bool)].sum(axis=0, dtype=np.int64)
+    weight, squares = int(totals.sum()), int((totals * totals).sum())
+    n_left = left.sum() if counts is None else counts[bins][goes_left.astype(bool)].sum()
+    return Found(split, last, threshold, goes_left, split["score"] - squares / weight, left, int(n_left))
+
+
+def _searched(
+    histogram: NDArray[np.int32],
+    counts: NDArray[np.int32] | None,
+    described: Described,
+    number: int,
+    key: int,
+    starts: Integers,
+) -> Split | None:
+    """Return the best split of all features; or of those that the node draws, and more until there is one."""
+    n_bins, settings = described.n_bins, described.settings
+    n_features = len(n_bins)
+    wanted = settings.features_per_split(n_features)
+    if wanted >= n_features:
+        return best_split(histogram, n_bins, described.categorical, settings.min_samples_leaf, counts)
+    drawn = drawn_features(n_features, described.seed, number, key)
+    for some in (np.sort(drawn[:wanted]), *(drawn[i : i + 1] for i in range(wanted, n_features))):
+        bins = np.concatenate([np.arange(starts[f], starts[f + 1]) for f in some])
+        split = best_split(
+            histogram[bins],
+            n_bins[some],
+            described.categorical[some],
+            settings.min_samples_leaf,
+            None if counts is None else counts[bins],
+        )
+        if split is not None:
+            return {**split, "feature": int(some[split["feature"]])}
+    return None
+
+
+Bundle = list[tuple[NDArray[np.uint8], NDArray[np.uint16], NDArray[np.int32]]]
+
+
+def packed_rows(nodes: OpenNodes, codes: NDArray[np.uint8], groups: list[list[int]]) -> list[Bundle]:
+    """Return the rows of nodes, to be sent: for each group of nodes a bundle."""
+    return [
+        [(codes[:, nodes[i].rows], nodes[i].classes, nodes[i].weights) for i in group] for group in groups
+    ]
+
+
+def item(bundles: list[Bundle], g: int) -> Bundle:
+    """Return what goes to one worker."""
+    return bundles[g]
+
+
+def grown_below(
+    roots: list[tuple[int, int]], bundles: list[Bundle], described: Described, counts: bool, number: int
+) -> list[TreeArrays]:
+    """Grow what is below nodes, of which each bundle has some rows."""
+    settings = described.settings
+    trees = []
+    for i, (key, depth) in enumerate(roots):
+        codes, classes, weights = (
+            np.ascontiguousarray(np.concatenate([bundle[i][part] for bundle in bundles], axis=-1))
+            for part in range(3)
+        )
+        grower = Grower(
+            codes,
+            described.n_bins,
+            described.categorical,
+            described.low,
+            described.high,
+            classes.astype(np.int32),
+            described.n_classes,
+            max_depth=settings.max_depth - depth if settings.max_depth else 0,
+            min_samples_split=settings.min_samples_split,
+            min_samples_leaf=settings.min_samples_leaf,
+            max_leaf_nodes=0,
+            max_features=settings.features_per_split(len(described.n_bins)),
+            cp=0.0,
+            seed=described.seed,
+            n_threads=1,
+        )
+        trees.append(TreeArrays.of(grower.grow(weights, counts, number, key)))
+    return trees

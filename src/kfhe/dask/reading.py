@@ -1,0 +1,187 @@
+"""Reading: training rows of what `fit` got, two or three of Dask's collections."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from dask.base import tokenize
+from dask.delayed import delayed
+from numpy.typing import NDArray
+from sklearn.utils.validation import validate_data
+
+from kfhe.base import BaseKFHE
+from kfhe.dask.rows import SpreadRows, exact_total
+from kfhe.dask.tables import Cut, SpreadTable, delayed_parts
+from kfhe.dask.workers import Spread, Workers
+from kfhe.engine.arrays import highest
+from kfhe.validation import (
+    balanced,
+    check_table,
+    class_weights,
+    encode_labels,
+    sample_weights,
+    seed_from,
+    up_to_one,
+)
+
+Floats = NDArray[np.float64]
+Labels = NDArray[np.int32]
+
+
+class Reader:
+    """Makes training rows of Dask's collections, which are partitioned alike.
+
+    Parameters
+    ----------
+    estimator : BaseKFHE
+        The classifier that is to be fitted.
+    X, y, sample_weight : Dask collections
+        What its `fit` got.
+    """
+
+    def __init__(self, estimator: BaseKFHE, X: Any, y: Any, sample_weight: Any) -> None:
+        self._estimator = estimator
+        self._tables, self._y = delayed_parts(X, "X"), delayed_parts(y, "y")
+        self._weights = None if sample_weight is None else delayed_parts(sample_weight, "sample_weight")
+        for what, parts in (("y", self._y), ("sample_weight", self._weights)):
+            if parts is not None and len(parts) != len(self._tables):
+                raise ValueError(
+                    f"{what} has {len(parts)} partitions and X has {len(self._tables)}; they have to be "
+                    "partitioned alike, such as columns of one frame are"
+                )
+        self._workers = Workers.here(len(self._tables))
+        if hasattr(X, "columns"):
+            validate_data(estimator, X._meta, reset=True, skip_check_array=True)
+            self._names = [str(name) for name in X.columns]
+        else:
+            check_table(estimator, np.zeros((1, X.shape[1])), reset=True)
+            self._names = [f"x{j}" for j in range(X.shape[1])]
+        self._token = tokenize(X, y, sample_weight)
+
+    def rows(self) -> SpreadRows:
+        """Read labels and weights; the table itself is read when it is binned."""
+        estimator, given = self._estimator, self._workers
+        found = self._compute(found_labels, self._y, self._tables)
+        seen = [each for each in given.parts(found.items(2)[0]) if len(each)]
+        if not seen:
+            raise ValueError("y is empty: found 0 labels, at least 1 is needed")
+        classes, _ = encode_labels(np.concatenate(seen), estimator)
+        labels, weights, present = self._weighted(given.each(labels_among, found, classes), classes)
+        counts = given.parts(given.each(counts_of_classes, labels, len(classes)))
+        cut = Cut.of_sizes([int(each.sum()) for each in counts], given.n_threads())
+        workers = Workers(given.client, cut.n_parts)
+        spread = cut.parts(workers, labels)
+        base, alike = _base(
+            workers, spread, None if weights is None else cut.parts(workers, weights), cut.n_rows
+        )
+        return SpreadRows(
+            SpreadTable(workers, self._tables, present, cut, self._names, self._token),
+            spread,  # type: ignore[arg-type]
+            classes,
+            base,  # type: ignore[arg-type]
+            seed_from(estimator.random_state),
+            1,
+            estimator.max_samples,
+            workers=workers,
+            class_counts=np.sum(counts, axis=0),
+            first_blocks=cut.first_blocks,
+            all_alike=alike,
+            grown={},
+        )
+
+    def _compute(self, function: Any, *parts: list[Any]) -> Spread:
+        """Run a function on partitions that are still to be made."""
+        lazy = delayed(function, pure=False)
+        return Spread(self._workers.client.compute([lazy(*each) for each in zip(*parts, strict=True)]))
+
+    def _weighted(self, labels: Spread, classes: NDArray[Any]) -> tuple[Spread, Spread | None, Spread | None]:
+        """Return labels and weights of the rows that weigh something, and which they are; None: all alike."""
+        workers, class_weight = self._workers, self._estimator.class_weight
+        if self._weights is None and class_weight is None:
+            return labels, None, None
+        if self._weights is None:
+            weights = workers.each(equal_weights, labels, 1.0)
+        else:
+            given = self._compute(given_weights, self._weights, labels.parts)
+            weights = workers.each(up_to_one, given, max(workers.parts(workers.each(highest, given))))
+        if isinstance(class_weight, str):
+            weights = workers.each(
+                balanced, weights, labels, self._class_totals(weights, labels, len(classes))
+            )
+        elif class_weight is not None:
+            weights = workers.each(times_class, weights, labels, class_weights(class_weight, classes))
+        present = workers.each(np.greater, weights, 0.0)
+        if not any(workers.parts(workers.each(np.any, present))):
+            raise ValueError("all weights are zero: at least one row needs a positive weight")
+        return workers.each(some_of, labels, present), workers.each(some_of, weights, present), present
+
+    def _class_totals(self, weights: Spread, labels: Spread, n_classes: int) -> Floats:
+        """Return what each class weighs."""
+        workers, totals = self._workers, []
+        for k in range(n_classes):
+            own = workers.each(of_class, weights, labels, k)
+            totals.append(exact_total(workers, own, sum(workers.parts(workers.each(len, own)))))
+        return np.array(totals)
+
+
+def _base(workers: Workers, labels: Spread, weights: Spread | None, n: int) -> tuple[Spread, bool]:
+    """Return the base weights of n rows, and whether all are alike."""
+    if weights is None:
+        return workers.each(equal_weights, labels, 1.0 / n), True
+    base = workers.each(np.divide, weights, exact_total(workers, weights, n))
+    ranges = np.array(workers.parts(workers.each(range_of, base)))
+    return base, bool(ranges[:, 0].min() == ranges[:, 1].max())
+
+
+# ---------------------------------------------------------------- what workers do
+
+
+def found_labels(y: Any, table: Any) -> tuple[NDArray[Any], Labels]:
+    """Return the classes in a part, and each row's position among them."""
+    if len(y) != len(table):
+        raise ValueError(f"y has {len(y)} rows in a partition in which X has {len(table)}")
+    if not len(y):
+        return np.empty(0, dtype=object), np.empty(0, dtype=np.int32)
+    return encode_labels(y, "fit")
+
+
+def labels_among(found: tuple[NDArray[Any], Labels], classes: NDArray[Any]) -> Labels:
+    """Return each row's position among all classes."""
+    own, labels = found
+    return np.searchsorted(classes, own).astype(np.int32)[labels] if len(labels) else labels
+
+
+def counts_of_classes(labels: Labels, n_classes: int) -> NDArray[np.int64]:
+    """Return how many rows each class has."""
+    return np.bincount(labels, minlength=n_classes)
+
+
+def given_weights(weights: Any, labels: Labels) -> Floats:
+    """Return the sample weights of a part, checked."""
+    return sample_weights(weights, labels) if len(labels) else np.empty(0)
+
+
+def equal_weights(labels: Labels, weight: float) -> Floats:
+    """Return one weight for all rows."""
+    return np.full(len(labels), weight)
+
+
+def of_class(weights: Floats, labels: Labels, k: int) -> Floats:
+    """Return the weights of the rows of one class."""
+    return weights[labels == k]
+
+
+def times_class(weights: Floats, labels: Labels, factors: Floats) -> Floats:
+    """Return weights times the factor of each row's class."""
+    return weights * factors[labels]
+
+
+def some_of(values: NDArray[Any], present: NDArray[np.bool_]) -> NDArray[Any]:
+    """Return the values of the rows that are there."""
+    return values[present]
+
+
+def range_of(values: Floats) -> tuple[float, float]:
+    """Return the lowest and highest value."""
+    return float(values.min(initial=np.inf)), float(values.max(initial=-np.inf))

@@ -1,0 +1,459 @@
+"""Training rows that live on the workers of a Dask cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import ldexp
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kfhe.dask.growing import Grower
+from kfhe.dask.trees import TreeArrays
+from kfhe.dask.workers import OfParts, Sample, Spread, Workers, as_is
+from kfhe.engine.arrays import Measurer, highest, sum_of_units, unit_of
+from kfhe.engine.bank import HonestBank
+from kfhe.engine.draws import REDRAWS, block_totals, draw_rows, draws_of_blocks
+from kfhe.engine.trees.grown_tree import GrownTree, leaves_of_codes
+from kfhe.engine.trees.votes import leaf_classes, leaf_shares
+from kfhe.forest import NODE_DTYPE
+from kfhe.kalman import KalmanFilter
+from kfhe.rows import TrainingRows
+from kfhe.table import BinnedTable
+from kfhe.tree_settings import TreeSettings
+from kfhe.validation import MAX_WEIGHT
+
+Floats = NDArray[np.float64]
+Labels = NDArray[np.int32]
+
+DRAWS_OF_TASK = 262_144  # draws of which one task finds out into which blocks they fall
+
+
+@dataclass(frozen=True)
+class SpreadRows(TrainingRows):
+    """Rows of which each worker holds some. What has a value per row is a `Spread`.
+
+    Attributes
+    ----------
+    X : SpreadTable
+        The table, not read yet.
+    labels, base : Spread
+        Labels and base weights.
+    workers : Workers
+        Where the rows are.
+    class_counts : int array
+        How many rows each class has.
+    first_blocks : list of int
+        The first block of each part, and how many blocks there are.
+    all_alike : bool
+        Whether all rows weigh the same.
+    grown : dict
+        The trees so far, by settings, number and sample. All else follows from them: a training that
+        was broken off is repeated, but they are not grown again.
+    """
+
+    workers: Workers = field(kw_only=True)
+    class_counts: NDArray[np.int64] = field(kw_only=True)
+    first_blocks: list[int] = field(kw_only=True)
+    all_alike: bool = field(kw_only=True)
+    grown: dict[Any, TreeArrays] = field(kw_only=True)
+
+    @cached_property
+    def n_present(self) -> int:
+        """How many of the classes have a row."""
+        return int((self.class_counts > 0).sum())
+
+    @cached_property
+    def uniform(self) -> bool:
+        """Whether all rows weigh the same."""
+        return self.all_alike
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows there are."""
+        return int(self.class_counts.sum())
+
+    def map(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Return what a function gives for each part of the rows."""
+        return self.workers.each(function, *arguments)
+
+    def all(self, function: Callable[[Any], Any], values: Any) -> Any:
+        """Return what a function gives for the values of all rows, which are sent to one worker."""
+        workers = self.workers
+        return workers.result(workers.run(of_all, function, values.parts))
+
+    def exact_sum(self, values: Any) -> float:
+        """Return the sum of non-negative values, one per row."""
+        return exact_total(self.workers, values, self.n_rows)
+
+    def normalise(self, weights: KalmanFilter) -> float:
+        """Divide the sampling weights that a filter holds by their sum, and return that."""
+        total = self.exact_sum(weights.state)
+        if total > 0:
+            weights.state = self.map(np.divide, weights.state, total)
+        return total
+
+    def effective_sample_size(self, weights: Any) -> float:
+        """Return how many equal weights the sampling weights, which sum to 1, are worth."""
+        return 1 / self.exact_sum(self.map(np.square, weights))
+
+    def filter(self, state: Any, kind: type[KalmanFilter] = KalmanFilter, **settings: Any) -> KalmanFilter:
+        """Return a filter of a state that is spread."""
+        if kind is not KalmanFilter:
+            raise ValueError("measurement='out-of-bag' needs all rows on one machine; use 'training'")
+        return SpreadFilter(state, self, **settings)
+
+    def measurer(self) -> Any:
+        """Return what takes measurements of the rows."""
+        return SpreadMeasurer(self)
+
+    def bank(self, prior: Floats, n_filters: int) -> Any:
+        """Return a bank of filters that have read no component."""
+        return SpreadBank(self, prior, n_filters)
+
+    def draws(self) -> Any:
+        """Return where bootstrap samples of the rows come from."""
+        return SpreadDraws(self)
+
+    def whole_weights(self) -> tuple[Any, bool]:
+        """Return the base weights as whole numbers, and whether they count rows."""
+        if self.uniform:
+            return self.map(np.ones_like, self.labels), True
+        workers = self.workers
+        least = min(part for part in workers.parts(self.map(least_of, self.base)))
+        total = self.exact_sum(self.map(np.divide, self.base, least))
+        if total < MAX_WEIGHT and all(workers.parts(self.map(are_multiples, self.base, least))):
+            return self.map(multiples_of, self.base, least), False
+        factor = MAX_WEIGHT / self.exact_sum(self.base)
+        return self.map(scaled_by, self.base, factor), False
+
+    @cached_property
+    def class_units(self) -> NDArray[np.int32]:
+        """The whole weight of each class."""
+        units, _ = self.whole_weights()
+        totals = self.workers.total(units_of_classes, self.labels, units, len(self.classes))
+        whole: NDArray[np.int32] = totals.astype(np.int32)
+        return whole
+
+    def table(self, settings: TreeSettings) -> BinnedTable:
+        """Return the table as bins."""
+        return self.X.binned(settings)
+
+    def grower(self, settings: TreeSettings, table: BinnedTable) -> Any:
+        """Return what grows trees on the rows."""
+        return SpreadGrower(self, settings, table)
+
+    def tree(self, nodes: Any, gains: Any, leaf_weights: Any, category_sets: Any, leaves: Any) -> GrownTree:
+        """Return a tree as growers do, of what its attributes show."""
+        return SpreadTree.spread(
+            self, TreeArrays(nodes.view(NODE_DTYPE), gains, leaf_weights, category_sets), leaves
+        )
+
+    def differences(self, other: TrainingRows) -> str:
+        """Name what is not the same in other rows: "" if all of it is."""
+        assert isinstance(other, SpreadRows)
+        return "" if self.X.token == other.X.token else "data"
+
+
+class SpreadFilter(KalmanFilter):
+    """A Kalman filter whose state is spread."""
+
+    def __init__(self, state: Any, rows: SpreadRows, **settings: Any) -> None:
+        prior = settings.pop("prior", 0.0)
+        super().__init__(0.0, 1.0, **settings)
+        self.state, self._rows, self.prior = state, rows, prior
+
+    def _return(self) -> None:
+        self.state = self._rows.map(returned, self.state, self.transition, self.prior)
+
+    def _correct(self, measurement: Any, gain: float) -> None:
+        self.state = self._rows.map(corrected, self.state, measurement, gain)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> SpreadFilter:
+        copied = object.__new__(SpreadFilter)
+        copied.__dict__.update(self.__dict__)
+        return copied
+
+
+class SpreadDraws:
+    """Bootstrap samples: blocks of rows are drawn first, then rows, where these are."""
+
+    def __init__(self, rows: SpreadRows) -> None:
+        self._rows = rows
+
+    def draw(self, weights: Any, iteration: int, attempt: int) -> Spread:
+        """Return how often each row is in the sample; redrawn while a class is missing, but not for ever."""
+        rows, workers = self._rows, self._rows.workers
+        totals = workers.run(of_all, as_is, rows.map(block_totals, weights).parts)
+        spans = zip(rows.first_blocks[:-1], rows.first_blocks[1:], strict=True)
+        first, n = attempt * (REDRAWS + 1), rows.n_samples
+        for redraw in range(first, first + REDRAWS + 1):
+            keyed = (rows.seed, iteration, redraw)
+            chosen = [
+                workers.run(draws_of_blocks, totals, start, min(start + DRAWS_OF_TASK, n), *keyed)
+                for start in range(0, n, DRAWS_OF_TASK)
+            ]
+            counts = workers.each(drawn, weights, workers.sum(chosen), OfParts([*spans]), keyed)
+            totals_now = workers.total(units_of_classes, rows.labels, counts, len(rows.classes))
+            counts.sample = Sample(iteration, redraw, totals_now)
+            if (totals_now > 0).sum() == rows.n_present:
+                break
+        return counts
+
+
+class SpreadMeasurer:
+    """Takes measurements of the training rows, as `kfhe.engine.arrays.Measurer` does."""
+
+    def __init__(self, rows: SpreadRows) -> None:
+        self._rows = rows
+        self.measurement: Any = None
+        self.missed: Any = None
+        n_classes = len(rows.classes)
+        self.total = float(sum(rows.workers.parts(rows.map(whole_weight, rows.labels, rows.base, n_classes))))
+
+    def measure(self, state: Any, votes: Any, fusion: float) -> tuple[int, int]:
+        """Take a measurement; return the weight of what it misses, and of what the votes alone do."""
+        rows, workers = self._rows, self._rows.workers
+        n_classes = len(rows.classes)
+        measured = rows.map(measure, rows.labels, rows.base, n_classes, state, votes, fusion)
+        self.measurement, self.missed, sums = measured.items(3)
+        missed, alone = zip(*workers.parts(sums), strict=True)
+        return sum(missed), sum(alone)
+
+    def misses(self, state: Any) -> int:
+        """Return the weight of the rows that a state misses."""
+        rows = self._rows
+        parts = rows.workers.parts(rows.map(misses, rows.labels, rows.base, len(rows.classes), state))
+        return sum(parts)
+
+
+class SpreadBank:
+    """The states of a bank of filters, as `kfhe.engine.bank.HonestBank` has them."""
+
+    def __init__(self, rows: SpreadRows, prior: Floats, n_filters: int) -> None:
+        self._rows, self._prior = rows, prior
+        self._bank = rows.map(empty_bank, rows.labels, rows.base, prior, n_filters)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> SpreadBank:
+        copied = object.__new__(SpreadBank)
+        copied.__dict__.update(self.__dict__)
+        return copied
+
+    def update(self, leaves: Any, votes: Floats, counts: Any) -> None:
+        """Let a component move the rows that it has not seen."""
+        shared = self._rows.workers.run(as_is, votes)
+        self._bank = self._rows.map(moved, self._bank, leaves, shared, counts)
+
+    def state(self, b: int) -> Any:
+        """Return the state of one filter."""
+        return self._rows.map(state_of, self._bank, b)
+
+    def brier_scores(self) -> Floats:
+        """Return the Brier score of each filter; sums of whole units are exact in any order."""
+        scores: Floats = self._rows.workers.total(brier_scores, self._bank)
+        return scores
+
+    def misses(self, leaves: Any, votes: Floats, counts: Any) -> tuple[Any, float, float]:
+        """Say which rows a component misses, of those that it has not seen, and what they weigh."""
+        found = self._rows.map(bank_misses, self._bank, leaves, votes, counts)
+        missed, sums = found.items(2)
+        wrong, unseen = zip(*self._rows.workers.parts(sums), strict=True)
+        return missed, sum(wrong), sum(unseen)
+
+
+class SpreadTree(GrownTree):
+    """A tree whose training rows are spread.
+
+    Attributes
+    ----------
+    rows : SpreadRows
+        The rows.
+    leaf_parts : Spread
+        The leaf of each.
+    """
+
+    rows: SpreadRows
+    leaf_parts: Spread
+
+    @classmethod
+    def spread(cls, rows: SpreadRows, arrays: TreeArrays, leaves: Spread) -> SpreadTree:
+        """Make a tree of its arrays and the leaf of each row."""
+        nodes = np.ascontiguousarray(arrays.nodes).view(np.uint8)
+        tree = cls.from_arrays(nodes, *arrays[1:], np.empty(0, dtype=np.int32))
+        tree.rows, tree.leaf_parts = rows, leaves
+        return tree
+
+    @property
+    def leaves(self) -> Any:
+        """Number of the leaf that each training row is in."""
+        return self.leaf_parts
+
+    def class_votes(self) -> Any:
+        """Return the class that each training row's leaf votes for."""
+        return self.votes(leaf_classes(self.leaf_weights))
+
+    def share_votes(self) -> Any:
+        """Return each training row's shares of the classes in its leaf."""
+        return self.votes(leaf_shares(self.leaf_weights))
+
+    def votes(self, leaf_votes: Any) -> Any:
+        """Return what the leaf of each training row votes for."""
+        return self.rows.map(taken, self.rows.workers.run(as_is, leaf_votes), self.leaf_parts)
+
+
+class SpreadGrower:
+    """Grows trees, and finds the leaf of every row."""
+
+    def __init__(self, rows: SpreadRows, settings: TreeSettings, table: BinnedTable) -> None:
+        self._rows, self._settings, self._table = rows, settings, table
+        self._grower = Grower(
+            rows.workers,
+            table,
+            rows.labels,  # type: ignore[arg-type]
+            rows.n_rows,
+            len(rows.classes),
+            settings,
+            rows.seed,
+        )
+
+    def grow(self, weights: Any, counts: bool, number: int) -> SpreadTree:
+        """Grow a tree on the rows of positive weight."""
+        rows, sample = self._rows, weights.sample
+        name = repr(self._settings), number, None if sample is None else (sample.iteration, sample.redraw)
+        if name not in rows.grown:
+            rows.grown[name] = self._grower.grow(weights, counts, number)
+        arrays = rows.grown[name]
+        shared = rows.workers.run(as_is, (arrays.nodes.view(np.uint8), arrays.category_sets))
+        leaves = rows.map(leaves_in, shared, self._table.codes, self._table.n_bins)
+        return SpreadTree.spread(rows, arrays, leaves)
+
+
+def exact_total(workers: Workers, values: Spread, n: int) -> float:
+    """Return the sum of n non-negative values, to the bit that one machine gets; NaN if one is not."""
+    unit = workers.run(unit_for, workers.each(highest, values).parts, n)
+    sums, common = workers.result([workers.each(units_in, values, unit).parts, unit])
+    return float("nan") if common is None else ldexp(float(sum(sums)), -common)
+
+
+# ---------------------------------------------------------------- what workers do
+
+
+def unit_for(tops: list[float], n: int) -> int | None:
+    """Return the unit in which n values are summed, by the highest of each part; None if one is NaN."""
+    return None if np.isnan(tops).any() else unit_of(max(tops), n)
+
+
+def units_in(values: Floats, unit: int | None) -> int:
+    """Return the sum of values, in units."""
+    return 0 if unit is None else sum_of_units(values, unit)
+
+
+def of_all(function: Callable[[Any], Any], parts: list[Any]) -> Any:
+    """Return what a function gives for all parts together."""
+    return function(np.concatenate(parts))
+
+
+def drawn(
+    weights: Floats, chosen: NDArray[np.int64], span: tuple[int, int], keyed: tuple[int, int, int]
+) -> Labels:
+    """Return how often each row of a span of blocks is drawn."""
+    return draw_rows(weights, span[0], chosen[slice(*span)], *keyed)
+
+
+def corrected(state: Floats, measurement: Floats, gain: float) -> Floats:
+    """Return a state that has moved towards a measurement."""
+    return state + gain * (measurement - state)
+
+
+def returned(state: Floats, transition: float, prior: Floats | float) -> Floats:
+    """Return a state that has moved back towards the prior."""
+    return state * transition + (1 - transition) * prior
+
+
+def least_of(weights: Floats) -> float:
+    """Return the lowest weight."""
+    return float(weights.min(initial=np.inf))
+
+
+def are_multiples(weights: Floats, least: float) -> bool:
+    """Return whether weights are multiples of the lowest."""
+    multiples = weights / least
+    return bool(np.allclose(multiples, np.rint(multiples), rtol=1e-12, atol=0))
+
+
+def multiples_of(weights: Floats, least: float) -> Labels:
+    """Return how many times the lowest weight each is."""
+    return np.rint(weights / least).astype(np.int32)
+
+
+def scaled_by(weights: Floats, factor: float) -> Labels:
+    """Return weights as whole numbers; none becomes 0."""
+    return np.maximum(np.rint(weights * factor), 1).astype(np.int32)
+
+
+def units_of_classes(labels: Labels, units: Labels, n_classes: int) -> NDArray[np.int64]:
+    """Return the sum of whole numbers, one per row, over the rows of each class."""
+    return np.bincount(labels, weights=units, minlength=n_classes).astype(np.int64)
+
+
+def whole_weight(labels: Labels, base: Floats, n_classes: int) -> int:
+    """Return the weight of all rows, in a measurer's units."""
+    return int((base * 2.0**60 + 0.5).astype(np.int64).sum())
+
+
+def measure(
+    labels: Labels, base: Floats, n_classes: int, state: Floats, votes: Any, fusion: float
+) -> tuple[Floats, NDArray[np.bool_], tuple[int, int]]:
+    """Return a measurement, the rows that it misses, and the weight of what it and the votes alone miss."""
+    measurer = Measurer(labels, base, n_classes)
+    sums = measurer.measure(state, votes, fusion)
+    return measurer.measurement, measurer.missed, sums
+
+
+def misses(labels: Labels, base: Floats, n_classes: int, state: Floats) -> int:
+    """Return the weight of the rows that a state misses."""
+    return Measurer(labels, base, n_classes).misses(state)
+
+
+def empty_bank(labels: Labels, base: Floats, prior: Floats, n_filters: int) -> HonestBank:
+    """Return a bank that has read no component."""
+    return HonestBank(labels, base, prior, n_filters)
+
+
+def moved(bank: HonestBank, leaves: Labels, votes: Floats, counts: Labels) -> HonestBank:
+    """Return a bank that has read one component more."""
+    after = bank.copy()
+    after.update(leaves, votes, counts)
+    return after
+
+
+def state_of(bank: HonestBank, b: int) -> Floats:
+    """Return the state of one filter."""
+    return bank.state(b)
+
+
+def brier_scores(bank: HonestBank) -> Floats:
+    """Return the Brier score of each filter, as far as these rows go."""
+    return bank.brier_scores()
+
+
+def bank_misses(
+    bank: HonestBank, leaves: Labels, votes: Floats, counts: Labels
+) -> tuple[NDArray[np.bool_], tuple[float, float]]:
+    """Return which rows a component misses, of those that it has not seen, and what they weigh."""
+    missed, wrong, unseen = bank.misses(leaves, votes, counts)
+    return missed, (wrong, unseen)
+
+
+def taken(leaf_votes: Any, leaves: Labels) -> Any:
+    """Return the votes of the leaves that rows are in."""
+    return leaf_votes[leaves]
+
+
+def leaves_in(tree: tuple[Any, Any], codes: NDArray[np.uint8], n_bins: Labels) -> Labels:
+    """Return the leaf of each row."""
+    nodes, category_sets = tree
+    return leaves_of_codes(nodes, category_sets, codes, n_bins)

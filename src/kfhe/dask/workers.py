@@ -1,0 +1,238 @@
+"""Workers: functions run on each part of the rows, where it is; what they leave there, and sums of it.
+
+A part of something is never changed, only something new made of it. So Dask knows what each follows from, and
+when a worker is lost, its parts are made again, by the same functions from the same data, elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import CancelledError
+from time import monotonic
+from typing import Any, NamedTuple, Self
+from uuid import uuid4
+
+import numpy as np
+from dask.utils import funcname
+from distributed import Client, KilledWorker, get_client, wait
+from distributed import Future as AnyFuture
+from numpy.typing import NDArray
+
+Future = AnyFuture[Any]  # what a task will return
+
+AT_ONCE = 2  # parts that are added up by one task: neighbours, which are on one worker most often
+PATIENCE = 60.0  # seconds without a single worker before training gives up
+LOOK_EVERY = 5.0  # seconds between two looks at whether there are workers
+
+
+class ClusterLostError(ConnectionError):
+    """The scheduler of a Dask cluster, or too many of its workers, were lost during training."""
+
+
+class Sample(NamedTuple):
+    """What is known of a sample of the rows."""
+
+    iteration: int
+    redraw: int
+    class_totals: NDArray[np.int64]  # how many rows of each class it has
+
+
+class Spread:
+    """Something that has a part for each block of the rows; each part is on some worker.
+
+    Parameters
+    ----------
+    parts : list of Future
+        The parts, in the order of the rows.
+    item : int or None, default=None
+        Which item of the parts is meant, if these are tuples.
+
+    Attributes
+    ----------
+    sample : Sample or None
+        What is known of a sample, if these are its counts.
+    """
+
+    def __init__(self, parts: list[Future], item: int | None = None) -> None:
+        self.parts, self.item = parts, item
+        self.sample: Sample | None = None
+
+    def items(self, n: int) -> list[Self]:
+        """Return the n items of parts that are tuples; nothing is computed for that."""
+        return [type(self)(self.parts, i) for i in range(n)]
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """Return the same: parts never change."""
+        return self
+
+
+class Workers:
+    """The workers of a Dask cluster, and on them a number of parts of rows.
+
+    Parameters
+    ----------
+    client : Client
+        The cluster.
+    n_parts : int
+        How many parts there are.
+    """
+
+    def __init__(self, client: Client, n_parts: int) -> None:
+        self.client, self.n_parts = client, n_parts
+
+    @classmethod
+    def here(cls, n_parts: int) -> Self:
+        """Return the workers of the client that is current; raise if there is none."""
+        try:
+            client = get_client()
+        except ValueError:
+            raise ValueError(
+                "there is no Dask cluster to train on; make a client first, such as "
+                "distributed.Client() for one on this machine"
+            ) from None
+        return cls(client, n_parts)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self
+
+    def run(self, function: Callable[..., Any], *arguments: Any, at: str | None = None) -> Future:
+        """Run a function on a worker, that at an address if it is there; arguments may be tasks."""
+        place = {} if at is None else {"workers": [at], "allow_other_workers": True}
+        try:
+            task: Future = self.client.submit(
+                function, *arguments, pure=False, key=_key_of(function), **place
+            )
+            return task
+        except Exception as error:  # a closed client raises errors of several kinds
+            self._check(error)
+            raise
+
+    def n_threads(self) -> int:
+        """Return how many threads all workers have together now."""
+        return sum(self.client.nthreads().values()) or 1
+
+    def homes(self) -> list[str | None]:
+        """Return a worker for each part: neighbours share one, and each thread gets as many."""
+        threads = self.client.nthreads()
+        seats = [address for address in sorted(threads) for _ in range(threads[address])]
+        return [seats[p * len(seats) // self.n_parts] if seats else None for p in range(self.n_parts)]
+
+    def each(self, function: Callable[..., Any], *arguments: Any) -> Spread:
+        """Run a function for each part: of what is spread it gets that part, of all else the whole."""
+        items = [each.item if isinstance(each, Spread) else None for each in arguments]
+        if any(item is not None for item in items):
+            function = OnItems(function, items)
+        return Spread([self.run(function, *_of_part(arguments, p)) for p in range(self.n_parts)])
+
+    def parts(self, spread: Spread) -> list[Any]:
+        """Return all parts: for what is small."""
+        return self.result(spread.parts if spread.item is None else self.each(as_is, spread).parts)
+
+    def addends(self, futures: list[Future]) -> list[Future]:
+        """Return a few things whose sum is that of what tasks return; workers add up neighbours."""
+        while len(futures) > AT_ONCE:
+            futures = [
+                self.run(added_up, futures[first : first + AT_ONCE])
+                for first in range(0, len(futures), AT_ONCE)
+            ]
+        return futures
+
+    def sum(self, futures: list[Future]) -> Future:
+        """Return the sum of what tasks return, added up by workers."""
+        return self.run(added_up, self.addends(futures))
+
+    def total(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Return the sum of what a function returns for the parts."""
+        return self.result(self.sum(self.each(function, *arguments).parts))
+
+    def result(self, futures: Any) -> Any:
+        """Return what tasks have returned; wait for it, as long as there are workers."""
+        try:
+            self._wait(futures)
+            return self.client.gather(futures)
+        except KilledWorker as error:
+            raise ClusterLostError(f"too many workers died: {error}") from error
+        except (Exception, CancelledError) as error:
+            self._check(error)
+            raise
+
+    def _wait(self, futures: Any) -> None:
+        """Wait for tasks; raise if there is no worker left for long."""
+        alone_since: float | None = None
+        while True:
+            try:
+                wait(futures, timeout=LOOK_EVERY)
+                return
+            except TimeoutError:
+                self._check(None)
+                if self.client.scheduler_info()["workers"]:
+                    alone_since = None
+                elif alone_since is None:
+                    alone_since = monotonic()
+                elif monotonic() - alone_since > PATIENCE:
+                    raise ClusterLostError(f"there has been no worker for {PATIENCE:.0f} seconds") from None
+
+    def _check(self, error: BaseException | None) -> None:
+        """Raise if the scheduler is gone."""
+        if self.client.status != "running":
+            raise ClusterLostError("the scheduler is gone") from error
+
+
+class OfParts:
+    """Arguments of `Workers.each` that are different for each part, and small.
+
+    Parameters
+    ----------
+    values : list
+        What each part gets.
+    """
+
+    def __init__(self, values: Sequence[Any]) -> None:
+        self.values = values
+
+
+class OnItems:
+    """A function of items: of some arguments, which are tuples, it gets one item each.
+
+    Parameters
+    ----------
+    function : callable
+        The function.
+    items : list of (int or None)
+        For each argument which item is meant; None: the argument itself.
+    """
+
+    def __init__(self, function: Callable[..., Any], items: list[int | None]) -> None:
+        self.function, self.items = function, items
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Call the function."""
+        picked = [
+            each if item is None else each[item] for each, item in zip(arguments, self.items, strict=True)
+        ]
+        return self.function(*picked)
+
+
+def added_up(values: list[Any]) -> Any:
+    """Return the sum of values: numbers or arrays."""
+    total = values[0]
+    for value in values[1:]:
+        total = total + value
+    return total
+
+
+def as_is(value: Any) -> Any:
+    """Return a value; a task that does is where other tasks can get it."""
+    return value
+
+
+def _of_part(arguments: Sequence[Any], p: int) -> list[Any]:
+    return [
+        each.parts[p] if isinstance(each, Spread) else each.values[p] if isinstance(each, OfParts) else each
+        for each in arguments
+    ]
+
+
+def _key_of(function: Callable[..., Any]) -> str:
+    """Return a name for a task that no other has; what is before the dash is shown on the dashboard."""
+    return f"kfhe.{funcname(getattr(function, 'function', function))}-{uuid4().hex}"

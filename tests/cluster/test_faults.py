@@ -1,0 +1,66 @@
+"""Workers that die, and clusters that are gone: the model is the same, or there is one clear error."""
+
+import os
+import signal
+
+import pytest
+from cluster_tables import arrays, numbers
+from distributed import Client, LocalCluster
+
+import kfhe
+from kfhe.dask import ClusterLostError, KFHEClassifier, RobustKFHEClassifier
+
+
+def at(iteration, act):
+    """A callback that does something once, after an iteration."""
+
+    def watch(row):
+        if row.iteration == iteration:
+            act()
+
+    return watch
+
+
+@pytest.mark.parametrize(
+    ("kind", "local", "n_estimators"),
+    [(KFHEClassifier, kfhe.KFHEClassifier, 3), (RobustKFHEClassifier, kfhe.RobustKFHEClassifier, 3)],
+)
+def test_a_worker_that_is_killed_changes_nothing(kind, local, n_estimators):
+    X, y = numbers()
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,
+        Client(cluster) as client,
+    ):
+        pids = list(client.run(os.getpid).values())
+        kill = at(2, lambda: os.kill(pids[0], signal.SIGKILL))
+        model = kind(n_estimators=n_estimators, random_state=0).fit(*arrays(4, X, y), callbacks=[kill])
+        assert pids[0] not in client.run(os.getpid).values()
+    assert model.fingerprint() == local(n_estimators=n_estimators, random_state=0).fit(X, y).fingerprint()
+
+
+def test_a_cluster_that_is_gone_is_told_and_training_goes_on_on_another():
+    X, y = numbers()
+    given = arrays(4, X, y)
+    model = KFHEClassifier(n_estimators=4, random_state=0, warm_start=True)
+    cluster = LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0")
+    with (
+        Client(cluster),
+        pytest.raises(ClusterLostError, match=r"lost: .*\. 3 trees are kept.*warm_start=True"),
+    ):
+        model.fit(*given, callbacks=[at(2, cluster.close)])
+    assert not hasattr(model, "estimators_")
+    grown = {name: dict(trees) for name, trees in model._grown.items()}
+    assert sum(len(trees) for trees in grown.values()) == 3
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0") as cluster,
+        Client(cluster),
+    ):
+        model.fit(*given)
+    expected = kfhe.KFHEClassifier(n_estimators=4, random_state=0).fit(X, y)
+    assert model.fingerprint() == expected.fingerprint()
+    assert not hasattr(model, "_grown")
+
+
+def test_without_a_client_fit_says_how_to_make_one():
+    with pytest.raises(ValueError, match=r"no Dask cluster to train on; make a client first, .*Client\(\)"):
+        KFHEClassifier().fit(*arrays(2, *numbers()))

@@ -1,0 +1,118 @@
+"""A model that was trained on a cluster is that of one machine, to the bit."""
+
+import numpy as np
+import pytest
+from cluster_tables import arrays, frames, mixed, numbers, weights
+from distributed import Client, LocalCluster
+
+import kfhe
+from kfhe.dask import KFHEClassifier, RobustKFHEClassifier
+from kfhe.trace import COLUMNS
+
+LOCAL = {KFHEClassifier: kfhe.KFHEClassifier, RobustKFHEClassifier: kfhe.RobustKFHEClassifier}
+
+
+@pytest.fixture(scope="module")
+def client():
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0") as cluster,
+        Client(cluster) as client,
+    ):
+        yield client
+
+
+def assert_same(model, local):
+    assert model.fingerprint() == local.fingerprint()
+    np.testing.assert_array_equal(model.classes_, local.classes_)
+    for column in COLUMNS:
+        if column != "seconds":
+            np.testing.assert_array_equal(model.trace_[column], local.trace_[column], err_msg=column)
+
+
+def check(kind, settings, distributed, given):
+    model = kind(random_state=3, **settings).fit(*distributed)
+    local = LOCAL[kind](random_state=3, **settings).fit(*given)
+    assert_same(model, local)
+    return model, local
+
+
+E_L_R = [
+    (KFHEClassifier, {"n_estimators": 2}),
+    (KFHEClassifier, {"n_estimators": 2, "emphasis": "linear"}),
+    (RobustKFHEClassifier, {"n_estimators": 6}),
+]
+
+
+@pytest.mark.parametrize(("kind", "settings"), E_L_R)
+def test_numbers_with_gaps(client, kind, settings):
+    given = numbers()
+    check(kind, settings, arrays(4, *given), given)
+
+
+@pytest.mark.parametrize("n_partitions", [1, 16])
+def test_any_number_of_partitions(client, n_partitions):
+    given = numbers()
+    check(KFHEClassifier, {"n_estimators": 1}, arrays(n_partitions, *given), given)
+
+
+@pytest.mark.parametrize(("kind", "settings"), E_L_R)
+def test_weighted_rows_of_which_some_weigh_nothing(client, kind, settings):
+    given = (*numbers(), weights())
+    check(kind, settings, arrays(5, *given), given)
+
+
+@pytest.mark.parametrize(("kind", "settings"), E_L_R)
+def test_frames_with_categories_dates_and_gaps(client, kind, settings):
+    given = mixed()
+    model, local = check(kind, settings, frames(6, *given), given)
+    assert model.feature_names_in_.tolist() == local.feature_names_in_.tolist()
+    assert model.estimators_.schema == local.estimators_.schema
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"voting": "soft", "shrinkage": 3.0},
+        {"voting": "soft", "shrinkage": "auto"},
+        {"emphasis": "margin", "voting": "soft"},
+        {"transition": 0.9, "process_noise": 0.1},
+        {"n_measurements": 2},
+        {"max_features": 2, "min_samples_leaf": 1, "min_samples_split": 2},
+        {"max_leaf_nodes": 12},
+        {"max_leaf_nodes": 900},
+        {"max_depth": 4},
+        {"cp": 0.002},
+        {"cp": 0.002, "max_leaf_nodes": 30},
+        {"max_samples": 0.3},
+        {"max_bins": 10},
+        {"class_weight": "balanced"},
+        {"class_weight": {0: 2.0, 1: 0.5}},
+    ],
+    ids=str,
+)
+def test_settings(client, settings):
+    given = (*numbers(), weights())
+    check(KFHEClassifier, {"n_estimators": 1, **settings}, arrays(3, *given), given)
+
+
+def test_few_rows_are_one_part(client):
+    X, y = (each[:200] for each in numbers())
+    check(KFHEClassifier, {"n_estimators": 3}, [each[:200] for each in arrays(4, *numbers())], (X, y))
+
+
+def test_what_the_robust_classifier_finds_out_is_the_same(client):
+    given = numbers()
+    model, local = check(RobustKFHEClassifier, {"n_estimators": 21}, arrays(4, *given), given)
+    for name in ("kind_", "lambda_", "noise_rate_", "oob_score_"):
+        assert getattr(model, name) == getattr(local, name), name
+    np.testing.assert_array_equal(model.oob_decision_function_.compute(), local.oob_decision_function_)
+
+
+@pytest.mark.parametrize("n_workers", [1, 2, 4])
+def test_worker_processes(n_workers):
+    given = numbers()
+    with (
+        LocalCluster(n_workers=n_workers, threads_per_worker=1, dashboard_address=":0") as cluster,
+        Client(cluster),
+    ):
+        check(KFHEClassifier, {"n_estimators": 1}, arrays(3, *given), given)
