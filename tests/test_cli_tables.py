@@ -499,7 +499,8 @@ def test_prediction_does_without_what_is_slow_to_import(model):
     script += "try: main()\n"
     slow = {"sklearn", "scipy"} | ({"pandas"} if pd.__version__ >= "3" else set())  # pyarrow loads an old one
     script += f"finally: print({slow} & {{*sys.modules}}, file=sys.stderr)"
-    write("age,plan,city,months,support calls,monthly bill,paperless\n18,plus,Corwen,1,1,1.5,no\n")
+    header = "age,plan,city,months,support calls,monthly bill,paperless\n"
+    write(f"{header}18,plus,Corwen,1,1,1.5,no\n,,Corwen,,1,,\n")
     command = [sys.executable, "-c", script, model, "mine.csv"]
     result = subprocess.run(command, capture_output=True, text=True, check=True)
     assert result.stdout.splitlines()[0] == "prediction"

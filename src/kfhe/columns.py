@@ -308,13 +308,19 @@ class ArrowColumns:
 
 
 def _arrow_values(array: Any, gap: float) -> NDArray[Any]:
-    """Return a pyarrow array as it is in memory; its to_numpy would import pandas, which takes a while."""
-    if array.null_count:
-        array = array.fill_null(gap)
+    """Return a pyarrow array as it is in memory, with something else for gaps.
+
+    Its to_numpy and fill_null would import pandas, which takes longer than many a table.
+    """
     dtype = np.dtype(array.type.to_pandas_dtype())
     if not len(array):
         return np.empty(0, dtype)
-    return np.frombuffer(array.buffers()[1], dtype, len(array), array.offset * dtype.itemsize)
+    bits, data = array.buffers()
+    values = np.frombuffer(data, dtype, len(array), array.offset * dtype.itemsize)
+    if not array.null_count:
+        return values
+    present = np.unpackbits(np.frombuffer(bits, np.uint8), count=array.offset + len(array), bitorder="little")
+    return np.where(present[array.offset :], values, np.asarray(gap))
 
 
 def open_columns(X: Any) -> Columns:

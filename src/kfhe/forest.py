@@ -126,8 +126,16 @@ class Forest(Ensemble):
 
     @cached_property
     def compact(self) -> CompactTrees | None:
-        """The trees as many rows walk down them faster, if there is such a form of them."""
-        return compact(self.nodes, self.tree_nodes)
+        """The trees as many rows without gaps walk down them faster, if there is such a form of them."""
+        return self._compacted(gaps=False)
+
+    @cached_property
+    def compact_for_gaps(self) -> CompactTrees | None:
+        """The same for rows with gaps."""
+        return self._compacted(gaps=True)
+
+    def _compacted(self, *, gaps: bool) -> CompactTrees | None:
+        return compact(self.nodes, self.category_sets, self.tree_nodes, self.tree_sets, gaps)
 
     @cached_property
     def leaf_votes(self) -> Floats:
@@ -214,7 +222,7 @@ class Forest(Ensemble):
     ) -> None:
         """Add the values of the rows' leaves; leaves beyond the last value vote for their class."""
         for some, numbers in blocks(rows):
-            plain = not len(self.category_sets) and not np.isnan(numbers.max(initial=0.0))
+            gaps = bool(np.isnan(numbers.max(initial=0.0)))
             add_trees(
                 self.nodes,
                 self.category_sets,
@@ -226,14 +234,14 @@ class Forest(Ensemble):
                 weights,
                 first,
                 last,
-                plain,
+                not (gaps or len(self.category_sets)),
                 numbers,
                 total[some],
                 n_threads,
-                self._compact_for(len(numbers), last - first) if plain else None,
+                self._compact_for(len(numbers), last - first, gaps=gaps),
             )
 
-    def _compact_for(self, n_rows: int, n_trees: int) -> CompactTrees | None:
+    def _compact_for(self, n_rows: int, n_trees: int, *, gaps: bool) -> CompactTrees | None:
         """Return the compact trees if they are faster for so many rows; they are made once that has paid.
 
         That is when more rows have gone down trees than these have nodes. All values are ranked first, so
@@ -241,11 +249,12 @@ class Forest(Ensemble):
         """
         if n_rows < FEWEST_ROWS or n_trees < len(self.schema.names):
             return None
-        if "compact" not in self.__dict__:
+        form = "compact_for_gaps" if gaps else "compact"
+        if form not in self.__dict__:
             walks = self.__dict__["walks"] = self.__dict__.get("walks", 0) + n_rows * n_trees
             if walks < len(self.nodes):
                 return None
-        return self.compact
+        return self.compact_for_gaps if gaps else self.compact
 
     def spread(self, X: Any, n_threads: int) -> Floats:
         """Return how far the trees disagree on each row."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -76,7 +77,7 @@ def predict(
     # The table is read meanwhile: threads that wait must not keep a core busy. OpenMP looks as it is loaded.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     from kfhe.cli.models import read_forest
-    from kfhe.cli.scoring import ModelReader
+    from kfhe.cli.scoring import ModelReader, ahead
     from kfhe.table_files import open_output, open_table
     from kfhe.table_files.errors import some
     from kfhe.table_files.output import check_output
@@ -97,14 +98,18 @@ def predict(
         classes = reader.classes.tolist()
         labels = _labels(classes, as_text=not str(output).endswith(".parquet"))
         schema = _schema(classes if proba else [], labels.type)
+        predicted = (
+            _beside(written, _predictions(*saved.predict(features), labels, schema))
+            for features, written in ahead(reader.batches(rows, kept))
+        )
         with (
             open_output(output, _joined(rows, kept, schema), escape_formulas=escape_formulas) as out,
             bar("Rows", rows_of(table), output=output) as advance,
+            closing(ahead(predicted)) as found,
         ):
-            for features, written in reader.batches(rows, kept):
-                found = _predictions(*saved.predict(features), labels, schema)
-                out.write(found if written is None else _beside(written, found))
-                advance(len(found))
+            for batch in found:
+                out.write(batch)
+                advance(len(batch))
     for note in reader.notes(rows):
         echo(f"kfhe: {note}", err=True)
     if str(output) != "-":
@@ -138,6 +143,9 @@ def _joined(rows: TableFile, kept: list[str], schema: Any) -> Any:
 
 
 def _beside(written: Any, found: Any) -> Any:
+    """Return what was found behind the columns that are kept, if there are any."""
+    if written is None:
+        return found
     for field, column in zip(found.schema, found.columns, strict=True):
         written = written.append_column(field, column)
     return written

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from kfhe.table_files.errors import TableFileError, did_you_mean, no_column
 from kfhe.table_files.texts import converted
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from kfhe.table_files import TableFile
 
 MOST_CLASSES = 20  # that an error names
+
+T = TypeVar("T")
 
 
 class ModelReader:
@@ -87,7 +89,7 @@ class ModelReader:
         """
         row = table.first_row
         if kept:
-            pairs = _read_ahead(table.kept_batches(kept, *self._names()))
+            pairs = ahead(table.kept_batches(kept, *self._names()))
         else:
             pairs = ((batch, None) for batch in self._read(table))
         for batch, written in pairs:
@@ -131,7 +133,7 @@ class ModelReader:
     ) -> Iterator[Any]:
         """Yield batches of the model's columns, and of others."""
         others, words, special = self._names()
-        return _read_ahead(table.batches({*others, *numbers}, {*words, *text}, special))
+        return ahead(table.batches({*others, *numbers}, {*words, *text}, special))
 
     def _names(self) -> tuple[set[str], set[str], set[str]]:
         """Return the model's columns of numbers, those of text, and those with a rule of how text is read."""
@@ -175,10 +177,14 @@ def _are_text(categories: dict[Any, int] | None) -> bool:
     return categories is not None and (not categories or any(isinstance(value, str) for value in categories))
 
 
-def _read_ahead(batches: Iterator[Any]) -> Iterator[Any]:
-    """Yield batches, and read the next one in the meantime."""
-    with ThreadPoolExecutor(1) as reader:
-        coming = reader.submit(next, batches, None)
-        while (batch := coming.result()) is not None:
-            coming = reader.submit(next, batches, None)
-            yield batch
+def ahead(items: Iterator[T]) -> Generator[T, None, None]:
+    """Yield items, and let a thread of its own make the next one in the meantime.
+
+    So the stages of a work are busy at the same time, one item waits between two of them at most, and what
+    goes wrong in one is raised where its item would have come.
+    """
+    with ThreadPoolExecutor(1) as maker:
+        coming = maker.submit(next, items, None)
+        while (item := coming.result()) is not None:
+            coming = maker.submit(next, items, None)
+            yield item

@@ -8,8 +8,9 @@ cdef class CompactTrees:
     cdef uint64_t[::1] nodes
     cdef int32_t[::1] leaves  # for each node that is a leaf, its number
     cdef const int64_t[::1] tree_nodes
-    cdef int32_t[::1] features  # those that trees split on
-    cdef double[::1] thresholds  # theirs, in order
+    cdef int32_t[::1] features  # that each column has the ranks of
+    cdef uint32_t[::1] missing  # rank of a missing value there, shifted by 16
+    cdef double[::1] thresholds  # of all features, in order
     cdef int64_t[::1] starts  # where the thresholds of each feature start, and the end
 
     cdef void rank(

@@ -5,4 +5,10 @@ from numpy.typing import NDArray
 
 class CompactTrees: ...
 
-def compact(nodes: NDArray[Any], tree_nodes: NDArray[np.int64]) -> CompactTrees | None: ...
+def compact(
+    nodes: NDArray[Any],
+    category_sets: NDArray[np.uint64],
+    tree_nodes: NDArray[np.int64],
+    tree_sets: NDArray[np.int64],
+    gaps: bool,
+) -> CompactTrees | None: ...

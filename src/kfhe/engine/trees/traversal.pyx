@@ -9,7 +9,9 @@ from kfhe.engine.trees.layout cimport CATEGORICAL, LEAF, MISSING_LEFT, Node
 import numpy as np
 
 cdef enum:
-    BLOCK = 512  # rows that stay in the cache while all trees see them
+    LEAST_BLOCK = 512  # rows of a block
+    MOST_BLOCK = 4096
+    BLOCK_BYTES = 1 << 18  # of a block's rows and scores: they stay in the cache while all trees come and go
     LANES = 8  # rows that go down a tree side by side, so that memory is never waited for alone
     PARALLEL_STEPS = 20000  # rows times trees
 
@@ -97,11 +99,12 @@ cdef void add_tree(
             scores[i * n_classes + k] += weight * votes[k]
 
 
-cdef int64_t block_size(int64_t n_rows, int n_threads) noexcept nogil:
+cdef int64_t block_size(int64_t n_rows, int64_t row_bytes, int n_threads) noexcept nogil:
     """Rows of a block: not too many for the cache, whole groups, and no thread with a block less than others."""
     cdef int64_t n = max(n_rows, <int64_t> 1)
+    cdef int64_t most = max(<int64_t> LEAST_BLOCK, min(<int64_t> MOST_BLOCK, BLOCK_BYTES // row_bytes))
     cdef int64_t n_groups = (n + COMPACT_LANES - 1) // COMPACT_LANES
-    cdef int64_t n_blocks = (n + BLOCK * n_threads - 1) // (BLOCK * n_threads) * n_threads
+    cdef int64_t n_blocks = (n + most * n_threads - 1) // (most * n_threads) * n_threads
     return (n_groups + n_blocks - 1) // n_blocks * COMPACT_LANES
 
 
@@ -126,17 +129,18 @@ def add_trees(
 
     ``leaf_votes`` has a row of votes, one per class, for each leaf of the trees that vote softly, which come
     first; the leaves of the others vote for their ``leaf_classes``. ``plain`` promises that no value is missing
-    and no feature is categorical; only then the same trees may be given in their compact form, too.
+    and no feature is categorical. The same trees may be given in their compact form, too, which rows then walk down.
     """
     cdef int64_t n_rows = rows.shape[0], n_features = rows.shape[1], n_classes = scores.shape[1]
-    cdef int64_t block, start, n, t, size, n_soft = leaf_votes.shape[0]
+    cdef int64_t block, start, n, t, size, row_bytes, n_soft = leaf_votes.shape[0]
     cdef const uint64_t *sets = &category_sets[0, 0] if category_sets.shape[0] else NULL
     cdef const double *votes = &leaf_votes[0, 0] if n_soft else NULL
     cdef uint32_t[:, ::1] all_ranks
     cdef uint32_t *ranks = NULL
     if n_rows * (last - first) < PARALLEL_STEPS:
         n_threads = 1
-    size = block_size(n_rows, n_threads)
+    row_bytes = 8 * n_classes + (8 * n_features if compact is None else 4 * compact.features.shape[0])
+    size = block_size(n_rows, row_bytes, n_threads)
     if compact is not None:
         all_ranks = np.empty((n_threads, size * compact.features.shape[0]), dtype=np.uint32)
     for block in prange(
@@ -164,7 +168,7 @@ cdef void add_block(
     double *scores,
 ) noexcept nogil:
     """Add a tree's votes for a block of rows, which go down its compact form if their ranks are given."""
-    cdef int32_t leaves[BLOCK]
+    cdef int32_t leaves[MOST_BLOCK]
     if ranks != NULL:
         compact.find_leaves(tree, ranks, n_rows, leaves)
     else:
@@ -182,7 +186,7 @@ def apply(
     cdef int32_t[::1] leaves = result
     if n_rows < PARALLEL_STEPS:
         n_threads = 1
-    size = block_size(n_rows, n_threads)
+    size = block_size(n_rows, 8 * rows.shape[1], n_threads)
     for block in prange(
         (n_rows + size - 1) // size, nogil=True, num_threads=n_threads, schedule="dynamic", chunksize=1
     ):
