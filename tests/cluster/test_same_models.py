@@ -72,21 +72,15 @@ def test_frames_with_categories_dates_and_gaps(client, kind, settings):
 @pytest.mark.parametrize(
     "settings",
     [
-        {"voting": "soft", "shrinkage": 3.0},
         {"voting": "soft", "shrinkage": "auto"},
         {"emphasis": "margin", "voting": "soft"},
         {"transition": 0.9, "process_noise": 0.1},
-        {"n_measurements": 2},
         {"max_features": 2, "min_samples_leaf": 1, "min_samples_split": 2},
         {"max_leaf_nodes": 12},
         {"max_leaf_nodes": 900},
-        {"max_depth": 4},
-        {"cp": 0.002},
         {"cp": 0.002, "max_leaf_nodes": 30},
         {"max_samples": 0.3},
-        {"max_bins": 10},
         {"class_weight": "balanced"},
-        {"class_weight": {0: 2.0, 1: 0.5}},
     ],
     ids=str,
 )
