@@ -21,21 +21,18 @@ def at(iteration, act):
     return watch
 
 
-@pytest.mark.parametrize(
-    ("kind", "local", "n_estimators"),
-    [(KFHEClassifier, kfhe.KFHEClassifier, 3), (RobustKFHEClassifier, kfhe.RobustKFHEClassifier, 3)],
-)
-def test_a_worker_that_is_killed_changes_nothing(kind, local, n_estimators):
+def test_a_worker_that_is_killed_changes_nothing():
     X, y = numbers()
+    settings = {"n_estimators": 3, "random_state": 0}
     with (
         LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,
         Client(cluster) as client,
     ):
         pids = list(client.run(os.getpid).values())
         kill = at(2, lambda: os.kill(pids[0], signal.SIGKILL))
-        model = kind(n_estimators=n_estimators, random_state=0).fit(*arrays(4, X, y), callbacks=[kill])
+        model = RobustKFHEClassifier(**settings).fit(*arrays(4, X, y), callbacks=[kill])
         assert pids[0] not in client.run(os.getpid).values()
-    assert model.fingerprint() == local(n_estimators=n_estimators, random_state=0).fit(X, y).fingerprint()
+    assert model.fingerprint() == kfhe.RobustKFHEClassifier(**settings).fit(X, y).fingerprint()
 
 
 def test_a_cluster_that_is_gone_is_told_and_training_goes_on_on_another():

@@ -55,13 +55,13 @@ def test_any_number_of_partitions(client, n_partitions):
     check(KFHEClassifier, {"n_estimators": 1}, arrays(n_partitions, *given), given)
 
 
-@pytest.mark.parametrize(("kind", "settings"), E_L_R)
+@pytest.mark.parametrize(("kind", "settings"), E_L_R[1:])
 def test_weighted_rows_of_which_some_weigh_nothing(client, kind, settings):
     given = (*numbers(), weights())
     check(kind, settings, arrays(5, *given), given)
 
 
-@pytest.mark.parametrize(("kind", "settings"), E_L_R)
+@pytest.mark.parametrize(("kind", "settings"), E_L_R[::2])
 def test_frames_with_categories_dates_and_gaps(client, kind, settings):
     given = mixed()
     model, local = check(kind, settings, frames(6, *given), given)
@@ -102,7 +102,7 @@ def test_what_the_robust_classifier_finds_out_is_the_same(client):
     np.testing.assert_array_equal(model.oob_decision_function_.compute(), local.oob_decision_function_)
 
 
-@pytest.mark.parametrize("n_workers", [1, 2, 4])
+@pytest.mark.parametrize("n_workers", [1, 4])
 def test_worker_processes(n_workers):
     given = numbers()
     with (
