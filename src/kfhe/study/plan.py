@@ -89,7 +89,7 @@ class Plan:
     >>> from kfhe.study.plan import Plan
     >>> plan = Plan.preset("quick")
     >>> [algorithm.name for algorithm in plan.algorithms][:2]
-    ['KFHE-e', 'KFHE-l']
+    ['Robust KFHE', 'KFHE-e']
     """
 
     datasets: tuple[str, ...]
