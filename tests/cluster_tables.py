@@ -1,14 +1,11 @@
-"""Tables for training on a cluster: of several blocks of rows, cut into uneven partitions; and clusters."""
+"""Tables for training on a cluster: of several blocks of rows, cut into uneven partitions."""
 
-from contextlib import contextmanager
 from itertools import pairwise
 
 import dask.array as da
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
-from distributed import LocalCluster
-from distributed.core import Status
 
 N = 30_000  # rows: four blocks, the last one not full
 
@@ -73,16 +70,3 @@ def frames(n_partitions, *given):
         )
         for each in given
     ]
-
-
-@contextmanager
-def mortal_cluster(**settings):
-    """A cluster of processes that tests may kill: Dask may fail to note a death while it closes."""
-    cluster = LocalCluster(threads_per_worker=1, host="127.0.0.1", dashboard_address=":0", **settings)
-    try:
-        yield cluster
-    finally:
-        try:
-            cluster.close()
-        except KeyError:
-            cluster.status = Status.closed

@@ -4,7 +4,7 @@ import os
 import signal
 
 import pytest
-from cluster_tables import arrays, mortal_cluster, numbers
+from cluster_tables import arrays, numbers
 from distributed import Client, LocalCluster
 
 import kfhe
@@ -24,7 +24,10 @@ def at(iteration, act):
 def test_a_worker_that_is_killed_changes_nothing():
     X, y = numbers()
     settings = {"n_estimators": 3, "random_state": 0}
-    with mortal_cluster(n_workers=2) as cluster, Client(cluster) as client:
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,
+        Client(cluster) as client,
+    ):
         pids = list(client.run(os.getpid).values())
         kill = at(2, lambda: os.kill(pids[0], signal.SIGKILL))
         model = RobustKFHEClassifier(**settings).fit(*arrays(4, X, y), callbacks=[kill])

@@ -13,7 +13,6 @@ from threading import Thread
 import dask
 import pandas as pd
 import pytest
-from cluster_tables import mortal_cluster
 from distributed import LocalCluster
 from study_runs import cells_in, command, stored, wait_for_cells
 
@@ -67,7 +66,7 @@ def classifiers(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def cluster(classifiers):
-    with mortal_cluster(n_workers=2) as cluster:
+    with local_cluster(2) as cluster:
         yield cluster
 
 
