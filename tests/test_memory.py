@@ -36,12 +36,18 @@ def resident():
 
 
 def growth(work):
+    # The least of three rounds: what leaks is lost in each of them, what the allocator keeps settles.
     for _ in range(10):
         work()
-    before = resident()
-    for _ in range(40):
-        work()
-    return resident() - before
+    least = float("inf")
+    for _ in range(3):
+        before = resident()
+        for _ in range(40):
+            work()
+        least = min(least, resident() - before)
+        if least <= 300:
+            break
+    return least
 
 
 cases = {
