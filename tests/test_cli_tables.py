@@ -532,6 +532,26 @@ def test_ctrl_c_and_kill_end_it_with_130_and_leave_nothing_behind(name, model):
     assert not [name for name in os.listdir() if "out.csv" in name]
 
 
+@pytest.mark.posix
+def test_ctrl_c_while_memory_is_cleared_is_not_lost(tmp_path):
+    """Python drops what is raised in a callback of its collector."""
+    script = (
+        "import gc, os, signal\n"
+        "from kfhe.cli import main\n"
+        "def interrupt(phase, info):\n"
+        "    gc.callbacks.remove(interrupt)\n"
+        "    os.kill(os.getpid(), signal.SIGINT)\n"
+        "    for _ in range(9): pass\n"
+        "gc.callbacks.append(interrupt)\n"
+        "main()"
+    )
+    command = [sys.executable, "-c", script, "fit", DATA / "customers.csv", "--n-estimators", "999999"]
+    command += ["-t", "outcome", "-o", tmp_path / "out.kfhe"]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert result.returncode == 130
+    assert "Traceback" not in result.stderr
+
+
 def test_the_shell_completes_commands(monkeypatch, capsys):
     monkeypatch.setenv("_KFHE_COMPLETE", "complete_bash")
     monkeypatch.setenv("COMP_WORDS", "kfhe pre")

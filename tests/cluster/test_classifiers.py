@@ -5,20 +5,10 @@ import joblib
 import numpy as np
 import pytest
 from cluster_tables import arrays, frames, mixed, numbers
-from distributed import Client, LocalCluster
 
 import kfhe
 from kfhe import EarlyStopping
 from kfhe.dask import KFHEClassifier, RobustKFHEClassifier
-
-
-@pytest.fixture(scope="module")
-def client():
-    with (
-        LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0") as cluster,
-        Client(cluster) as client,
-    ):
-        yield client
 
 
 @pytest.fixture(scope="module")

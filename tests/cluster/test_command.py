@@ -1,16 +1,22 @@
 """kfhe fit on parquet files that are read part by part: the model of one file, and what can't be had."""
 
 import io
+import os
 import re
+import signal
+import subprocess
+import sys
+import time
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
+import psutil
 import pyarrow as pa
 import pytest
 from cluster_tables import mixed
-from distributed import Client, LocalCluster
+from distributed import LocalCluster
 from pyarrow import parquet
 
 import kfhe
@@ -55,10 +61,8 @@ def elsewhere(folder, monkeypatch):
 
 
 @pytest.fixture(scope="module")
-def address():
-    settings = {"threads_per_worker": 1, "processes": False, "dashboard_address": ":0"}
-    with LocalCluster(n_workers=2, **settings) as cluster, Client(cluster):
-        yield cluster.scheduler_address
+def address(client):
+    return client.scheduler.address
 
 
 @pytest.fixture
@@ -191,3 +195,36 @@ def test_too_little_memory_is_told_before_training(fit, monkeypatch):
 
 def test_sizes_are_written_as_people_do():
     assert [in_words(n) for n in (4.2e8, 1.23e9, 4.5e12)] == ["420 MB", "1.2 GB", "4,500.0 GB"]
+
+
+@pytest.mark.posix
+def test_ctrl_c_leaves_nothing_behind(tmp_path):
+    script = "from kfhe.cli import main\nif __name__ == '__main__': main()\n"
+    (tmp_path / "command.py").write_text(script)
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    arguments = ["fit", "parts", "-t", "hot", "--drop-unlabelled", "--jobs", "1", "--n-estimators", "9999"]
+    running = subprocess.Popen(
+        [sys.executable, tmp_path / "command.py", *arguments, "-o", tmp_path / "out.kfhe"],
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "TMPDIR": str(temporary)},
+        start_new_session=True,
+    )
+    for line in running.stderr:
+        if line.startswith("Training will take"):
+            break
+    time.sleep(0.5)
+    workers = psutil.Process(running.pid).children(recursive=True)
+    assert workers
+    assert os.listdir(temporary)
+    os.killpg(running.pid, signal.SIGINT)  # a terminal tells all processes
+    _, said = running.communicate(timeout=20)
+    assert running.returncode == 130
+    assert "Traceback" not in said
+    deadline = time.monotonic() + 5  # the helper that watches over them ends when it notices
+    while any(each.is_running() and each.status() != psutil.STATUS_ZOMBIE for each in workers):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    assert not os.listdir(temporary)
+    assert not (tmp_path / "out.kfhe").exists()

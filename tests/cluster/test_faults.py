@@ -5,7 +5,8 @@ import signal
 
 import pytest
 from cluster_tables import arrays, numbers
-from distributed import Client, LocalCluster
+from clusters import local_cluster
+from distributed import Client
 
 import kfhe
 from kfhe.dask import ClusterLostError, KFHEClassifier, RobustKFHEClassifier
@@ -24,10 +25,7 @@ def at(iteration, act):
 def test_a_worker_that_is_killed_changes_nothing():
     X, y = numbers()
     settings = {"n_estimators": 3, "random_state": 0}
-    with (
-        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,
-        Client(cluster) as client,
-    ):
+    with local_cluster(2) as cluster, Client(cluster) as client:
         pids = list(client.run(os.getpid).values())
         kill = at(2, lambda: os.kill(pids[0], signal.SIGKILL))
         model = RobustKFHEClassifier(**settings).fit(*arrays(4, X, y), callbacks=[kill])
@@ -39,8 +37,8 @@ def test_a_cluster_that_is_gone_is_told_and_training_goes_on_on_another():
     X, y = numbers()
     given = arrays(4, X, y)
     model = KFHEClassifier(n_estimators=4, random_state=0, warm_start=True)
-    cluster = LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0")
     with (
+        local_cluster(1, processes=False) as cluster,
         Client(cluster),
         pytest.raises(ClusterLostError, match=r"lost: .*\. 3 trees are kept.*warm_start=True"),
     ):
@@ -48,10 +46,7 @@ def test_a_cluster_that_is_gone_is_told_and_training_goes_on_on_another():
     assert not hasattr(model, "estimators_")
     grown = {name: dict(trees) for name, trees in model._grown.items()}
     assert sum(len(trees) for trees in grown.values()) == 3
-    with (
-        LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0") as cluster,
-        Client(cluster),
-    ):
+    with local_cluster(2, processes=False) as cluster, Client(cluster):
         model.fit(*given)
     expected = kfhe.KFHEClassifier(n_estimators=4, random_state=0).fit(X, y)
     assert model.fingerprint() == expected.fingerprint()

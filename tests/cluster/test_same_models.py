@@ -3,22 +3,14 @@
 import numpy as np
 import pytest
 from cluster_tables import arrays, frames, mixed, numbers, weights
-from distributed import Client, LocalCluster
+from clusters import local_cluster
+from distributed import Client
 
 import kfhe
 from kfhe.dask import KFHEClassifier, RobustKFHEClassifier
 from kfhe.trace import COLUMNS
 
 LOCAL = {KFHEClassifier: kfhe.KFHEClassifier, RobustKFHEClassifier: kfhe.RobustKFHEClassifier}
-
-
-@pytest.fixture(scope="module")
-def client():
-    with (
-        LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0") as cluster,
-        Client(cluster) as client,
-    ):
-        yield client
 
 
 def assert_same(model, local):
@@ -106,7 +98,7 @@ def test_what_the_robust_classifier_finds_out_is_the_same(client):
 def test_worker_processes(n_workers):
     given = numbers()
     with (
-        LocalCluster(n_workers=n_workers, threads_per_worker=1, dashboard_address=":0") as cluster,
+        local_cluster(n_workers) as cluster,
         Client(cluster),
     ):
         check(KFHEClassifier, {"n_estimators": 1}, arrays(3, *given), given)

@@ -13,7 +13,7 @@ from threading import Thread
 import dask
 import pandas as pd
 import pytest
-from distributed import LocalCluster
+from clusters import local_cluster
 from study_runs import cells_in, command, stored, wait_for_cells
 
 from kfhe.study.cluster import IN_FLIGHT, Cluster
@@ -46,12 +46,6 @@ class Noting(DummyClassifier):
         time.sleep(0.05)
         return super().fit(X, y)
 """
-
-
-def local_cluster(n_workers, **settings):
-    return LocalCluster(
-        n_workers=n_workers, threads_per_worker=1, host="127.0.0.1", dashboard_address=":0", **settings
-    )
 
 
 @pytest.fixture(scope="module")

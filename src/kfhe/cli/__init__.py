@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import warnings
-from typing import Annotated, Any
+from _thread import interrupt_main
+from threading import Timer
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from kfhe.cli import apply, audit, data, evaluate, export, fit, plot, predict, study
 from kfhe.cli.echo import echo
 from kfhe.study.errors import StudyError
+
+if TYPE_CHECKING:
+    from sys import UnraisableHookArgs
 
 app = typer.Typer(
     help="Kalman Filter-based Heuristic Ensemble: a classifier for labels that can't be trusted.",
@@ -31,6 +37,7 @@ app.add_typer(study.app, name="study")
 
 
 _debug = False
+_interrupted = False
 
 
 def _print_version(asked: bool) -> None:
@@ -56,6 +63,7 @@ def main() -> None:
     """Run the command line: 0 it worked, 1 it failed, 2 it was used wrongly, 130 it was ended."""
     # kill, as batch systems and containers use it, ends all as Ctrl-C does: files and processes are cleared
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    sys.unraisablehook = _ask_again
     with warnings.catch_warnings():
         warnings.showwarning = _say
         try:
@@ -65,6 +73,23 @@ def main() -> None:
                 raise
             echo(f"kfhe: {_in_words(error)}", err=True)
             sys.exit(1)
+
+
+def _ask_again(error: UnraisableHookArgs) -> None:
+    """Interrupt once more if the first time was lost: Python drops what is raised while it clears up."""
+    global _interrupted
+    if issubclass(error.exc_type, KeyboardInterrupt):
+        _interrupted = True
+        Timer(0.01, _interrupt).start()  # here it would be lost again
+    elif not _interrupted:  # else it may have come of being left half-way
+        sys.__unraisablehook__(error)
+
+
+def _interrupt() -> None:
+    if sys.platform == "win32":
+        interrupt_main()
+    else:
+        os.kill(os.getpid(), signal.SIGINT)  # ends waiting too, which interrupt_main does not
 
 
 def _say(message: Warning | str, *where: Any, **others: Any) -> None:
