@@ -197,6 +197,13 @@ def test_sizes_are_written_as_people_do():
     assert [in_words(n) for n in (4.2e8, 1.23e9, 4.5e12)] == ["420 MB", "1.2 GB", "4,500.0 GB"]
 
 
+def is_alive(process):
+    try:
+        return process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
 @pytest.mark.posix
 def test_ctrl_c_leaves_nothing_behind(tmp_path):
     script = "from kfhe.cli import main\nif __name__ == '__main__': main()\n"
@@ -223,7 +230,7 @@ def test_ctrl_c_leaves_nothing_behind(tmp_path):
     assert running.returncode == 130
     assert "Traceback" not in said
     deadline = time.monotonic() + 5  # the helper that watches over them ends when it notices
-    while any(each.is_running() and each.status() != psutil.STATUS_ZOMBIE for each in workers):
+    while any(is_alive(each) for each in workers):
         assert time.monotonic() < deadline
         time.sleep(0.05)
     assert not os.listdir(temporary)
