@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,9 @@ from sklearn.utils.validation import validate_data
 
 from kfhe.base import BaseKFHE
 from kfhe.dask.rows import SpreadRows, exact_total
+from kfhe.dask.spread import Spread
 from kfhe.dask.tables import Cut, SpreadTable, delayed_parts
-from kfhe.dask.workers import Spread, Workers
+from kfhe.dask.workers import Workers
 from kfhe.engine.arrays import highest
 from kfhe.validation import (
     balanced,
@@ -71,12 +73,22 @@ class Reader:
         counts = given.parts(given.each(counts_of_classes, labels, len(classes)))
         cut = Cut.of_sizes([int(each.sum()) for each in counts], given.n_threads())
         workers = Workers(given.client, cut.n_parts)
-        spread = cut.parts(workers, labels)
+        spread = cut.parts(workers, given.pieces(labels))
         base, alike = _base(
-            workers, spread, None if weights is None else cut.parts(workers, weights), cut.n_rows
+            workers,
+            spread,
+            None if weights is None else cut.parts(workers, given.pieces(weights)),
+            cut.n_rows,
         )
         return SpreadRows(
-            SpreadTable(workers, self._tables, present, cut, self._names, self._token),
+            SpreadTable(
+                workers,
+                self._tables,
+                None if present is None else given.pieces(present),
+                cut,
+                self._names,
+                self._token,
+            ),
             spread,  # type: ignore[arg-type]
             classes,
             base,  # type: ignore[arg-type]
@@ -90,7 +102,7 @@ class Reader:
             grown={},
         )
 
-    def _compute(self, function: Any, *parts: list[Any]) -> Spread:
+    def _compute(self, function: Any, *parts: Sequence[Any]) -> Spread:
         """Run a function on partitions that are still to be made."""
         lazy = delayed(function, pure=False)
         return Spread(self._workers.client.compute([lazy(*each) for each in zip(*parts, strict=True)]))
@@ -103,7 +115,7 @@ class Reader:
         if self._weights is None:
             weights = workers.each(equal_weights, labels, 1.0)
         else:
-            given = self._compute(given_weights, self._weights, labels.parts)
+            given = self._compute(given_weights, self._weights, workers.pieces(labels))
             weights = workers.each(up_to_one, given, max(workers.parts(workers.each(highest, given))))
         if isinstance(class_weight, str):
             weights = workers.each(
