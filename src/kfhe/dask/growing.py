@@ -38,7 +38,6 @@ from kfhe.engine.trees.nodes import child_key
 from kfhe.table import BinnedTable
 from kfhe.tree_settings import TreeSettings
 
-SENT_NODES = 2  # so many nodes per part, or more, share all rows, before rows are sent
 LEAST_SENT = 1024  # rows up to which a node's are sent at once
 
 Integers = NDArray[np.int64]
@@ -121,10 +120,8 @@ class Grower:
         return tree, growth.leaves(weights)
 
     def _sent_rows(self) -> int:
-        """Return how many rows a node may have for them to be sent; a single part grows all by itself."""
-        n_parts = self._workers.n_parts
-        nodes = SENT_NODES * n_parts if n_parts > 1 else 1
-        return max(LEAST_SENT, self._n_rows // nodes)
+        """Return how many rows a node may have for them to be sent: a part's share of all rows."""
+        return max(LEAST_SENT, self._n_rows // self._workers.n_parts)
 
     def _limited(self) -> bool:
         """Whether so few leaves are wanted that all their histograms are less than the rows are."""
