@@ -184,19 +184,19 @@ class SpreadDraws:
     def __init__(self, rows: SpreadRows) -> None:
         self._rows = rows
 
-    def draw(self, weights: Any, iteration: int, attempt: int) -> Spread:
+    def draw(self, weights: Any, iteration: int, attempt: int, redraws: int = REDRAWS) -> Spread:
         """Return how often each row is in the sample; redrawn while a class is missing, but not for ever."""
         rows, workers = self._rows, self._rows.workers
         totals = workers.run(of_all, as_is, rows.map(block_totals, weights).parts)
-        spans = zip(rows.first_blocks[:-1], rows.first_blocks[1:], strict=True)
+        spans = OfParts([*zip(rows.first_blocks[:-1], rows.first_blocks[1:], strict=True)])
         first, n = attempt * (REDRAWS + 1), rows.n_samples
-        for redraw in range(first, first + REDRAWS + 1):
+        for redraw in range(first, first + redraws + 1):
             keyed = (rows.seed, iteration, redraw)
             chosen = [
                 workers.run(draws_of_blocks, totals, start, min(start + DRAWS_OF_TASK, n), *keyed)
                 for start in range(0, n, DRAWS_OF_TASK)
             ]
-            counts = workers.each(drawn, weights, workers.sum(chosen), OfParts([*spans]), keyed)
+            counts = workers.each(drawn, weights, workers.sum(chosen), spans, keyed)
             totals_now = workers.total(units_of_classes, rows.labels, counts, len(rows.classes))
             counts.sample = Sample(iteration, redraw, totals_now)
             if (totals_now > 0).sum() == rows.n_present:
