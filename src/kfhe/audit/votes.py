@@ -66,6 +66,14 @@ class Tally:
             np.add(self.half, self._given(shares), out=self.half, where=out_of_bag)
             self.n_half += out_of_bag
 
+    @classmethod
+    def joined(cls, tallies: Sequence[Tally]) -> Tally:
+        """Return one tally of rows that come one after the other."""
+        whole = cls(np.concatenate([tally._labels for tally in tallies]), tallies[0].votes.shape[1])
+        for name in ("votes", "n_votes", "half", "n_half"):
+            setattr(whole, name, np.concatenate([getattr(tally, name) for tally in tallies]))
+        return whole
+
     def include(self, other: Tally) -> None:
         """Count the votes of another tally of the same rows as well."""
         self.votes += other.votes
