@@ -15,9 +15,10 @@ from distributed import Client
 
 import kfhe.audit
 from kfhe.audit import votes as votes_module
+from kfhe.audit.votes import Tally
 from kfhe.dask import ClusterLostError, label_quality
 from kfhe.dask import audit as audit_module
-from kfhe.dask.audit import SpreadOutOfBag
+from kfhe.dask.audit import SpreadOutOfBag, with_votes
 
 ARRAYS = ("given", "quality", "suggested", "rank", "suspects", "classes", "votes")
 
@@ -69,6 +70,12 @@ def test_equal_weights_change_nothing(client):
     assert_same(audit, kfhe.audit.label_quality(X, y, random_state=0, n_estimators=3))
 
 
+def test_samples_that_lack_a_rare_class_are_not_drawn_again(client):
+    given = [each[:300] for each in numbers()]
+    given[1][17] = 3
+    check([da.from_array(each, chunks=(100, *each.shape[1:])) for each in given], given, n_estimators=6)
+
+
 def test_trees_that_have_seen_rows_of_no_weight_only_have_no_say(client):
     X, y = (each[:300] for each in numbers())
     few = np.where(np.arange(300) % 150 == 1, 1.0, 0.0)
@@ -101,6 +108,15 @@ def test_votes_are_collected_in_blocks_and_trees_are_not_kept(client, monkeypatc
     check([da.from_array(each, chunks=(100, *each.shape[1:])) for each in given], given, n_estimators=5)
     assert seen == [range(2), range(2, 4), range(4, 5)]
     assert kept == [0, 0, 0]
+
+
+def test_votes_that_are_on_a_worker_are_never_changed():
+    tally = Tally(np.zeros(3, dtype=np.int32), 2)
+    leaves, drawn = np.array([0, 0, 0], dtype=np.int32), np.array([0, 1, 2], dtype=np.int32)
+    after = with_votes(tally, np.array([[0.25, 0.75]]), leaves, drawn, 1)
+    np.testing.assert_array_equal(after.n_votes, [1, 0, 0])
+    for array in (tally.votes, tally.n_votes, tally.half, tally.n_half):
+        assert not array.any()
 
 
 def test_a_bar_tells_how_far_it_is(client, capsys):
