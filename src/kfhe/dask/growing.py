@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -23,13 +24,15 @@ from kfhe.dask.nodes import (
     decided,
     grown_below,
     item,
+    known_leaves,
+    leaves_of_part,
     opened,
     packed_rows,
     parted,
     totals_of,
 )
 from kfhe.dask.trees import TreeArrays, cut_back, joined
-from kfhe.dask.workers import Future, Spread, Workers, as_is
+from kfhe.dask.workers import Future, OfParts, Spread, Workers, as_is
 from kfhe.engine.trees.nodes import child_key
 from kfhe.table import BinnedTable
 from kfhe.tree_settings import TreeSettings
@@ -52,6 +55,7 @@ class TopNode:
     histogram: tuple[int, int] = (0, 0)  # in which round its histograms were made, and at which place
     left: int = -1  # its left child; the right one is next
     below: TreeArrays | None = None  # what a worker has grown from here
+    first_leaf: int = -1  # the number that the first leaf of that has in the whole tree
 
     @property
     def depth(self) -> int:
@@ -96,8 +100,11 @@ class Grower:
         self._n_bins, self._n_classes = table.n_bins, n_classes
         self._described = workers.run(as_is, described)
 
-    def grow(self, weights: Spread, counts: bool, number: int) -> TreeArrays:
-        """Grow a tree on the rows of positive weight; the arguments are those of the local grower."""
+    def grow(self, weights: Spread, counts: bool, number: int) -> tuple[TreeArrays, Spread | None]:
+        """Grow a tree on the rows of positive weight; the arguments are those of the local grower.
+
+        Returns the tree, and of each row the leaf, -1 where growing has not seen it; None if it saw none.
+        """
         growth = Growth(
             self._workers, self._codes, self._described, self._settings, self._n_classes, counts, number
         )
@@ -105,10 +112,18 @@ class Grower:
         if self._limited():
             growth.grow_best_first(self._settings.max_leaf_nodes or 2**62)
         else:
-            growth.grow_levels(max(LEAST_SENT, self._n_rows // (SENT_NODES * self._workers.n_parts)))
+            growth.grow_levels(self._sent_rows())
         tree = joined(growth.nodes, self._n_classes)
         most = 0 if self._limited() else self._settings.max_leaf_nodes or 0
-        return cut_back(tree, most, self._settings.cp) if most or self._settings.cp else tree
+        if most or self._settings.cp:
+            return cut_back(tree, most, self._settings.cp), None
+        return tree, growth.leaves(weights)
+
+    def _sent_rows(self) -> int:
+        """Return how many rows a node may have for them to be sent; a single part grows all by itself."""
+        n_parts = self._workers.n_parts
+        nodes = SENT_NODES * n_parts if n_parts > 1 else 1
+        return max(LEAST_SENT, self._n_rows // nodes)
 
     def _limited(self) -> bool:
         """Whether so few leaves are wanted that all their histograms are less than the rows are."""
@@ -141,6 +156,8 @@ class Growth:
             totals, count = np.array(sums), int(sum(sums) if self.counts else n)
         self.nodes.append(TopNode(1, (), totals, count))
         self._rounds: list[Future] = []  # each the histograms of some nodes, of weights and of counts
+        self._groups: list[list[int]] = []  # nodes whose rows were sent to one worker
+        self._grown: list[Future] = []  # what is below those of each group, and their rows' leaves
 
     def grow_levels(self, sent_rows: int) -> None:
         """Split all nodes of more rows than that, level by level; send the rows of the others."""
@@ -283,11 +300,22 @@ class Growth:
             groups[g].append(i)
             heappush(loads, (load + self.nodes[i].count, g))
         packed = workers.each(packed_rows, self._open, self.codes, groups)
-        grown = []
         for g, group in enumerate(groups):
             roots = [(self.nodes[i].key, self.nodes[i].depth) for i in group]
             bundles = [workers.run(item, part, g) for part in packed.parts]
-            grown.append(workers.run(grown_below, roots, bundles, self.described, self.counts, self.number))
-        for group, trees in zip(groups, workers.result(grown), strict=True):
-            for i, tree in zip(group, trees, strict=True):
-                self.nodes[i].below = tree
+            self._grown.append(
+                workers.run(grown_below, roots, bundles, self.described, self.counts, self.number)
+            )
+        self._groups = groups
+        trees = workers.result([workers.run(item, grown, 0) for grown in self._grown])
+        for i, tree in zip(chain(*groups), chain(*trees), strict=True):
+            self.nodes[i].below = tree
+
+    def leaves(self, weights: Spread) -> Spread | None:
+        """Return the leaf of each row as far as growing has seen it; the tree has been joined."""
+        if not self._grown:
+            return None
+        starts = [(i, self.nodes[i].first_leaf) for i in chain(*self._groups)]
+        n_parts = self.workers.n_parts
+        found = [[self.workers.run(leaves_of_part, each, p) for each in self._grown] for p in range(n_parts)]
+        return self.workers.each(known_leaves, weights, self._open, starts, OfParts(found))

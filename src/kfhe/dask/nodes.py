@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -199,26 +200,30 @@ Bundle = list[tuple[NDArray[np.uint8], NDArray[np.uint16], NDArray[np.int32]]]
 def packed_rows(nodes: OpenNodes, codes: NDArray[np.uint8], groups: list[list[int]]) -> list[Bundle]:
     """Return the rows of nodes, to be sent: for each group of nodes a bundle."""
     return [
-        [(codes[:, nodes[i].rows], nodes[i].classes, nodes[i].weights) for i in group] for group in groups
+        [(codes.take(nodes[i].rows, axis=1), nodes[i].classes, nodes[i].weights) for i in group]
+        for group in groups
     ]
 
 
-def item(bundles: list[Bundle], g: int) -> Bundle:
-    """Return what goes to one worker."""
-    return bundles[g]
+def item(items: Any, i: int) -> Any:
+    """Return one of several things, which alone is sent then."""
+    return items[i]
+
+
+Leaves = NDArray[np.int32]
 
 
 def grown_below(
     roots: list[tuple[int, int]], bundles: list[Bundle], described: Described, counts: bool, number: int
-) -> list[TreeArrays]:
-    """Grow what is below nodes, of which each bundle has some rows."""
+) -> tuple[list[TreeArrays], list[list[Leaves]]]:
+    """Grow what is below nodes, of which each bundle has some rows; return that, and the leaf of each row.
+
+    The leaves are given for each node and bundle.
+    """
     settings = described.settings
-    trees = []
+    trees, leaves = [], []
     for i, (key, depth) in enumerate(roots):
-        codes, classes, weights = (
-            np.ascontiguousarray(np.concatenate([bundle[i][part] for bundle in bundles], axis=-1))
-            for part in range(3)
-        )
+        codes, classes, weights = (joined_rows([bundle[i][part] for bundle in bundles]) for part in range(3))
         grower = Grower(
             codes,
             described.n_bins,
@@ -236,5 +241,28 @@ def grown_below(
             seed=described.seed,
             n_threads=1,
         )
-        trees.append(TreeArrays.of(grower.grow(weights, counts, number, key)))
-    return trees
+        tree = grower.grow(weights, counts, number, key)
+        trees.append(TreeArrays.of(tree))
+        ends = np.cumsum([len(bundle[i][1]) for bundle in bundles])
+        leaves.append(np.split(tree.leaves, ends[:-1]))
+    return trees, leaves
+
+
+def joined_rows(pieces: list[NDArray[Any]]) -> NDArray[Any]:
+    """Put rows together, which are along the last axis."""
+    return pieces[0] if len(pieces) == 1 else np.concatenate(pieces, axis=-1)
+
+
+def leaves_of_part(grown: tuple[list[TreeArrays], list[list[Leaves]]], p: int) -> list[Leaves]:
+    """Return the leaves of one part's rows, for each node, as the worker that grew it numbers them."""
+    return [leaves[p] for leaves in grown[1]]
+
+
+def known_leaves(
+    weights: NDArray[np.int32], nodes: OpenNodes, starts: list[tuple[int, int]], found: list[list[Leaves]]
+) -> Leaves:
+    """Return the leaf of each row, in the whole tree's numbers; -1 where growing has not seen the row."""
+    leaves = np.full(len(weights), -1, dtype=np.int32)
+    for (i, first_leaf), own in zip(starts, chain(*found), strict=True):
+        leaves[nodes[i].rows] = own + np.int32(first_leaf)
+    return leaves

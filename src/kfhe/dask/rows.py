@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from kfhe.dask.growing import Grower
 from kfhe.dask.trees import TreeArrays
 from kfhe.dask.workers import OfParts, Sample, Spread, Workers, as_is
-from kfhe.engine.arrays import Measurer, highest, sum_of_units, unit_of
+from kfhe.engine.arrays import Measurer, correct, highest, sum_of_units, unit_of
 from kfhe.engine.bank import HonestBank
 from kfhe.engine.draws import REDRAWS, block_totals, draw_rows, draws_of_blocks
-from kfhe.engine.trees.grown_tree import GrownTree, leaves_of_codes
+from kfhe.engine.trees.grown_tree import GrownTree, complete_leaves
 from kfhe.engine.trees.votes import leaf_classes, leaf_shares
 from kfhe.forest import NODE_DTYPE
 from kfhe.kalman import KalmanFilter
@@ -323,11 +323,12 @@ class SpreadGrower:
         """Grow a tree on the rows of positive weight."""
         rows, sample = self._rows, weights.sample
         name = repr(self._settings), number, None if sample is None else (sample.iteration, sample.redraw)
+        known = None
         if name not in rows.grown:
-            rows.grown[name] = self._grower.grow(weights, counts, number)
+            rows.grown[name], known = self._grower.grow(weights, counts, number)
         arrays = rows.grown[name]
         shared = rows.workers.run(as_is, (arrays.nodes.view(np.uint8), arrays.category_sets))
-        leaves = rows.map(leaves_in, shared, self._table.codes, self._table.n_bins)
+        leaves = rows.map(leaves_in, shared, self._table.codes, self._table.n_bins, known)
         return SpreadTree.spread(rows, arrays, leaves)
 
 
@@ -365,7 +366,9 @@ def drawn(
 
 def corrected(state: Floats, measurement: Floats, gain: float) -> Floats:
     """Return a state that has moved towards a measurement."""
-    return state + gain * (measurement - state)
+    after: Floats = state.copy()
+    correct(after.ravel(), measurement.ravel(), gain)
+    return after
 
 
 def returned(state: Floats, transition: float, prior: Floats | float) -> Floats:
@@ -453,7 +456,10 @@ def taken(leaf_votes: Any, leaves: Labels) -> Any:
     return leaf_votes[leaves]
 
 
-def leaves_in(tree: tuple[Any, Any], codes: NDArray[np.uint8], n_bins: Labels) -> Labels:
-    """Return the leaf of each row."""
-    nodes, category_sets = tree
-    return leaves_of_codes(nodes, category_sets, codes, n_bins)
+def leaves_in(
+    tree: tuple[Any, Any], codes: NDArray[np.uint8], n_bins: Labels, known: Labels | None
+) -> Labels:
+    """Return the leaf of each row; those whose leaf is not known walk down the tree."""
+    leaves = np.full(codes.shape[1], -1, dtype=np.int32) if known is None else known.copy()
+    complete_leaves(*tree, codes, n_bins, leaves)
+    return leaves

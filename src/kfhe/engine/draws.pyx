@@ -7,7 +7,7 @@ don't depend on how many threads share the work or in which order the blocks are
 """
 
 from cython.parallel cimport prange
-from libc.stdint cimport int32_t, int64_t, uint16_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memset
 from libcpp.vector cimport vector
 
@@ -24,6 +24,8 @@ cdef enum:
     CHUNK = 65536  # draws that choose their blocks together
     PARALLEL_ROWS = 131072
     MAX_REDRAWS = 100
+    GUIDE_BITS = 12
+    GUIDES = 1 << GUIDE_BITS  # places of a guide to the blocks
 
 cdef uint64_t HALF = <uint64_t> 1 << 59
 cdef uint64_t CHOOSE_BLOCK = <uint64_t> 1 << 63  # sets this stage's counters apart from the blocks'
@@ -43,22 +45,24 @@ cdef void choose_blocks(
     const uint64_t *cumulated, int64_t n_blocks, int64_t first, int64_t last,
     uint64_t seed, uint64_t iteration, uint64_t attempt, int64_t *chosen,
 ) noexcept nogil:
-    """Count how many of the draws ``first .. last - 1`` fall into each block."""
+    """Count how many of the draws ``first .. last - 1`` fall into each block: a guide points close to it."""
     cdef uint64_t numbers[4]
+    cdef uint32_t guide[GUIDES]
     cdef uint64_t total = cumulated[n_blocks - 1], position
-    cdef int64_t j, low, high, middle
+    cdef int64_t j, block = 0
+    for j in range(GUIDES):
+        position = scaled(<uint64_t> j << (64 - GUIDE_BITS), total)
+        while cumulated[block] <= position:
+            block += 1
+        guide[j] = <uint32_t> block
     for j in range(first, last):
         if j % 4 == 0:
             philox(seed, ROWS_STREAM, j // 4, CHOOSE_BLOCK, attempt, iteration, numbers)
         position = scaled(numbers[j % 4], total)
-        low, high = 0, n_blocks - 1
-        while low < high:
-            middle = (low + high) // 2
-            if cumulated[middle] <= position:
-                low = middle + 1
-            else:
-                high = middle
-        chosen[low] += 1
+        block = guide[numbers[j % 4] >> (64 - GUIDE_BITS)]
+        while cumulated[block] <= position:
+            block += 1
+        chosen[block] += 1
 
 
 cdef void draw_in_block(

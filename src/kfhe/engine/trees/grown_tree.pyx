@@ -47,7 +47,10 @@ cdef void settle(
     const Node *nodes, const uint64_t *category_sets, const Problem *problem, const int32_t *weights,
     const int32_t *leaf_at, int64_t block, int32_t *leaves,
 ) noexcept nogil:
-    """Find the leaves of a block of rows; those that growing has not seen walk down the tree."""
+    """Find the leaves of a block of rows; those that growing has not seen walk down the tree.
+
+    The others have their leaf already, or, with ``leaf_at``, the position that says which it is.
+    """
     cdef uint32_t rows[BLOCK]
     cdef int32_t places[BLOCK]
     cdef const Node *node
@@ -55,7 +58,7 @@ cdef void settle(
     for i in range(block * BLOCK, min(problem.n_rows, (block + 1) * BLOCK)):
         rows[n], places[n] = <uint32_t> i, 0
         n += weights[i] <= 0
-        if weights[i] > 0:
+        if weights[i] > 0 and leaf_at != NULL:
             leaves[i] = leaf_at[leaves[i]]
     while n:
         n_left = 0  # that are not in a leaf yet
@@ -237,22 +240,20 @@ cdef class GrownTree:
             settle(nodes, sets, problem, weights, leaf_at.data(), block, leaves)
 
 
-def leaves_of_codes(
+def complete_leaves(
     const uint8_t[::1] nodes, const uint64_t[:, ::1] category_sets, const uint8_t[:, ::1] codes,
-    const int32_t[::1] n_bins,
+    const int32_t[::1] n_bins, int32_t[::1] leaves,
 ):
-    """Return the leaf of each row (int32), by the bins of its values: (n_features, n_rows)."""
+    """Find the leaf of each row that has none yet (-1), by the bins of its values: (n_features, n_rows)."""
     cdef int64_t block, n = codes.shape[1]
-    cdef vector[int32_t] weights = vector[int32_t](n)
     cdef const uint64_t *sets = &category_sets[0, 0] if category_sets.shape[0] else NULL
     cdef Problem problem
-    result = np.empty(n, dtype=np.int32)
-    cdef int32_t[::1] leaves = result
+    cdef const int32_t[::1] known
     if n == 0:
-        return result
+        return
+    known = (np.asarray(leaves) >= 0).astype(np.int32)
     memset(&problem, 0, sizeof(Problem))
     problem.codes, problem.n_rows, problem.n_bins = &codes[0, 0], n, &n_bins[0]
     with nogil:
         for block in range((n + BLOCK - 1) // BLOCK):
-            settle(<const Node *> &nodes[0], sets, &problem, weights.data(), NULL, block, &leaves[0])
-    return result
+            settle(<const Node *> &nodes[0], sets, &problem, &known[0], NULL, block, &leaves[0])
