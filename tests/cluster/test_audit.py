@@ -52,6 +52,8 @@ def test_frames_with_categories_dates_and_gaps(client):
     audit = check(frames(5, *given), given, n_estimators=3)
     assert audit.findings is audit.worst is audit.index is None
     assert audit.to_frame().index.name == "row"
+    with pytest.raises(ValueError, match="needs the rows, as a dense table of one machine"):
+        audit.issues()
 
 
 def test_rows_of_no_weight_are_judged(client):
