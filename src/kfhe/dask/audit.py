@@ -18,7 +18,8 @@ from kfhe.audit.result import LabelAudit
 from kfhe.audit.votes import BLOCK, Tally, out_of_bag_votes, whole_weights
 from kfhe.dask.reading import Reader
 from kfhe.dask.rows import SpreadRows
-from kfhe.dask.workers import ClusterLostError, Spread
+from kfhe.dask.spread import Spread
+from kfhe.dask.workers import ClusterLostError
 from kfhe.engine.trees.votes import leaf_shares
 from kfhe.tree_settings import TreeSettings
 

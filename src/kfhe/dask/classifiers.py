@@ -14,7 +14,8 @@ import kfhe
 from kfhe.base import BaseKFHE
 from kfhe.dask.reading import Reader
 from kfhe.dask.rows import SpreadRows
-from kfhe.dask.workers import ClusterLostError, Spread, Workers
+from kfhe.dask.spread import Spread
+from kfhe.dask.workers import ClusterLostError, Workers
 from kfhe.early_stopping import EarlyStopping
 from kfhe.training import TrainingRun
 
@@ -237,6 +238,6 @@ def as_array(spread: Spread, workers: Workers, n_columns: int) -> Any:
     sizes = workers.parts(workers.each(len, spread))
     parts = [
         da.from_delayed(delayed(part), (size, n_columns), dtype=np.float64)
-        for part, size in zip(spread.parts, sizes, strict=True)
+        for part, size in zip(workers.pieces(spread), sizes, strict=True)
     ]
     return da.concatenate(parts)

@@ -31,8 +31,9 @@ from kfhe.dask.nodes import (
     parted,
     totals_of,
 )
+from kfhe.dask.spread import Future, OfParts, Spread
 from kfhe.dask.trees import TreeArrays, cut_back, joined
-from kfhe.dask.workers import Future, OfParts, Spread, Workers, as_is
+from kfhe.dask.workers import Workers, as_is
 from kfhe.engine.trees.nodes import child_key
 from kfhe.table import BinnedTable
 from kfhe.tree_settings import TreeSettings
@@ -282,7 +283,7 @@ class Growth:
         if not made:
             return
         used = sorted({number for _, with_large, (number, _) in plan if with_large})
-        sums = workers.addends(workers.each(as_is, built).parts)
+        sums = workers.addends(workers.pieces(built))
         whole = workers.run(completed, sums, plan, {number: self._rounds[number] for number in used})
         keys = [self.nodes[i].key for i in order]
         found = workers.result(workers.run(decided, whole, described, self.number, keys))
@@ -299,10 +300,10 @@ class Growth:
             load, g = heappop(loads)
             groups[g].append(i)
             heappush(loads, (load + self.nodes[i].count, g))
-        packed = workers.each(packed_rows, self._open, self.codes, groups)
+        parts = workers.pieces(workers.each(packed_rows, self._open, self.codes, groups))
         for g, group in enumerate(groups):
             roots = [(self.nodes[i].key, self.nodes[i].depth) for i in group]
-            bundles = [workers.run(item, part, g) for part in packed.parts]
+            bundles = [workers.run(item, part, g) for part in parts]
             self._grown.append(
                 workers.run(grown_below, roots, bundles, self.described, self.counts, self.number)
             )

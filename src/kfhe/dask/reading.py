@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,9 @@ from sklearn.utils.validation import validate_data
 
 from kfhe.base import BaseKFHE
 from kfhe.dask.rows import SpreadRows, exact_total
+from kfhe.dask.spread import Spread
 from kfhe.dask.tables import Cut, SpreadTable, delayed_parts
-from kfhe.dask.workers import Spread, Workers
+from kfhe.dask.workers import Workers
 from kfhe.engine.arrays import highest
 from kfhe.validation import (
     balanced,
@@ -72,7 +74,7 @@ class Reader:
             return rows, None
         given = self._sample_weights(labels)
         self._present(given)
-        weights = rows.X.cut.parts(rows.workers, given)
+        weights = rows.X.cut.parts(rows.workers, self._workers.pieces(given))
         return rows, None if _alike(rows.workers, weights) else weights
 
     def _labels(self) -> tuple[Spread, NDArray[Any]]:
@@ -93,12 +95,22 @@ class Reader:
         counts = given.parts(given.each(counts_of_classes, labels, len(classes)))
         cut = Cut.of_sizes([int(each.sum()) for each in counts], given.n_threads())
         workers = Workers(given.client, cut.n_parts)
-        spread = cut.parts(workers, labels)
+        spread = cut.parts(workers, given.pieces(labels))
         base, alike = _base(
-            workers, spread, None if weights is None else cut.parts(workers, weights), cut.n_rows
+            workers,
+            spread,
+            None if weights is None else cut.parts(workers, given.pieces(weights)),
+            cut.n_rows,
         )
         return SpreadRows(
-            SpreadTable(workers, self._tables, present, cut, self._names, self._token),
+            SpreadTable(
+                workers,
+                self._tables,
+                None if present is None else given.pieces(present),
+                cut,
+                self._names,
+                self._token,
+            ),
             spread,  # type: ignore[arg-type]
             classes,
             base,  # type: ignore[arg-type]
@@ -112,7 +124,7 @@ class Reader:
             grown={},
         )
 
-    def _compute(self, function: Any, *parts: list[Any]) -> Spread:
+    def _compute(self, function: Any, *parts: Sequence[Any]) -> Spread:
         """Run a function on partitions that are still to be made."""
         lazy = delayed(function, pure=False)
         return Spread(self._workers.client.compute([lazy(*each) for each in zip(*parts, strict=True)]))
@@ -139,7 +151,7 @@ class Reader:
         """Return the sample weights that were given, the largest 1."""
         assert self._weights is not None
         workers = self._workers
-        given = self._compute(given_weights, self._weights, labels.parts)
+        given = self._compute(given_weights, self._weights, workers.pieces(labels))
         return workers.each(up_to_one, given, max(workers.parts(workers.each(highest, given))))
 
     def _present(self, weights: Spread) -> Spread:

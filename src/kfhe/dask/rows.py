@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 from math import ldexp
 from typing import Any
 
@@ -12,9 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kfhe.dask.growing import Grower
+from kfhe.dask.spread import OfParts, Sample, Spread
 from kfhe.dask.trees import TreeArrays
-from kfhe.dask.workers import OfParts, Sample, Spread, Workers, as_is
-from kfhe.engine.arrays import Measurer, correct, highest, sum_of_units, unit_of
+from kfhe.dask.workers import Workers, as_is
+from kfhe.engine.arrays import Measurer, class_totals, correct, highest, sum_of_units, unit_of
 from kfhe.engine.bank import HonestBank
 from kfhe.engine.draws import REDRAWS, block_totals, draw_rows, draws_of_blocks
 from kfhe.engine.trees.grown_tree import GrownTree, complete_leaves
@@ -29,7 +31,7 @@ from kfhe.validation import MAX_WEIGHT
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int32]
 
-DRAWS_OF_TASK = 262_144  # draws of which one task finds out into which blocks they fall
+DRAWS_OF_TASK = 2**21  # draws of which one task finds out into which blocks they fall
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,7 @@ class SpreadRows(TrainingRows):
     def all(self, function: Callable[[Any], Any], values: Any) -> Any:
         """Return what a function gives for the values of all rows, which are sent to one worker."""
         workers = self.workers
-        return workers.result(workers.run(of_all, function, values.parts))
+        return workers.result(workers.run(of_all, function, workers.pieces(values)))
 
     def exact_sum(self, values: Any) -> float:
         """Return the sum of non-negative values, one per row."""
@@ -98,7 +100,7 @@ class SpreadRows(TrainingRows):
 
     def effective_sample_size(self, weights: Any) -> float:
         """Return how many equal weights the sampling weights, which sum to 1, are worth."""
-        return 1 / self.exact_sum(self.map(np.square, weights))
+        return 1 / exact_total(self.workers, weights, self.n_rows, np.square)
 
     def filter(self, state: Any, kind: type[KalmanFilter] = KalmanFilter, **settings: Any) -> KalmanFilter:
         """Return a filter of a state that is spread."""
@@ -134,7 +136,7 @@ class SpreadRows(TrainingRows):
     def class_units(self) -> NDArray[np.int32]:
         """The whole weight of each class."""
         units, _ = self.whole_weights()
-        totals = self.workers.total(units_of_classes, self.labels, units, len(self.classes))
+        totals = self.workers.total(class_totals, self.labels, units, len(self.classes))
         whole: NDArray[np.int32] = totals.astype(np.int32)
         return whole
 
@@ -187,8 +189,8 @@ class SpreadDraws:
     def draw(self, weights: Any, iteration: int, attempt: int, redraws: int = REDRAWS) -> Spread:
         """Return how often each row is in the sample; redrawn while a class is missing, but not for ever."""
         rows, workers = self._rows, self._rows.workers
-        totals = workers.run(of_all, as_is, rows.map(block_totals, weights).parts)
-        spans = OfParts([*zip(rows.first_blocks[:-1], rows.first_blocks[1:], strict=True)])
+        totals = workers.run(of_all, as_is, workers.pieces(rows.map(block_totals, weights)))
+        spans = OfParts([*pairwise(rows.first_blocks)])
         first, n = attempt * (REDRAWS + 1), rows.n_samples
         for redraw in range(first, first + redraws + 1):
             keyed = (rows.seed, iteration, redraw)
@@ -197,7 +199,7 @@ class SpreadDraws:
                 for start in range(0, n, DRAWS_OF_TASK)
             ]
             counts = workers.each(drawn, weights, workers.sum(chosen), spans, keyed)
-            totals_now = workers.total(units_of_classes, rows.labels, counts, len(rows.classes))
+            totals_now = workers.total(class_totals, rows.labels, counts, len(rows.classes))
             counts.sample = Sample(iteration, redraw, totals_now)
             if (totals_now > 0).sum() == rows.n_present:
                 break
@@ -332,10 +334,16 @@ class SpreadGrower:
         return SpreadTree.spread(rows, arrays, leaves)
 
 
-def exact_total(workers: Workers, values: Spread, n: int) -> float:
-    """Return the sum of n non-negative values, to the bit that one machine gets; NaN if one is not."""
-    unit = workers.run(unit_for, workers.each(highest, values).parts, n)
-    sums, common = workers.result([workers.each(units_in, values, unit).parts, unit])
+def exact_total(
+    workers: Workers, values: Spread, n: int, function: Callable[[Floats], Floats] = as_is
+) -> float:
+    """Return the sum of n non-negative values, to the bit that one machine gets; NaN if one is not.
+
+    It is that of a function of the values.
+    """
+    unit = workers.run(unit_for, workers.pieces(workers.each(highest, workers.each(function, values))), n)
+    in_units = workers.each(units_in, workers.each(function, values), unit)
+    sums, common = workers.result([workers.pieces(in_units), unit])
     return float("nan") if common is None else ldexp(float(sum(sums)), -common)
 
 
@@ -395,11 +403,6 @@ def multiples_of(weights: Floats, least: float) -> Labels:
 def scaled_by(weights: Floats, factor: float) -> Labels:
     """Return weights as whole numbers; none becomes 0."""
     return np.maximum(np.rint(weights * factor), 1).astype(np.int32)
-
-
-def units_of_classes(labels: Labels, units: Labels, n_classes: int) -> NDArray[np.int64]:
-    """Return the sum of whole numbers, one per row, over the rows of each class."""
-    return np.bincount(labels, weights=units, minlength=n_classes).astype(np.int64)
 
 
 def whole_weight(labels: Labels, base: Floats, n_classes: int) -> int:

@@ -17,7 +17,8 @@ from dask.delayed import delayed
 from numpy.typing import NDArray
 
 from kfhe.columns import Columns, open_columns
-from kfhe.dask.workers import Future, OfParts, Spread, Workers
+from kfhe.dask.spread import Future, OfParts, Spread
+from kfhe.dask.workers import Workers
 from kfhe.dates import part_ranges
 from kfhe.engine.bins import bin_starts, encoded, sampled_rows
 from kfhe.engine.draws import ROWS_OF_BLOCK
@@ -82,7 +83,7 @@ class Cut:
         """How many parts they are cut into."""
         return len(self.first_blocks) - 1
 
-    def parts(self, workers: Workers, given: Spread) -> Spread:
+    def parts(self, workers: Workers, given: Sequence[Future]) -> Spread:
         """Put what has a value per row, given by input parts, together anew."""
         starts = np.append(0, np.cumsum(self.sizes))
         made = []
@@ -93,7 +94,7 @@ class Cut:
             spans = [
                 (max(begin - int(starts[i]), 0), min(end, int(starts[i + 1])) - int(starts[i])) for i in some
             ]
-            made.append(workers.run(cut_together, [given.parts[i] for i in some], spans, at=home))
+            made.append(workers.run(cut_together, [given[i] for i in some], spans, at=home))
         return Spread(made)
 
 
@@ -107,7 +108,7 @@ class SpreadTable:
         The workers.
     tables : list
         The partitions, each still to be made.
-    present : Spread or None
+    present : list of Future or None
         Which of their rows are there: those of positive weight. None: all.
     cut : Cut
         How they are cut into parts.
@@ -119,7 +120,7 @@ class SpreadTable:
 
     workers: Workers
     tables: list[Any]
-    present: Spread | None
+    present: Sequence[Future] | None
     cut: Cut
     names: list[str]
     token: str
@@ -130,7 +131,7 @@ class SpreadTable:
         tasks = []
         for i, table in enumerate(self.tables):
             own = [each.values[i] if isinstance(each, OfParts) else each for each in arguments]
-            tasks.append(lazy(table, present and present.parts[i], function, *own))
+            tasks.append(lazy(table, present and present[i], function, *own))
         futures: list[Future] = self.workers.client.compute(tasks)
         return futures
 
@@ -152,7 +153,7 @@ class SpreadTable:
         ]
         return BinnedTable(
             schema,
-            self.cut.parts(workers, Spread([workers.run(codes_of, table) for table in tables])),  # type: ignore[arg-type]
+            self.cut.parts(workers, [workers.run(codes_of, table) for table in tables]),  # type: ignore[arg-type]
             np.array(n_bins, dtype=np.int32),
             categorical.astype(np.uint8),
             np.min([fact.low for fact in facts], axis=0),

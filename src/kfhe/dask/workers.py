@@ -9,16 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError
 from time import monotonic
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 from uuid import uuid4
 
-import numpy as np
 from dask.utils import funcname
 from distributed import Client, KilledWorker, get_client, wait
-from distributed import Future as AnyFuture
-from numpy.typing import NDArray
 
-Future = AnyFuture[Any]  # what a task will return
+from kfhe.dask.spread import Future, Spread, Step, picked, programs
 
 AT_ONCE = 2  # parts that are added up by one task: neighbours, which are on one worker most often
 PATIENCE = 60.0  # seconds without a single worker before training gives up
@@ -27,43 +24,6 @@ LOOK_EVERY = 5.0  # seconds between two looks at whether there are workers
 
 class ClusterLostError(ConnectionError):
     """The scheduler of a Dask cluster, or too many of its workers, were lost during training."""
-
-
-class Sample(NamedTuple):
-    """What is known of a sample of the rows."""
-
-    iteration: int
-    redraw: int
-    class_totals: NDArray[np.int64]  # how many rows of each class it has
-
-
-class Spread:
-    """Something that has a part for each block of the rows; each part is on some worker.
-
-    Parameters
-    ----------
-    parts : list of Future
-        The parts, in the order of the rows.
-    item : int or None, default=None
-        Which item of the parts is meant, if these are tuples.
-
-    Attributes
-    ----------
-    sample : Sample or None
-        What is known of a sample, if these are its counts.
-    """
-
-    def __init__(self, parts: list[Future], item: int | None = None) -> None:
-        self.parts, self.item = parts, item
-        self.sample: Sample | None = None
-
-    def items(self, n: int) -> list[Self]:
-        """Return the n items of parts that are tuples; nothing is computed for that."""
-        return [type(self)(self.parts, i) for i in range(n)]
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        """Return the same: parts never change."""
-        return self
 
 
 class Workers:
@@ -79,6 +39,7 @@ class Workers:
 
     def __init__(self, client: Client, n_parts: int) -> None:
         self.client, self.n_parts = client, n_parts
+        self._steps: list[Step] = []  # that are still to be started
 
     @classmethod
     def here(cls, n_parts: int) -> Self:
@@ -118,17 +79,34 @@ class Workers:
         return [seats[p * len(seats) // self.n_parts] if seats else None for p in range(self.n_parts)]
 
     def each(self, function: Callable[..., Any], *arguments: Any) -> Spread:
-        """Run a function for each part: of what is spread it gets that part, of all else the whole."""
-        items = [each.item if isinstance(each, Spread) else None for each in arguments]
-        if any(item is not None for item in items):
-            function = OnItems(function, items)
-        return Spread([self.run(function, *_of_part(arguments, p)) for p in range(self.n_parts)])
+        """Run a function for each part: of what is spread it gets that part, of all else the whole.
+
+        It runs when something is asked for that depends on it, in one task with all that leads there.
+        """
+        spread, step = Spread.of_step(function, arguments)
+        self._steps.append(step)
+        return spread
+
+    def start(self) -> None:
+        """Start all that is still to be made, and that somebody could ask for."""
+        steps, self._steps = self._steps, []
+        for program in programs(steps):
+            tasks = [self.run(program, *program.given_to(p)) for p in range(self.n_parts)]
+            for i, spread in enumerate(program.made):
+                spread.start(tasks, (i,) if len(program.made) > 1 else ())
+
+    def pieces(self, spread: Spread) -> Sequence[Future]:
+        """Return tasks of which each returns just a part."""
+        self.start()
+        _, tasks, path = spread.place()
+        return [self.run(picked, task, path) for task in tasks] if path else tasks
 
     def parts(self, spread: Spread) -> list[Any]:
         """Return all parts: for what is small."""
-        return self.result(spread.parts if spread.item is None else self.each(as_is, spread).parts)
+        parts: list[Any] = self.result(self.pieces(spread))
+        return parts
 
-    def addends(self, futures: list[Future]) -> list[Future]:
+    def addends(self, futures: Sequence[Future]) -> Sequence[Future]:
         """Return a few things whose sum is that of what tasks return; workers add up neighbours."""
         while len(futures) > AT_ONCE:
             futures = [
@@ -137,13 +115,13 @@ class Workers:
             ]
         return futures
 
-    def sum(self, futures: list[Future]) -> Future:
+    def sum(self, futures: Sequence[Future]) -> Future:
         """Return the sum of what tasks return, added up by workers."""
         return self.run(added_up, self.addends(futures))
 
     def total(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Return the sum of what a function returns for the parts."""
-        return self.result(self.sum(self.each(function, *arguments).parts))
+        """Return the sum of what a function returns for the parts, which is small."""
+        return added_up(self.parts(self.each(function, *arguments)))
 
     def result(self, futures: Any) -> Any:
         """Return what tasks have returned; wait for it, as long as there are workers."""
@@ -178,41 +156,6 @@ class Workers:
             raise ClusterLostError("the scheduler is gone") from error
 
 
-class OfParts:
-    """Arguments of `Workers.each` that are different for each part, and small.
-
-    Parameters
-    ----------
-    values : list
-        What each part gets.
-    """
-
-    def __init__(self, values: Sequence[Any]) -> None:
-        self.values = values
-
-
-class OnItems:
-    """A function of items: of some arguments, which are tuples, it gets one item each.
-
-    Parameters
-    ----------
-    function : callable
-        The function.
-    items : list of (int or None)
-        For each argument which item is meant; None: the argument itself.
-    """
-
-    def __init__(self, function: Callable[..., Any], items: list[int | None]) -> None:
-        self.function, self.items = function, items
-
-    def __call__(self, *arguments: Any) -> Any:
-        """Call the function."""
-        picked = [
-            each if item is None else each[item] for each, item in zip(arguments, self.items, strict=True)
-        ]
-        return self.function(*picked)
-
-
 def added_up(values: list[Any]) -> Any:
     """Return the sum of values: numbers or arrays."""
     total = values[0]
@@ -226,13 +169,6 @@ def as_is(value: Any) -> Any:
     return value
 
 
-def _of_part(arguments: Sequence[Any], p: int) -> list[Any]:
-    return [
-        each.parts[p] if isinstance(each, Spread) else each.values[p] if isinstance(each, OfParts) else each
-        for each in arguments
-    ]
-
-
 def _key_of(function: Callable[..., Any]) -> str:
     """Return a name for a task that no other has; what is before the dash is shown on the dashboard."""
-    return f"kfhe.{funcname(getattr(function, 'function', function))}-{uuid4().hex}"
+    return f"kfhe.{getattr(function, 'name', None) or funcname(function)}-{uuid4().hex}"

@@ -42,6 +42,11 @@ def correct(double[::1] state, const double[::1] measurement, double gain, int n
         )
 
 
+cdef inline int64_t units_of(double weight) noexcept nogil:
+    """A base weight in units of 2^-60."""
+    return <int64_t> (weight * 1152921504606846976.0 + 0.5)
+
+
 cdef struct Measured:
     int64_t measurement_units
     int64_t component_units
@@ -49,7 +54,7 @@ cdef struct Measured:
 
 cdef Measured measure_range(
     const double *scores, const int32_t *voted, const double *vote_scores, const int32_t *labels,
-    const int64_t *units, double fusion, double *measurement, uint8_t *missed, int64_t n_classes,
+    const double *base, double fusion, double *measurement, uint8_t *missed, int64_t n_classes,
     int64_t start, int64_t stop,
 ) noexcept nogil:
     """Measure some rows; one of ``voted`` and ``vote_scores`` is NULL."""
@@ -72,17 +77,17 @@ cdef Measured measure_range(
             for k in range(n_classes):
                 z[k] = rest * s[k] + fusion * vote_scores[i * n_classes + k]
         missed[i] = largest(z, n_classes) != labels[i]
-        sums.measurement_units += missed[i] * units[i]
-        sums.component_units += (vote != labels[i]) * units[i]
+        sums.measurement_units += missed[i] * units_of(base[i])
+        sums.component_units += (vote != labels[i]) * units_of(base[i])
     return sums
 
 
 cdef int64_t missed_range(
-    const double *scores, const int32_t *labels, const int64_t *units, int64_t n_classes, int64_t start, int64_t stop
+    const double *scores, const int32_t *labels, const double *base, int64_t n_classes, int64_t start, int64_t stop
 ) noexcept nogil:
     cdef int64_t i, total = 0
     for i in range(start, stop):
-        total += (largest(&scores[i * n_classes], n_classes) != labels[i]) * units[i]
+        total += (largest(&scores[i * n_classes], n_classes) != labels[i]) * units_of(base[i])
     return total
 
 
@@ -106,25 +111,22 @@ cdef class Measurer:
         The last measurement z.
     missed : bool array of shape (n_rows,)
         The rows that it misclassifies.
-    total : float
-        The weight of all rows, in units.
     """
 
-    cdef readonly object measurement, missed, total
+    cdef readonly object measurement, missed
     cdef object arguments  # of the constructor, for pickling
     cdef const int32_t[::1] labels
-    cdef int64_t[::1] units
+    cdef const double[::1] base
     cdef double[:, ::1] z
     cdef uint8_t[::1] flags
-    cdef int64_t n, n_classes, n_chunks
+    cdef int64_t n, n_classes, n_chunks, weight
     cdef int n_threads
 
     def __cinit__(self, labels, base, int64_t n_classes, int n_threads=1):
         self.labels = labels
         self.arguments = (labels, base, n_classes, n_threads)
-        units = (np.asarray(base) * 2.0**60 + 0.5).astype(np.int64)
-        self.units = units
-        self.total = float(units.sum())
+        self.base = base
+        self.weight = -1
         self.n, self.n_classes, self.n_threads = len(labels), n_classes, n_threads
         self.n_chunks = chunks(self.n, self.n * n_classes, n_threads)
         self.measurement = np.empty((self.n, n_classes))
@@ -133,6 +135,16 @@ cdef class Measurer:
 
     def __reduce__(self):
         return Measurer, self.arguments
+
+    @property
+    def total(self):
+        """The weight of all rows, in units."""
+        cdef int64_t i
+        if self.weight < 0:
+            self.weight = 0
+            for i in range(self.n):
+                self.weight += units_of(self.base[i])
+        return float(self.weight)
 
     def measure(self, const double[:, ::1] scores, votes, double fusion):
         """Take the measurement z = (1 - fusion) * scores + fusion * votes.
@@ -154,13 +166,13 @@ cdef class Measurer:
             vote_scores = &class_scores[0, 0]
         if self.n_chunks == 1:
             sums = measure_range(
-                &scores[0, 0], voted, vote_scores, &self.labels[0], &self.units[0], fusion,
+                &scores[0, 0], voted, vote_scores, &self.labels[0], &self.base[0], fusion,
                 &self.z[0, 0], &self.flags[0], self.n_classes, 0, self.n,
             )
             return sums.measurement_units, sums.component_units
         for c in prange(self.n_chunks, nogil=True, num_threads=self.n_threads, schedule="static"):
             sums = measure_range(
-                &scores[0, 0], voted, vote_scores, &self.labels[0], &self.units[0], fusion,
+                &scores[0, 0], voted, vote_scores, &self.labels[0], &self.base[0], fusion,
                 &self.z[0, 0], &self.flags[0], self.n_classes, c * CHUNK, min(self.n, (c + 1) * CHUNK),
             )
             measured += sums.measurement_units
@@ -171,10 +183,10 @@ cdef class Measurer:
         """Return the weight of the rows that scores themselves miss, in units."""
         cdef int64_t c, missed = 0
         if self.n_chunks == 1:
-            return missed_range(&scores[0, 0], &self.labels[0], &self.units[0], self.n_classes, 0, self.n)
+            return missed_range(&scores[0, 0], &self.labels[0], &self.base[0], self.n_classes, 0, self.n)
         for c in prange(self.n_chunks, nogil=True, num_threads=self.n_threads, schedule="static"):
             missed += missed_range(
-                &scores[0, 0], &self.labels[0], &self.units[0], self.n_classes, c * CHUNK, min(self.n, (c + 1) * CHUNK)
+                &scores[0, 0], &self.labels[0], &self.base[0], self.n_classes, c * CHUNK, min(self.n, (c + 1) * CHUNK)
             )
         return missed
 
@@ -259,6 +271,16 @@ def effective_sample_size(const double[::1] weights):
     for i in range(n):
         total += <int64_t> (weights[i] * weights[i] * half_scale * other_half + 0.5)
     return 1 / ldexp(<double> total, -unit)
+
+
+def class_totals(const int32_t[::1] labels, const int32_t[::1] weights, int64_t n_classes):
+    """Return the sum of whole weights, one per row, over the rows of each class (int64)."""
+    cdef int64_t i
+    result = np.zeros(n_classes, dtype=np.int64)
+    cdef int64_t[::1] totals = result
+    for i in range(labels.shape[0]):
+        totals[labels[i]] += weights[i]
+    return result
 
 
 def margins(const double[:, ::1] scores, const int32_t[::1] labels):

@@ -1,0 +1,202 @@
+"""What is spread over workers: each has some parts of it, or is still to make them.
+
+A task costs as much as a pass over many rows does, and so does each wait for the next one. So functions of
+parts are only noted as steps first. Steps of which one needs what another makes become one program, that one
+task runs for each part. It returns what somebody still holds a `Spread` of; all else is forgotten on the way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple, Self
+from weakref import ref
+
+import numpy as np
+from dask.utils import funcname
+from distributed import Future as AnyFuture
+from numpy.typing import NDArray
+
+Future = AnyFuture[Any]  # what a task will return
+Path = tuple[int, ...]  # an item of a tuple, an item of that, and so on
+
+
+class Sample(NamedTuple):
+    """What is known of a sample of the rows."""
+
+    iteration: int
+    redraw: int
+    class_totals: NDArray[np.int64]  # how many rows of each class it has
+
+
+class Spread:
+    """Something that has a part for each block of the rows.
+
+    Parameters
+    ----------
+    tasks : list of Future, default=()
+        What returns the parts, in the order of the rows, if they have been started.
+
+    Attributes
+    ----------
+    sample : Sample or None
+        What is known of a sample, if these are its counts.
+    """
+
+    def __init__(self, tasks: Sequence[Future] = ()) -> None:
+        self.sample: Sample | None = None
+        self._tasks: Sequence[Future] = tasks
+        self._path: Path = ()  # where a part is in what its task returns, or in the whole
+        self._whole: Spread | None = None  # of whose parts these are items
+        self._step: Step | None = None  # that is still to make it
+
+    @classmethod
+    def of_step(cls, function: Callable[..., Any], arguments: Sequence[Any]) -> tuple[Self, Step]:
+        """Return what a function is to make, and the step that is to make it."""
+        spread = cls()
+        step = spread._step = Step(function, [Argument.of(each) for each in arguments], ref(spread))
+        return spread, step
+
+    def items(self, n: int) -> list[Spread]:
+        """Return the n items of parts that are tuples; nothing is computed for that."""
+        made = [Spread() for _ in range(n)]
+        for i, each in enumerate(made):
+            each._whole, each._path = self, (i,)
+        return made
+
+    def place(self) -> tuple[Step | None, Sequence[Future], Path]:
+        """Return the step that is still to make it, or the tasks that do, and the path from there."""
+        if self._whole is None:
+            return self._step, self._tasks, self._path
+        step, tasks, path = self._whole.place()
+        return step, tasks, path + self._path
+
+    def start(self, tasks: Sequence[Future], path: Path) -> None:
+        """Note which tasks make it."""
+        self._tasks, self._path, self._step = tasks, path, None
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """Return the same: parts never change."""
+        return self
+
+
+class OfParts:
+    """Arguments of functions that are different for each part.
+
+    Parameters
+    ----------
+    values : sequence
+        What each part gets; these may be tasks.
+    """
+
+    def __init__(self, values: Sequence[Any]) -> None:
+        self.values = values
+
+
+class Argument(NamedTuple):
+    """An argument of a step: what another step makes, or what is given."""
+
+    step: Step | None
+    given: Any
+    path: Path
+
+    @classmethod
+    def of(cls, value: Any) -> Self:
+        """Take what a function is to get."""
+        if not isinstance(value, Spread):
+            return cls(None, value, ())
+        step, tasks, path = value.place()
+        return cls(step, OfParts(tasks), path)
+
+
+class Step(NamedTuple):
+    """A function that is still to be run for each part."""
+
+    function: Callable[..., Any]
+    arguments: list[Argument]
+    made: ref[Spread]
+
+
+class Program:
+    """Steps that are run for a part by one task.
+
+    Parameters
+    ----------
+    steps : list of Step
+        The steps; each comes after those that it needs.
+
+    Attributes
+    ----------
+    name : str
+        The names of the functions.
+    given : list
+        What the task gets; of `OfParts`, those of its part.
+    made : list of Spread
+        What its task returns: if these are several, a tuple.
+    """
+
+    def __init__(self, steps: list[Step]) -> None:
+        numbers = {id(step): i for i, step in enumerate(steps)}
+        self.name = "+".join(funcname(step.function) for step in steps)
+        self.given: list[Any] = []
+        self.made: list[Spread] = []
+        self._calls: list[tuple[Callable[..., Any], list[tuple[bool, int, Path]]]] = []
+        self._returned: list[int] = []
+        for i, step in enumerate(steps):
+            self._calls.append((step.function, [self._source(each, numbers) for each in step.arguments]))
+            spread = step.made()
+            if spread is not None:
+                self._returned.append(i)
+                self.made.append(spread)
+        last_use = {j: i for i, (_, sources) in enumerate(self._calls) for ours, j, _ in sources if ours}
+        self._forgotten = [
+            [j for j, last in last_use.items() if last == i and j not in self._returned]
+            for i in range(len(steps))
+        ]
+
+    def _source(self, argument: Argument, numbers: dict[int, int]) -> tuple[bool, int, Path]:
+        """Return whether a step makes an argument, the number of it or of what is given, and a path."""
+        if argument.step is not None:
+            return True, numbers[id(argument.step)], argument.path
+        self.given.append(argument.given)
+        return False, len(self.given) - 1, argument.path
+
+    def given_to(self, p: int) -> list[Any]:
+        """Return what the task of a part gets."""
+        return [each.values[p] if isinstance(each, OfParts) else each for each in self.given]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what workers don't need."""
+        return {**self.__dict__, "given": [], "made": []}
+
+    def __call__(self, *given: Any) -> Any:
+        """Run the steps for a part."""
+        made: list[Any] = []
+        for (function, sources), forgotten in zip(self._calls, self._forgotten, strict=True):
+            made.append(function(*[picked(made[i] if ours else given[i], path) for ours, i, path in sources]))
+            for i in forgotten:
+                made[i] = None
+        returned = tuple(made[i] for i in self._returned)
+        return returned[0] if len(returned) == 1 else returned
+
+
+def programs(steps: Sequence[Step]) -> Iterator[Program]:
+    """Make a program of steps that have to do with each other; leave out what nobody needs."""
+    needed = {id(step) for step in steps if step.made() is not None}
+    for step in reversed(steps):
+        if id(step) in needed:
+            needed |= {id(each.step) for each in step.arguments if each.step is not None}
+    groups: dict[int, list[Step]] = {}  # by step; steps of one group share the list
+    for step in steps:
+        if id(step) in needed:
+            parts = {id(groups[id(each.step)]): groups[id(each.step)] for each in step.arguments if each.step}
+            group = [*(member for part in parts.values() for member in part), step]
+            groups |= {id(member): group for member in group}
+    for group in {id(group): group for group in groups.values()}.values():
+        yield Program(group)
+
+
+def picked(value: Any, path: Path) -> Any:
+    """Return what is at the end of a path; the value itself if that is empty."""
+    for i in path:
+        value = value[i]
+    return value
