@@ -93,14 +93,20 @@ class SpreadRows(TrainingRows):
 
     def normalise(self, weights: KalmanFilter) -> float:
         """Divide the sampling weights that a filter holds by their sum, and return that."""
-        total = self.exact_sum(weights.state)
+        state: Any = weights.state
+        total, top = _total_and_top(self.workers, state, self.n_rows)
         if total > 0:
-            weights.state = self.map(np.divide, weights.state, total)
+            state = weights.state = self.map(np.divide, state, total)
+            state.top = top / total
         return total
 
     def effective_sample_size(self, weights: Any) -> float:
         """Return how many equal weights the sampling weights, which sum to 1, are worth."""
-        return 1 / exact_total(self.workers, weights, self.n_rows, np.square)
+        workers = self.workers
+        if weights.top is None:
+            weights.top = max(workers.parts(self.map(highest, weights)))
+        unit = unit_of(weights.top * weights.top, self.n_rows)
+        return 1 / in_ones(workers.parts(self.map(square_units, weights, unit)), unit)
 
     def filter(self, state: Any, kind: type[KalmanFilter] = KalmanFilter, **settings: Any) -> KalmanFilter:
         """Return a filter of a state that is spread."""
@@ -189,13 +195,13 @@ class SpreadDraws:
     def draw(self, weights: Any, iteration: int, attempt: int, redraws: int = REDRAWS) -> Spread:
         """Return how often each row is in the sample; redrawn while a class is missing, but not for ever."""
         rows, workers = self._rows, self._rows.workers
-        totals = workers.run(of_all, as_is, workers.pieces(rows.map(block_totals, weights)))
+        totals = workers.pieces(rows.map(block_totals, weights))
         spans = OfParts([*pairwise(rows.first_blocks)])
         first, n = attempt * (REDRAWS + 1), rows.n_samples
         for redraw in range(first, first + redraws + 1):
             keyed = (rows.seed, iteration, redraw)
             chosen = [
-                workers.run(draws_of_blocks, totals, start, min(start + DRAWS_OF_TASK, n), *keyed)
+                workers.run(chosen_blocks, totals, start, min(start + DRAWS_OF_TASK, n), keyed)
                 for start in range(0, n, DRAWS_OF_TASK)
             ]
             counts = workers.each(drawn, weights, workers.sum(chosen), spans, keyed)
@@ -334,17 +340,22 @@ class SpreadGrower:
         return SpreadTree.spread(rows, arrays, leaves)
 
 
-def exact_total(
-    workers: Workers, values: Spread, n: int, function: Callable[[Floats], Floats] = as_is
-) -> float:
-    """Return the sum of n non-negative values, to the bit that one machine gets; NaN if one is not.
+def exact_total(workers: Workers, values: Spread, n: int) -> float:
+    """Return the sum of n non-negative values, to the bit that one machine gets; NaN if one is not."""
+    return _total_and_top(workers, values, n)[0]
 
-    It is that of a function of the values.
-    """
-    unit = workers.run(unit_for, workers.pieces(workers.each(highest, workers.each(function, values))), n)
-    in_units = workers.each(units_in, workers.each(function, values), unit)
-    sums, common = workers.result([workers.pieces(in_units), unit])
-    return float("nan") if common is None else ldexp(float(sum(sums)), -common)
+
+def _total_and_top(workers: Workers, values: Spread, n: int) -> tuple[float, float]:
+    """Return the exact sum of n non-negative values, and the highest of them; NaN if one is not."""
+    tops = workers.pieces(workers.each(highest, values))
+    unit = workers.run(unit_for, tops, n)
+    sums, tops, common = workers.result([workers.pieces(workers.each(units_in, values, unit)), tops, unit])
+    return float("nan") if common is None else in_ones(sums, common), max(tops)
+
+
+def in_ones(sums: list[int], unit: int) -> float:
+    """Return the sum of what parts sum to in units."""
+    return ldexp(float(sum(sums)), -unit)
 
 
 # ---------------------------------------------------------------- what workers do
@@ -363,6 +374,18 @@ def units_in(values: Floats, unit: int | None) -> int:
 def of_all(function: Callable[[Any], Any], parts: list[Any]) -> Any:
     """Return what a function gives for all parts together."""
     return function(np.concatenate(parts))
+
+
+def square_units(values: Floats, unit: int) -> int:
+    """Return the sum of the squares of values, in units."""
+    return sum_of_units(np.square(values), unit)
+
+
+def chosen_blocks(
+    totals: list[NDArray[np.uint64]], start: int, stop: int, keyed: tuple[int, int, int]
+) -> NDArray[np.int64]:
+    """Return how many of some draws fall into each block, by the weights of the blocks of each part."""
+    return draws_of_blocks(np.concatenate(totals), start, stop, *keyed)
 
 
 def drawn(

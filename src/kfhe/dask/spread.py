@@ -7,7 +7,7 @@ task runs for each part. It returns what somebody still holds a `Spread` of; all
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Self
 from weakref import ref
 
@@ -40,10 +40,13 @@ class Spread:
     ----------
     sample : Sample or None
         What is known of a sample, if these are its counts.
+    top : float or None
+        The highest of its values, if that is known.
     """
 
     def __init__(self, tasks: Sequence[Future] = ()) -> None:
         self.sample: Sample | None = None
+        self.top: float | None = None
         self._tasks: Sequence[Future] = tasks
         self._path: Path = ()  # where a part is in what its task returns, or in the whole
         self._whole: Spread | None = None  # of whose parts these are items
@@ -179,20 +182,26 @@ class Program:
         return returned[0] if len(returned) == 1 else returned
 
 
-def programs(steps: Sequence[Step]) -> Iterator[Program]:
-    """Make a program of steps that have to do with each other; leave out what nobody needs."""
-    needed = {id(step) for step in steps if step.made() is not None}
-    for step in reversed(steps):
-        if id(step) in needed:
-            needed |= {id(each.step) for each in step.arguments if each.step is not None}
-    groups: dict[int, list[Step]] = {}  # by step; steps of one group share the list
-    for step in steps:
-        if id(step) in needed:
-            parts = {id(groups[id(each.step)]): groups[id(each.step)] for each in step.arguments if each.step}
-            group = [*(member for part in parts.values() for member in part), step]
-            groups |= {id(member): group for member in group}
-    for group in {id(group): group for group in groups.values()}.values():
-        yield Program(group)
+def program_of(step: Step, steps: Sequence[Step]) -> tuple[Program, list[Step]]:
+    """Make a program of a step and all that has to do with it; return it, and the steps that are left.
+
+    What nobody needs is in neither.
+    """
+    needed = {id(each) for each in steps if each.made() is not None}
+    groups: dict[int, list[Step]] = {}  # by step; steps that have to do with each other share one
+    for each in reversed(steps):
+        needs = [argument.step for argument in each.arguments if argument.step is not None]
+        if id(each) in needed:
+            needed |= {id(other) for other in needs}
+            groups[id(each)] = [each]
+    kept = [each for each in steps if id(each) in needed]
+    for each in kept:
+        for argument in each.arguments:
+            if argument.step is not None and groups[id(argument.step)] is not groups[id(each)]:
+                both = groups[id(argument.step)] + groups[id(each)]
+                groups |= {id(member): both for member in both}
+    own = {id(member) for member in groups[id(step)]}
+    return Program([each for each in kept if id(each) in own]), [each for each in kept if id(each) not in own]
 
 
 def picked(value: Any, path: Path) -> Any:

@@ -15,7 +15,7 @@ from uuid import uuid4
 from dask.utils import funcname
 from distributed import Client, KilledWorker, get_client, wait
 
-from kfhe.dask.spread import Future, Spread, Step, picked, programs
+from kfhe.dask.spread import Future, Spread, Step, picked, program_of
 
 AT_ONCE = 2  # parts that are added up by one task: neighbours, which are on one worker most often
 PATIENCE = 60.0  # seconds without a single worker before training gives up
@@ -87,17 +87,18 @@ class Workers:
         self._steps.append(step)
         return spread
 
-    def start(self) -> None:
-        """Start all that is still to be made, and that somebody could ask for."""
-        steps, self._steps = self._steps, []
-        for program in programs(steps):
-            tasks = [self.run(program, *program.given_to(p)) for p in range(self.n_parts)]
-            for i, spread in enumerate(program.made):
-                spread.start(tasks, (i,) if len(program.made) > 1 else ())
+    def _start(self, step: Step) -> None:
+        """Start a step, in a program with all that has to do with it."""
+        program, self._steps = program_of(step, self._steps)
+        tasks = [self.run(program, *program.given_to(p)) for p in range(self.n_parts)]
+        for i, spread in enumerate(program.made):
+            spread.start(tasks, (i,) if len(program.made) > 1 else ())
 
     def pieces(self, spread: Spread) -> Sequence[Future]:
         """Return tasks of which each returns just a part."""
-        self.start()
+        step, _, _ = spread.place()
+        if step is not None:
+            self._start(step)
         _, tasks, path = spread.place()
         return [self.run(picked, task, path) for task in tasks] if path else tasks
 
@@ -117,7 +118,7 @@ class Workers:
 
     def sum(self, futures: Sequence[Future]) -> Future:
         """Return the sum of what tasks return, added up by workers."""
-        return self.run(added_up, self.addends(futures))
+        return futures[0] if len(futures) == 1 else self.run(added_up, self.addends(futures))
 
     def total(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Return the sum of what a function returns for the parts, which is small."""
