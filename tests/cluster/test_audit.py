@@ -112,6 +112,21 @@ def test_votes_are_collected_in_blocks_and_trees_are_not_kept(client, monkeypatc
     assert kept == [0, 0, 0]
 
 
+def test_votes_of_a_tree_are_counted_before_the_next_is_grown(client, monkeypatch):
+    waiting = []
+
+    def watched(self, tallies, tree):
+        after = added(self, tallies, tree)
+        waiting.append(after.place()[0])
+        return after
+
+    added = SpreadOutOfBag._added
+    monkeypatch.setattr(SpreadOutOfBag, "_added", watched)
+    X, y = (da.from_array(each[:300], chunks=-1) for each in numbers())
+    label_quality(X, y, n_estimators=3, random_state=0)
+    assert waiting == [None, None, None]
+
+
 def test_votes_that_are_on_a_worker_are_never_changed():
     tally = Tally(np.zeros(3, dtype=np.int32), 2)
     leaves, drawn = np.array([0, 0, 0], dtype=np.int32), np.array([0, 1, 2], dtype=np.int32)

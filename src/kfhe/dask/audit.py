@@ -169,8 +169,8 @@ class SpreadOutOfBag:
                 return tallies
             grown = self._grower.grow(rows.map(whole_weights, weighed, total), False, tree)
         shares = rows.workers.run(leaf_shares, grown.leaf_weights)
-        added: Spread = rows.map(with_votes, tallies, shares, grown.leaves, drawn, tree)
-        return added
+        added = rows.map(with_votes, tallies, shares, grown.leaves, drawn, tree)
+        return Spread(rows.workers.pieces(added))  # started now: else samples and leaves would pile up
 
 
 # ---------------------------------------------------------------- what workers do
