@@ -1,7 +1,5 @@
 """Votes by those who have not seen the rows, and when there are enough of them."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -15,7 +13,7 @@ from sklearn.svm import LinearSVC
 
 from kfhe.audit import label_quality
 from kfhe.audit import quality as quality_module
-from kfhe.audit.votes import likeness, rank_correlation, settled
+from kfhe.audit.votes import Tally, likeness, rank_correlation, settled
 from kfhe.noise import flip_labels
 
 
@@ -67,15 +65,15 @@ class TestEarlyStopping:
 
     def test_rows_that_one_half_of_the_trees_has_not_judged_are_waited_for(self):
         quality, n_votes = np.arange(6.0), np.full(6, 10)
+        tally = Tally(np.zeros(6, dtype=np.int32), 1)
         for n_half, expected in [
             (n_votes // 2, True),
             (n_votes * [1, 1, 1, 1, 1, 0], False),
             (n_votes, False),
         ]:
-            half = SimpleNamespace(
-                half=quality * n_half, n_half=n_half, n_votes=n_votes, for_given=lambda: quality * n_votes
-            )
-            assert settled([half], 20, 1000) == expected
+            tally.half, tally.n_half = quality * n_half, n_half
+            tally.votes, tally.n_votes = (quality * n_votes)[:, np.newaxis], n_votes
+            assert settled(tally, 20, 1000) == expected
 
     def test_likeness_foretells_the_correlation(self):
         """Scores with noise of a known size: halves, the first part and all of them."""
@@ -202,6 +200,14 @@ class TestSampleWeight:
         weights = np.where(y == 0, 1e-30, 1.0)
         audit = label_quality(X, y, sample_weight=weights, random_state=0, n_estimators=20)
         assert (audit.suggested[y == 0] == 0).all()
+
+    @pytest.mark.parametrize("others", [0.0, 1e-310])
+    def test_trees_that_have_seen_next_to_nothing_don_t_spoil_the_votes(self, iris, others):
+        """A sample may have none of the few rows that weigh something."""
+        weights = np.where(np.arange(150) % 50 == 3, 1.0, others)
+        audit = label_quality(*iris, sample_weight=weights, random_state=0, n_estimators=50)
+        assert not np.isnan(audit.votes).any()
+        np.testing.assert_allclose(audit.votes.sum(axis=1), 1)
 
     def test_mistakes_are_told(self, iris):
         with pytest.raises(ValueError, match="negative values"):

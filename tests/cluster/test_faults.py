@@ -9,7 +9,7 @@ from clusters import local_cluster
 from distributed import Client
 
 import kfhe
-from kfhe.dask import ClusterLostError, KFHEClassifier, RobustKFHEClassifier
+from kfhe.dask import ClusterLostError, KFHEClassifier, RobustKFHEClassifier, label_quality
 
 
 def at(iteration, act):
@@ -53,6 +53,8 @@ def test_a_cluster_that_is_gone_is_told_and_training_goes_on_on_another():
     assert not hasattr(model, "_grown")
 
 
-def test_without_a_client_fit_says_how_to_make_one():
+def test_without_a_client_it_is_said_how_to_make_one():
     with pytest.raises(ValueError, match=r"no Dask cluster to train on; make a client first, .*Client\(\)"):
         KFHEClassifier().fit(*arrays(2, *numbers()))
+    with pytest.raises(ValueError, match="no Dask cluster to train on; make a client first"):
+        label_quality(*arrays(2, *numbers()))

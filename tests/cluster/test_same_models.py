@@ -53,6 +53,20 @@ def test_weighted_rows_of_which_some_weigh_nothing(client, kind, settings):
     check(kind, settings, arrays(5, *given), given)
 
 
+def test_a_partition_may_weigh_nothing(client):
+    given = (*numbers(), weights())
+    given[2][:15_000] = 0
+    check(KFHEClassifier, {"n_estimators": 1}, arrays(5, *given), given)
+
+
+def test_samples_that_lack_a_rare_class_are_drawn_again(client):
+    X, y = numbers()
+    y[17] = 3
+    for seed in range(4, 6):  # of the second the first sample has no row of the class
+        model = KFHEClassifier(n_estimators=1, random_state=seed).fit(*arrays(3, X, y))
+        assert_same(model, kfhe.KFHEClassifier(n_estimators=1, random_state=seed).fit(X, y))
+
+
 @pytest.mark.parametrize(("kind", "settings"), E_L_R[::2])
 def test_frames_with_categories_dates_and_gaps(client, kind, settings):
     given = mixed()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from numbers import Integral
 from typing import Any
@@ -37,15 +38,22 @@ LEAF_ROWS = 5
 MANY_ROWS = 10_000
 
 
+# What parameters accept that an audit has wherever its rows are
+TREE_CONSTRAINTS: dict[str, list[Any]] = {
+    "n_estimators": [Interval(Integral, 1, None, closed="left")],
+    "early_stopping": ["boolean", StrOptions({"auto"})],
+    "categorical_features": TreeSettings.constraints()["categorical_features"],
+    "random_state": COMMON_CONSTRAINTS["random_state"],
+    "verbose": ["verbose"],
+}
+
+
 @validate_params(
     {
         "estimator": [HasMethods(["fit", "predict"]), None],
         "cv": [Interval(Integral, 2, None, closed="left"), HasMethods(["split"]), "array-like"],
-        "n_estimators": [Interval(Integral, 1, None, closed="left")],
-        "early_stopping": ["boolean", StrOptions({"auto"})],
-        "categorical_features": TreeSettings.constraints()["categorical_features"],
-        **{name: COMMON_CONSTRAINTS[name] for name in ("random_state", "n_jobs")},
-        "verbose": ["verbose"],
+        "n_jobs": COMMON_CONSTRAINTS["n_jobs"],
+        **TREE_CONSTRAINTS,
     },
     prefer_skip_nested_validation=True,
 )
@@ -147,11 +155,7 @@ def label_quality(
     if X is not None:
         X = readable_table(X, "label_quality", sparse=True)
         check_same_length(X, labels)
-    if len(classes) < 2:
-        raise ValueError(
-            f"y has one class only ({classes.tolist()[0]!r}): an audit needs two at least, "
-            "there is nothing else that a row could be"
-        )
+    check_several(classes)
     if pred_proba is not None and (estimator is not None or sample_weight is not None):
         other = "estimator" if estimator is not None else "sample_weight"
         raise ValueError(f"pred_proba are the votes already: {other} would change nothing, leave one out")
@@ -166,18 +170,19 @@ def label_quality(
         )
         votes = _checked_votes(votes, f"predict_proba of {type(estimator).__name__}", classes, labels)
     else:
-        n_workers = min(n_threads, n_estimators)
-        workers = _workers(X, labels, len(classes), categorical_features, weights, seed, n_workers)
-        if early_stopping == "auto":
-            early_stopping = len(labels) >= MANY_ROWS
-        with ExitStack() as stack:
-            bar = stack.enter_context(Bar("Audit", n_estimators, transient=True)) if verbose else None
-            votes, n_trees = out_of_bag_votes(
-                workers,
-                n_estimators,
-                early_stopping=bool(early_stopping),
-                advance=bar.advance if bar else lambda: None,
+        stops = stops_early(early_stopping, len(labels))
+        with told_of_trees(n_estimators, verbose) as advance:
+            voters = _voters(
+                X,
+                labels,
+                len(classes),
+                tree_settings(categorical_features),
+                weights,
+                seed,
+                min(n_threads, n_estimators),
+                advance,
             )
+            votes, n_trees = out_of_bag_votes(voters, n_estimators, early_stopping=stops)
     audit = LabelAudit.from_votes(classes, labels, votes, index)
     if X is None:
         return audit
@@ -200,22 +205,46 @@ def tree_settings(categorical_features: Any) -> TreeSettings:
     )
 
 
-def _workers(
+def check_several(classes: NDArray[Any]) -> None:
+    """Raise if there is one class only."""
+    if len(classes) < 2:
+        raise ValueError(
+            f"y has one class only ({classes.tolist()[0]!r}): an audit needs two at least, "
+            "there is nothing else that a row could be"
+        )
+
+
+def stops_early(early_stopping: bool | str, n_rows: int) -> bool:
+    """Return whether an audit of so many rows may stop early."""
+    return n_rows >= MANY_ROWS if early_stopping == "auto" else bool(early_stopping)
+
+
+@contextmanager
+def told_of_trees(n_estimators: int, verbose: int) -> Iterator[Callable[[], None]]:
+    """Yield what is to be told of each tree; it shows a bar, if one is wanted."""
+    if not verbose:
+        yield lambda: None
+        return
+    with Bar("Audit", n_estimators, transient=True) as bar:
+        yield bar.advance
+
+
+def _voters(
     X: Any,
     labels: NDArray[np.int32],
     n_classes: int,
-    categorical_features: Any,
+    settings: TreeSettings,
     weights: Floats | None,
     seed: int,
-    n_workers: int,
-) -> list[OutOfBag]:
-    """Return what grows the audit's trees, one for each thread."""
-    settings = tree_settings(categorical_features)
-    table = settings.binned(X, n_workers)
+    n_threads: int,
+    advance: Callable[[], None],
+) -> OutOfBag:
+    """Return what grows the audit's trees, in threads."""
+    table = settings.binned(X, n_threads)
     if weights is not None and (weights == weights[0]).all():
         weights = None
-    growers = [settings.grower(table, labels, n_classes, seed, n_threads=1) for _ in range(n_workers)]
-    return [OutOfBag(grower, labels, n_classes, weights, seed) for grower in growers]
+    growers = [settings.grower(table, labels, n_classes, seed, n_threads=1) for _ in range(n_threads)]
+    return OutOfBag(growers, labels, n_classes, weights, seed, advance)
 
 
 def _checked_votes(votes: Any, called: str, classes: NDArray[Any], labels: NDArray[np.int32]) -> Floats:

@@ -49,7 +49,8 @@ class LabelAudit:
     n_estimators : int or None
         How many trees voted; None if others did.
     findings : RowFindings or None
-        Duplicates, near-duplicates of another label, and outliers; None of a sparse matrix, or without X.
+        Duplicates, near-duplicates of another label, and outliers; None of a sparse matrix, of rows on a
+        cluster, or without X.
     worst : WorstRows or None
         The most suspicious rows, for notebooks.
     """
@@ -115,7 +116,10 @@ class LabelAudit:
         is none), ``outlying`` (the column).
         """
         if self.findings is None:
-            raise ValueError("issues() needs the rows: give label_quality their X as well")
+            raise ValueError(
+                "issues() needs the rows, as a dense table of one machine: give kfhe.audit.label_quality "
+                "their X as well"
+            )
         found = self._frame({name: getattr(self, name) for name in ("rank", "given", "suggested", "quality")})
         found["suspect"] = self.suspects
         for name in ("duplicate_of", "conflicts_with"):

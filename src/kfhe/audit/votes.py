@@ -7,12 +7,13 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from numbers import Integral
 from threading import Event
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
+from kfhe.engine.arrays import exact_sum
 from kfhe.engine.draws import bootstrap
 from kfhe.engine.trees.growing import Grower
 from kfhe.validation import MAX_WEIGHT
@@ -27,21 +28,15 @@ BLOCK = 25
 SETTLED = 0.982
 
 
-class OutOfBag:
-    """Votes of a worker's trees for the rows that were not in their samples.
+class Tally:
+    """Votes of trees on rows that they have not seen, counted.
 
     Parameters
     ----------
-    grower : Grower
-        Grows the trees, in one thread.
     labels : int32 array of shape (n,)
         The given labels.
     n_classes : int
         How many classes there are.
-    weights : array of shape (n,) or None
-        What each row weighs in the trees.
-    seed : int
-        Which rows are drawn.
 
     Attributes
     ----------
@@ -53,62 +48,151 @@ class OutOfBag:
         Of every other tree: the votes for the given labels, and how many trees voted.
     """
 
-    def __init__(
-        self, grower: Grower, labels: NDArray[np.int32], n_classes: int, weights: Floats | None, seed: int
-    ) -> None:
+    def __init__(self, labels: NDArray[np.int32], n_classes: int) -> None:
         n = len(labels)
-        self._grower, self._labels, self._weights, self._seed = grower, labels, weights, seed
-        self._uniform = np.full(n, 1 / n)
+        self._labels = labels
         self.votes = np.zeros((n, n_classes))
         self.n_votes = np.zeros(n, dtype=np.int64)
         self.half = np.zeros(n)
         self.n_half = np.zeros(n, dtype=np.int64)
 
-    def for_given(self) -> Floats:
-        """Return the sum of the votes for the given labels."""
-        votes: Floats = self.votes[np.arange(len(self._labels)), self._labels]
-        return votes
-
-    def add(self, tree: int) -> None:
-        """Grow a tree and add its votes; its number decides which rows it sees."""
-        drawn = bootstrap(self._uniform, self._seed, tree, 0)
-        if self._weights is None:
-            grown = self._grower.grow(drawn, True, tree)
-        else:
-            grown = self._grower.grow(_weighed(drawn, self._weights), False, tree)
-        shares = grown.share_votes()
+    def add(self, shares: Floats, drawn: NDArray[np.int32], tree: int) -> None:
+        """Count a tree's votes on the rows that were not drawn; its shares are overwritten."""
         np.rint(np.multiply(shares, UNITS, out=shares), out=shares)
         out_of_bag = drawn == 0
         np.add(self.votes, shares, out=self.votes, where=out_of_bag[:, np.newaxis])
         self.n_votes += out_of_bag
         if tree % 2:
-            given = shares[np.arange(len(drawn)), self._labels]
-            np.add(self.half, given, out=self.half, where=out_of_bag)
+            np.add(self.half, self._given(shares), out=self.half, where=out_of_bag)
             self.n_half += out_of_bag
 
+    @classmethod
+    def joined(cls, tallies: Sequence[Tally]) -> Tally:
+        """Return one tally of rows that come one after the other."""
+        whole = cls(np.concatenate([tally._labels for tally in tallies]), tallies[0].votes.shape[1])
+        for name in ("votes", "n_votes", "half", "n_half"):
+            setattr(whole, name, np.concatenate([getattr(tally, name) for tally in tallies]))
+        return whole
 
-def _weighed(drawn: NDArray[np.int32], weights: Floats) -> NDArray[np.int32]:
-    """Return what drawn rows weigh, as whole numbers; a row that weighs something never rounds to nothing."""
-    total = drawn * weights
-    units = np.rint(total * (MAX_WEIGHT / max(total.sum(), np.finfo(float).tiny)))
-    return np.maximum(units, total > 0).astype(np.int32)
+    def include(self, other: Tally) -> None:
+        """Count the votes of another tally of the same rows as well."""
+        self.votes += other.votes
+        self.n_votes += other.n_votes
+        self.half += other.half
+        self.n_half += other.n_half
+
+    def mean(self) -> Floats:
+        """Return the mean votes; NaN for a row that every tree has seen."""
+        with np.errstate(invalid="ignore"):
+            return self.votes / (UNITS * self.n_votes)[:, np.newaxis]
+
+    def halves(self) -> tuple[Floats, Floats] | None:
+        """Return the mean votes for the given labels by either half of the trees; None if a row lacks one."""
+        n_rest = self.n_votes - self.n_half
+        if not (self.n_half.all() and n_rest.all()):
+            return None
+        return self.half / self.n_half, (self._given(self.votes) - self.half) / n_rest
+
+    def _given(self, votes: Floats) -> Floats:
+        """Return the votes for the given labels."""
+        given: Floats = votes[np.arange(len(self._labels)), self._labels]
+        return given
 
 
-def out_of_bag_votes(
-    workers: Sequence[OutOfBag], n_estimators: int, *, early_stopping: bool, advance: Callable[[], None]
-) -> tuple[Floats, int]:
+class Voters(Protocol):
+    """Trees that vote on the rows that they have not seen, wherever these are."""
+
+    def tally(self, trees: range) -> Tally:
+        """Grow the trees of some numbers, which decide what rows each sees, and return their votes."""
+
+
+class OutOfBag:
+    """Trees of one machine, grown in threads.
+
+    Parameters
+    ----------
+    growers : list of Grower
+        One for each thread.
+    labels : int32 array of shape (n,)
+        The given labels.
+    n_classes : int
+        How many classes there are.
+    weights : array of shape (n,) or None
+        What each row weighs in the trees.
+    seed : int
+        Which rows are drawn.
+    advance : callable
+        Is told of each tree.
+    """
+
+    def __init__(
+        self,
+        growers: Sequence[Grower],
+        labels: NDArray[np.int32],
+        n_classes: int,
+        weights: Floats | None,
+        seed: int,
+        advance: Callable[[], None],
+    ) -> None:
+        self._growers, self._labels, self._n_classes = growers, labels, n_classes
+        self._weights, self._seed, self._advance = weights, seed, advance
+        self._uniform = np.full(len(labels), 1 / len(labels))
+
+    def tally(self, trees: range) -> Tally:
+        """Grow the trees of some numbers, and return their votes."""
+        stopped = Event()
+        n_threads = len(self._growers)
+
+        def grow(thread: int) -> Tally:
+            """Grow a thread's share of the trees."""
+            tally = Tally(self._labels, self._n_classes)
+            for tree in trees[thread::n_threads]:
+                if stopped.is_set():
+                    break
+                self._add(tally, self._growers[thread], tree)
+                self._advance()
+            return tally
+
+        with ThreadPoolExecutor(n_threads) as pool:
+            try:
+                first, *others = pool.map(grow, range(n_threads))
+            except BaseException:  # Ctrl-C, say: the pool would wait for all trees
+                stopped.set()
+                raise
+        for other in others:
+            first.include(other)
+        return first
+
+    def _add(self, tally: Tally, grower: Grower, tree: int) -> None:
+        drawn = bootstrap(self._uniform, self._seed, tree, 0)
+        if self._weights is None:
+            grown = grower.grow(drawn, True, tree)
+        else:
+            weighed = drawn * self._weights
+            total = exact_sum(weighed)
+            if not total:  # a tree that has seen nothing has nothing to say
+                return
+            grown = grower.grow(whole_weights(weighed, total), False, tree)
+        tally.add(grown.share_votes(), drawn, tree)
+
+
+def whole_weights(weights: Floats, total: float) -> NDArray[np.int32]:
+    """Return what rows weigh as whole numbers; a row that weighs something never rounds to nothing."""
+    units = np.rint(weights / total * MAX_WEIGHT)
+    return np.maximum(units, weights > 0).astype(np.int32)
+
+
+def out_of_bag_votes(voters: Voters, n_estimators: int, *, early_stopping: bool) -> tuple[Floats, int]:
     """Let trees vote on the rows that they have not seen.
 
     Parameters
     ----------
-    workers : list of OutOfBag
-        Each grows its share of the trees in a thread of its own.
+    voters : Voters
+        Grows the trees.
     n_estimators : int
         Number of trees at most.
     early_stopping : bool
         Whether to stop once the ranks are settled.
-    advance : callable
-        Is told of each tree.
 
     Returns
     -------
@@ -117,45 +201,19 @@ def out_of_bag_votes(
     n_trees : int
         How many trees there were.
     """
-    stopped = Event()
-    n_trees = 0
-
-    def grow(some: range) -> None:
-        """Grow a worker's share of a block."""
-        for tree in some:
-            if stopped.is_set():
-                break
-            workers[tree % len(workers)].add(tree)
-            advance()
-
-    with ThreadPoolExecutor(len(workers)) as pool:
-        try:
-            while n_trees < n_estimators:
-                last = min(n_trees + BLOCK, n_estimators) if early_stopping else n_estimators
-                shares = [range(tree, last, len(workers)) for tree in range(n_trees, n_trees + len(workers))]
-                list(pool.map(grow, shares))
-                n_trees = last
-                if early_stopping and settled(workers, n_trees, n_estimators):
-                    break
-        except BaseException:  # Ctrl-C, say: the pool would wait for all trees
-            stopped.set()
-            raise
-    votes: Floats = np.sum([worker.votes for worker in workers], axis=0)
-    n_votes = np.sum([worker.n_votes for worker in workers], axis=0)
-    with np.errstate(invalid="ignore"):  # a row that was in every sample has no votes
-        return votes / (UNITS * n_votes)[:, np.newaxis], n_trees
+    n_trees = min(BLOCK, n_estimators) if early_stopping else n_estimators
+    tally = voters.tally(range(n_trees))
+    while n_trees < n_estimators and not settled(tally, n_trees, n_estimators):
+        last = min(n_trees + BLOCK, n_estimators)
+        tally.include(voters.tally(range(n_trees, last)))
+        n_trees = last
+    return tally.mean(), n_trees
 
 
-def settled(workers: Sequence[OutOfBag], n_trees: int, n_estimators: int) -> bool:
+def settled(tally: Tally, n_trees: int, n_estimators: int) -> bool:
     """Whether all trees would rank the labels nearly as those do that have voted by now."""
-    half, n_half, given, n_votes = (
-        np.sum(arrays, axis=0)
-        for arrays in zip(*((w.half, w.n_half, w.for_given(), w.n_votes) for w in workers), strict=True)
-    )
-    if not (n_half.all() and (n_half < n_votes).all()):
-        return False
-    r = rank_correlation(half / n_half, (given - half) / (n_votes - n_half))
-    return likeness(r, n_trees, n_estimators) >= SETTLED
+    halves = tally.halves()
+    return halves is not None and likeness(rank_correlation(*halves), n_trees, n_estimators) >= SETTLED
 
 
 def likeness(r: float, n_trees: int, n_estimators: int) -> float:

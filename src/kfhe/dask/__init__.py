@@ -1,4 +1,4 @@
-"""Classifiers on a Dask cluster: for more rows than one machine holds, and equal to the bit."""
+"""Classifiers and the audit on a Dask cluster: for more rows than one machine holds, and equal to the bit."""
 
 try:
     import dask.array  # noqa: F401
@@ -6,7 +6,8 @@ try:
 except ImportError as error:
     raise ImportError('kfhe.dask needs Dask: pip install "kfhe[dask]"') from error
 
+from kfhe.dask.audit import label_quality
 from kfhe.dask.classifiers import KFHEClassifier, RobustKFHEClassifier
 from kfhe.dask.workers import ClusterLostError
 
-__all__ = ["ClusterLostError", "KFHEClassifier", "RobustKFHEClassifier"]
+__all__ = ["ClusterLostError", "KFHEClassifier", "RobustKFHEClassifier", "label_quality"]

@@ -63,13 +63,35 @@ class Reader:
 
     def rows(self) -> SpreadRows:
         """Read labels and weights; the table itself is read when it is binned."""
-        estimator, given = self._estimator, self._workers
+        labels, classes = self._labels()
+        return self._cut(classes, *self._weighted(labels, classes))
+
+    def rows_and_weights(self) -> tuple[SpreadRows, Spread | None]:
+        """Read all rows, those of no weight too, and what they weigh beside; None: all the same."""
+        labels, classes = self._labels()
+        rows = self._cut(classes, labels, None, None)
+        if self._weights is None:
+            return rows, None
+        given = self._sample_weights(labels)
+        self._present(given)
+        weights = rows.X.cut.parts(rows.workers, self._workers.pieces(given))
+        return rows, None if _alike(rows.workers, weights) else weights
+
+    def _labels(self) -> tuple[Spread, NDArray[Any]]:
+        """Return the labels, as positions among the classes, and these."""
+        workers = self._workers
         found = self._compute(found_labels, self._y, self._tables)
-        seen = [each for each in given.parts(found.items(2)[0]) if len(each)]
+        seen = [each for each in workers.parts(found.items(2)[0]) if len(each)]
         if not seen:
             raise ValueError("y is empty: found 0 labels, at least 1 is needed")
-        classes, _ = encode_labels(np.concatenate(seen), estimator)
-        labels, weights, present = self._weighted(given.each(labels_among, found, classes), classes)
+        classes, _ = encode_labels(np.concatenate(seen), self._estimator)
+        return workers.each(labels_among, found, classes), classes
+
+    def _cut(
+        self, classes: NDArray[Any], labels: Spread, weights: Spread | None, present: Spread | None
+    ) -> SpreadRows:
+        """Return the rows that are present, in parts of whole blocks; None: all are, all weigh the same."""
+        estimator, given = self._estimator, self._workers
         counts = given.parts(given.each(counts_of_classes, labels, len(classes)))
         cut = Cut.of_sizes([int(each.sum()) for each in counts], given.n_threads())
         workers = Workers(given.client, cut.n_parts)
@@ -115,18 +137,29 @@ class Reader:
         if self._weights is None:
             weights = workers.each(equal_weights, labels, 1.0)
         else:
-            given = self._compute(given_weights, self._weights, workers.pieces(labels))
-            weights = workers.each(up_to_one, given, max(workers.parts(workers.each(highest, given))))
+            weights = self._sample_weights(labels)
         if isinstance(class_weight, str):
             weights = workers.each(
                 balanced, weights, labels, self._class_totals(weights, labels, len(classes))
             )
         elif class_weight is not None:
             weights = workers.each(times_class, weights, labels, class_weights(class_weight, classes))
-        present = workers.each(np.greater, weights, 0.0)
-        if not any(workers.parts(workers.each(np.any, present))):
-            raise ValueError("all weights are zero: at least one row needs a positive weight")
+        present = self._present(weights)
         return workers.each(some_of, labels, present), workers.each(some_of, weights, present), present
+
+    def _sample_weights(self, labels: Spread) -> Spread:
+        """Return the sample weights that were given, the largest 1."""
+        assert self._weights is not None
+        workers = self._workers
+        given = self._compute(given_weights, self._weights, workers.pieces(labels))
+        return workers.each(up_to_one, given, max(workers.parts(workers.each(highest, given))))
+
+    def _present(self, weights: Spread) -> Spread:
+        """Return which rows weigh something; raise if none does."""
+        present = self._workers.each(np.greater, weights, 0.0)
+        if not any(self._workers.parts(self._workers.each(np.any, present))):
+            raise ValueError("all weights are zero: at least one row needs a positive weight")
+        return present
 
     def _class_totals(self, weights: Spread, labels: Spread, n_classes: int) -> Floats:
         """Return what each class weighs."""
@@ -142,8 +175,13 @@ def _base(workers: Workers, labels: Spread, weights: Spread | None, n: int) -> t
     if weights is None:
         return workers.each(equal_weights, labels, 1.0 / n), True
     base = workers.each(np.divide, weights, exact_total(workers, weights, n))
-    ranges = np.array(workers.parts(workers.each(range_of, base)))
-    return base, bool(ranges[:, 0].min() == ranges[:, 1].max())
+    return base, _alike(workers, base)
+
+
+def _alike(workers: Workers, weights: Spread) -> bool:
+    """Return whether all weights are the same."""
+    ranges = np.array(workers.parts(workers.each(range_of, weights)))
+    return bool(ranges[:, 0].min() == ranges[:, 1].max())
 
 
 # ---------------------------------------------------------------- what workers do
@@ -171,7 +209,10 @@ def counts_of_classes(labels: Labels, n_classes: int) -> NDArray[np.int64]:
 
 def given_weights(weights: Any, labels: Labels) -> Floats:
     """Return the sample weights of a part, checked."""
-    return sample_weights(weights, labels) if len(labels) else np.empty(0)
+    if len(weights) != len(labels):
+        raise ValueError(f"sample_weight has {len(weights)} rows in a partition in which X has {len(labels)}")
+    # Checked beside one row more, that weighs something: a part, unlike a table, may weigh nothing
+    return sample_weights(np.append(weights, 1.0), np.append(labels, 0))[:-1]
 
 
 def equal_weights(labels: Labels, weight: float) -> Floats:

@@ -192,13 +192,13 @@ class SpreadDraws:
     def __init__(self, rows: SpreadRows) -> None:
         self._rows = rows
 
-    def draw(self, weights: Any, iteration: int, attempt: int) -> Spread:
+    def draw(self, weights: Any, iteration: int, attempt: int, redraws: int = REDRAWS) -> Spread:
         """Return how often each row is in the sample; redrawn while a class is missing, but not for ever."""
         rows, workers = self._rows, self._rows.workers
         totals = workers.pieces(rows.map(block_totals, weights))
         spans = OfParts([*pairwise(rows.first_blocks)])
         first, n = attempt * (REDRAWS + 1), rows.n_samples
-        for redraw in range(first, first + REDRAWS + 1):
+        for redraw in range(first, first + redraws + 1):
             keyed = (rows.seed, iteration, redraw)
             chosen = [
                 workers.run(chosen_blocks, totals, start, min(start + DRAWS_OF_TASK, n), keyed)
