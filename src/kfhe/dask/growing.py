@@ -24,14 +24,12 @@ from kfhe.dask.nodes import (
     decided,
     grown_below,
     item,
-    known_leaves,
-    leaves_of_part,
     opened,
     packed_rows,
     parted,
     totals_of,
 )
-from kfhe.dask.spread import Future, OfParts, Spread
+from kfhe.dask.spread import Future, Spread
 from kfhe.dask.trees import TreeArrays, cut_back, joined
 from kfhe.dask.workers import Workers, as_is
 from kfhe.engine.trees.nodes import child_key
@@ -55,7 +53,6 @@ class TopNode:
     histogram: tuple[int, int] = (0, 0)  # in which round its histograms were made, and at which place
     left: int = -1  # its left child; the right one is next
     below: TreeArrays | None = None  # what a worker has grown from here
-    first_leaf: int = -1  # the number that the first leaf of that has in the whole tree
 
     @property
     def depth(self) -> int:
@@ -100,11 +97,8 @@ class Grower:
         self._n_bins, self._n_classes = table.n_bins, n_classes
         self._described = workers.run(as_is, described)
 
-    def grow(self, weights: Spread, counts: bool, number: int) -> tuple[TreeArrays, Spread | None]:
-        """Grow a tree on the rows of positive weight; the arguments are those of the local grower.
-
-        Returns the tree, and of each row the leaf, -1 where growing has not seen it; None if it saw none.
-        """
+    def grow(self, weights: Spread, counts: bool, number: int) -> TreeArrays:
+        """Grow a tree on the rows of positive weight; the arguments are those of the local grower."""
         growth = Growth(
             self._workers, self._codes, self._described, self._settings, self._n_classes, counts, number
         )
@@ -115,9 +109,7 @@ class Grower:
             growth.grow_levels(self._sent_rows())
         tree = joined(growth.nodes, self._n_classes)
         most = 0 if self._limited() else self._settings.max_leaf_nodes or 0
-        if most or self._settings.cp:
-            return cut_back(tree, most, self._settings.cp), None
-        return tree, growth.leaves(weights)
+        return cut_back(tree, most, self._settings.cp) if most or self._settings.cp else tree
 
     def _sent_rows(self) -> int:
         """Return how many rows a node may have for them to be sent: a part's share of all rows."""
@@ -154,8 +146,6 @@ class Growth:
             totals, count = np.array(sums), int(sum(sums) if self.counts else n)
         self.nodes.append(TopNode(1, (), totals, count))
         self._rounds: list[Future] = []  # each the histograms of some nodes, of weights and of counts
-        self._groups: list[list[int]] = []  # nodes whose rows were sent to one worker
-        self._grown: list[Future] = []  # what is below those of each group, and their rows' leaves
 
     def grow_levels(self, sent_rows: int) -> None:
         """Split all nodes of more rows than that, level by level; send the rows of the others."""
@@ -297,23 +287,13 @@ class Growth:
             load, g = heappop(loads)
             groups[g].append(i)
             heappush(loads, (load + self.nodes[i].count, g))
-        parts = workers.pieces(workers.each(packed_rows, self._open, self.codes, groups))
+        packed = workers.each(packed_rows, self._open, self.codes, groups)
+        del self._open  # else it would be kept on the workers
+        parts = workers.pieces(packed)
+        grown = []
         for g, group in enumerate(groups):
             roots = [(self.nodes[i].key, self.nodes[i].depth) for i in group]
             bundles = [workers.run(item, part, g) for part in parts]
-            self._grown.append(
-                workers.run(grown_below, roots, bundles, self.described, self.counts, self.number)
-            )
-        self._groups = groups
-        trees = workers.result([workers.run(item, grown, 0) for grown in self._grown])
-        for i, tree in zip(chain(*groups), chain(*trees), strict=True):
+            grown.append(workers.run(grown_below, roots, bundles, self.described, self.counts, self.number))
+        for i, tree in zip(chain(*groups), chain(*workers.result(grown)), strict=True):
             self.nodes[i].below = tree
-
-    def leaves(self, weights: Spread) -> Spread | None:
-        """Return the leaf of each row as far as growing has seen it; the tree has been joined."""
-        if not self._grown:
-            return None
-        starts = [(i, self.nodes[i].first_leaf) for i in chain(*self._groups)]
-        n_parts = self.workers.n_parts
-        found = [[self.workers.run(leaves_of_part, each, p) for each in self._grown] for p in range(n_parts)]
-        return self.workers.each(known_leaves, weights, self._open, starts, OfParts(found))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -210,18 +209,12 @@ def item(items: Any, i: int) -> Any:
     return items[i]
 
 
-Leaves = NDArray[np.int32]
-
-
 def grown_below(
     roots: list[tuple[int, int]], bundles: list[Bundle], described: Described, counts: bool, number: int
-) -> tuple[list[TreeArrays], list[list[Leaves]]]:
-    """Grow what is below nodes, of which each bundle has some rows; return that, and the leaf of each row.
-
-    The leaves are given for each node and bundle.
-    """
+) -> list[TreeArrays]:
+    """Grow what is below nodes, of which each bundle has some rows."""
     settings = described.settings
-    trees, leaves = [], []
+    trees = []
     for i, (key, depth) in enumerate(roots):
         codes, classes, weights = (joined_rows([bundle[i][part] for bundle in bundles]) for part in range(3))
         grower = Grower(
@@ -241,28 +234,10 @@ def grown_below(
             seed=described.seed,
             n_threads=1,
         )
-        tree = grower.grow(weights, counts, number, key)
-        trees.append(TreeArrays.of(tree))
-        ends = np.cumsum([len(bundle[i][1]) for bundle in bundles])
-        leaves.append(np.split(tree.leaves, ends[:-1]))
-    return trees, leaves
+        trees.append(TreeArrays.of(grower.grow(weights, counts, number, key)))
+    return trees
 
 
 def joined_rows(pieces: list[NDArray[Any]]) -> NDArray[Any]:
     """Put rows together, which are along the last axis."""
     return pieces[0] if len(pieces) == 1 else np.concatenate(pieces, axis=-1)
-
-
-def leaves_of_part(grown: tuple[list[TreeArrays], list[list[Leaves]]], p: int) -> list[Leaves]:
-    """Return the leaves of one part's rows, for each node, as the worker that grew it numbers them."""
-    return [leaves[p] for leaves in grown[1]]
-
-
-def known_leaves(
-    weights: NDArray[np.int32], nodes: OpenNodes, starts: list[tuple[int, int]], found: list[list[Leaves]]
-) -> Leaves:
-    """Return the leaf of each row, in the whole tree's numbers; -1 where growing has not seen the row."""
-    leaves = np.full(len(weights), -1, dtype=np.int32)
-    for (i, first_leaf), own in zip(starts, chain(*found), strict=True):
-        leaves[nodes[i].rows] = own + np.int32(first_leaf)
-    return leaves

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from kfhe.dask.growing import Grower
 from kfhe.dask.spread import OfParts, Sample, Spread
 from kfhe.dask.trees import TreeArrays
-from kfhe.dask.workers import Workers, as_is
+from kfhe.dask.workers import Workers, added_up, as_is
 from kfhe.engine.arrays import Measurer, class_totals, correct, highest, sum_of_units, unit_of
 from kfhe.engine.bank import HonestBank
 from kfhe.engine.draws import REDRAWS, block_totals, draw_rows, draws_of_blocks
-from kfhe.engine.trees.grown_tree import GrownTree, complete_leaves
+from kfhe.engine.trees.grown_tree import GrownTree, leaves_of_codes
 from kfhe.engine.trees.votes import leaf_classes, leaf_shares
 from kfhe.forest import NODE_DTYPE
 from kfhe.kalman import KalmanFilter
@@ -102,11 +102,8 @@ class SpreadRows(TrainingRows):
 
     def effective_sample_size(self, weights: Any) -> float:
         """Return how many equal weights the sampling weights, which sum to 1, are worth."""
-        workers = self.workers
-        if weights.top is None:
-            weights.top = max(workers.parts(self.map(highest, weights)))
-        unit = unit_of(weights.top * weights.top, self.n_rows)
-        return 1 / in_ones(workers.parts(self.map(square_units, weights, unit)), unit)
+        assert weights.squares is not None, "rows have been drawn by them"
+        return 1 / weights.squares
 
     def filter(self, state: Any, kind: type[KalmanFilter] = KalmanFilter, **settings: Any) -> KalmanFilter:
         """Return a filter of a state that is spread."""
@@ -195,6 +192,10 @@ class SpreadDraws:
     def draw(self, weights: Any, iteration: int, attempt: int, redraws: int = REDRAWS) -> Spread:
         """Return how often each row is in the sample; redrawn while a class is missing, but not for ever."""
         rows, workers = self._rows, self._rows.workers
+        if weights.top is None:
+            weights.top = max(workers.parts(rows.map(highest, weights)))
+        unit = unit_of(weights.top * weights.top, rows.n_rows)
+        squares = rows.map(square_units, weights, unit)
         totals = workers.pieces(rows.map(block_totals, weights))
         spans = OfParts([*pairwise(rows.first_blocks)])
         first, n = attempt * (REDRAWS + 1), rows.n_samples
@@ -205,9 +206,11 @@ class SpreadDraws:
                 for start in range(0, n, DRAWS_OF_TASK)
             ]
             counts = workers.each(drawn, weights, workers.sum(chosen), spans, keyed)
-            totals_now = workers.total(class_totals, rows.labels, counts, len(rows.classes))
-            counts.sample = Sample(iteration, redraw, totals_now)
-            if (totals_now > 0).sum() == rows.n_present:
+            of_classes = rows.map(class_totals, rows.labels, counts, len(rows.classes))
+            # In one go, as each wait takes time: how many rows were drawn, and what is asked for later
+            found, sums = workers.result([workers.pieces(of_classes), workers.pieces(squares)])
+            counts.sample, weights.squares = Sample(iteration, redraw, added_up(found)), in_ones(sums, unit)
+            if (counts.sample.class_totals > 0).sum() == rows.n_present:
                 break
         return counts
 
@@ -331,12 +334,11 @@ class SpreadGrower:
         """Grow a tree on the rows of positive weight."""
         rows, sample = self._rows, weights.sample
         name = repr(self._settings), number, None if sample is None else (sample.iteration, sample.redraw)
-        known = None
         if name not in rows.grown:
-            rows.grown[name], known = self._grower.grow(weights, counts, number)
+            rows.grown[name] = self._grower.grow(weights, counts, number)
         arrays = rows.grown[name]
         shared = rows.workers.run(as_is, (arrays.nodes.view(np.uint8), arrays.category_sets))
-        leaves = rows.map(leaves_in, shared, self._table.codes, self._table.n_bins, known)
+        leaves = rows.map(leaves_in, shared, self._table.codes, self._table.n_bins)
         return SpreadTree.spread(rows, arrays, leaves)
 
 
@@ -348,9 +350,9 @@ def exact_total(workers: Workers, values: Spread, n: int) -> float:
 def _total_and_top(workers: Workers, values: Spread, n: int) -> tuple[float, float]:
     """Return the exact sum of n non-negative values, and the highest of them; NaN if one is not."""
     tops = workers.pieces(workers.each(highest, values))
-    unit = workers.run(unit_for, tops, n)
-    sums, tops, common = workers.result([workers.pieces(workers.each(units_in, values, unit)), tops, unit])
-    return float("nan") if common is None else in_ones(sums, common), max(tops)
+    sums, tops = workers.result([workers.pieces(workers.each(units_in, values, tops, n)), tops])
+    unit = unit_for(tops, n)
+    return float("nan") if unit is None else in_ones(sums, unit), max(tops)
 
 
 def in_ones(sums: list[int], unit: int) -> float:
@@ -366,8 +368,9 @@ def unit_for(tops: list[float], n: int) -> int | None:
     return None if np.isnan(tops).any() else unit_of(max(tops), n)
 
 
-def units_in(values: Floats, unit: int | None) -> int:
-    """Return the sum of values, in units."""
+def units_in(values: Floats, tops: list[float], n: int) -> int:
+    """Return the sum of values, of n in all, in units."""
+    unit = unit_for(tops, n)
     return 0 if unit is None else sum_of_units(values, unit)
 
 
@@ -482,10 +485,6 @@ def taken(leaf_votes: Any, leaves: Labels) -> Any:
     return leaf_votes[leaves]
 
 
-def leaves_in(
-    tree: tuple[Any, Any], codes: NDArray[np.uint8], n_bins: Labels, known: Labels | None
-) -> Labels:
-    """Return the leaf of each row; those whose leaf is not known walk down the tree."""
-    leaves = np.full(codes.shape[1], -1, dtype=np.int32) if known is None else known.copy()
-    complete_leaves(*tree, codes, n_bins, leaves)
-    return leaves
+def leaves_in(tree: tuple[Any, Any], codes: NDArray[np.uint8], n_bins: Labels) -> Labels:
+    """Return the leaf of each row."""
+    return leaves_of_codes(*tree, codes, n_bins)

@@ -42,11 +42,14 @@ class Spread:
         What is known of a sample, if these are its counts.
     top : float or None
         The highest of its values, if that is known.
+    squares : float or None
+        The sum of their squares, if that is known.
     """
 
     def __init__(self, tasks: Sequence[Future] = ()) -> None:
         self.sample: Sample | None = None
         self.top: float | None = None
+        self.squares: float | None = None
         self._tasks: Sequence[Future] = tasks
         self._path: Path = ()  # where a part is in what its task returns, or in the whole
         self._whole: Spread | None = None  # of whose parts these are items

@@ -102,7 +102,6 @@ def joined(top: list[TopNode], n_classes: int) -> TreeArrays:
     for i in reached:
         node = top[i]
         if node.below is not None:
-            node.first_leaf = writer.n_leaves
             writer.below(places[i], node.below)
         elif node.found is None:
             writer.leaf(places[i], node.totals)

@@ -1,7 +1,7 @@
 """A grown tree: its nodes as they are stored, and the leaf of each training row."""
 
 from cython.parallel cimport prange
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 from libcpp.vector cimport vector
 
@@ -47,10 +47,7 @@ cdef void settle(
     const Node *nodes, const uint64_t *category_sets, const Problem *problem, const int32_t *weights,
     const int32_t *leaf_at, int64_t block, int32_t *leaves,
 ) noexcept nogil:
-    """Find the leaves of a block of rows; those that growing has not seen walk down the tree.
-
-    The others have their leaf already, or, with ``leaf_at``, the position that says which it is.
-    """
+    """Find the leaves of a block of rows; those that growing has not seen walk down the tree."""
     cdef uint32_t rows[BLOCK]
     cdef int32_t places[BLOCK]
     cdef const Node *node
@@ -58,7 +55,7 @@ cdef void settle(
     for i in range(block * BLOCK, min(problem.n_rows, (block + 1) * BLOCK)):
         rows[n], places[n] = <uint32_t> i, 0
         n += weights[i] <= 0
-        if weights[i] > 0 and leaf_at != NULL:
+        if weights[i] > 0:
             leaves[i] = leaf_at[leaves[i]]
     while n:
         n_left = 0  # that are not in a leaf yet
@@ -240,20 +237,76 @@ cdef class GrownTree:
             settle(nodes, sets, problem, weights, leaf_at.data(), block, leaves)
 
 
-def complete_leaves(
+cdef struct Fork:  # a node of 8 bytes, of which a cache holds many
+    int32_t left  # left child; leaf: -1 and less, for the numbers 0 and more
+    uint16_t feature
+    uint8_t first_right  # numeric: as many bins, from this one on, go right as ``n_right`` says
+    uint8_t n_right
+
+
+cdef Fork fork_of(const Node *node, const int32_t *n_bins) noexcept nogil:
+    cdef Fork fork
+    cdef int32_t missing
+    fork.left, fork.feature, fork.first_right, fork.n_right = node.left, node.feature, 0, 0
+    if node.kind == LEAF:
+        fork.left = -1 - node.left
+    elif not node.kind & CATEGORICAL:
+        missing = n_bins[node.feature] - 1
+        fork.first_right = <uint8_t> (node.cut + 1)
+        fork.n_right = <uint8_t> (missing - node.cut - ((node.kind & MISSING_LEFT) != 0))
+    return fork
+
+
+cdef void walk(
+    const Fork *forks, const Node *nodes, const uint64_t *category_sets, const Problem *problem, bint plain,
+    int64_t start, int32_t *leaves,
+) noexcept nogil:
+    """Let a block of rows walk down a tree; ``plain``: there are no categories."""
+    cdef uint32_t rows[BLOCK]
+    cdef int32_t places[BLOCK]
+    cdef const Fork *fork
+    cdef uint8_t code
+    cdef int64_t i, n = min(<int64_t> BLOCK, problem.n_rows - start), n_left
+    for i in range(n):
+        rows[i], places[i] = <uint32_t> (start + i), 0
+    while n:
+        n_left = 0  # that are not in a leaf yet
+        for i in range(n):
+            fork = &forks[places[i]]
+            if fork.left < 0:
+                leaves[rows[i]] = -1 - fork.left
+                continue
+            rows[n_left] = rows[i]
+            if plain or not nodes[places[i]].kind & CATEGORICAL:
+                code = problem.codes[fork.feature * problem.n_rows + rows[i]]
+                places[n_left] = fork.left + (<uint8_t> (code - fork.first_right) < fork.n_right)
+            else:
+                places[n_left] = child_of(&nodes[places[i]], category_sets, problem, rows[i])
+            n_left += 1
+        n = n_left
+
+
+def leaves_of_codes(
     const uint8_t[::1] nodes, const uint64_t[:, ::1] category_sets, const uint8_t[:, ::1] codes,
-    const int32_t[::1] n_bins, int32_t[::1] leaves,
+    const int32_t[::1] n_bins,
 ):
-    """Find the leaf of each row that has none yet (-1), by the bins of its values: (n_features, n_rows)."""
-    cdef int64_t block, n = codes.shape[1]
+    """Return the leaf of each row (int32), by the bins of its values: (n_features, n_rows)."""
+    cdef int64_t i, n = codes.shape[1], n_nodes = nodes.shape[0] // <int64_t> sizeof(Node)
+    cdef bint plain = category_sets.shape[0] == 0
     cdef const uint64_t *sets = &category_sets[0, 0] if category_sets.shape[0] else NULL
+    cdef const Node *all_nodes = <const Node *> &nodes[0]
+    cdef vector[Fork] forks
     cdef Problem problem
-    cdef const int32_t[::1] known
+    result = np.empty(n, dtype=np.int32)
+    cdef int32_t[::1] leaves = result
     if n == 0:
-        return
-    known = (np.asarray(leaves) >= 0).astype(np.int32)
+        return result
     memset(&problem, 0, sizeof(Problem))
     problem.codes, problem.n_rows, problem.n_bins = &codes[0, 0], n, &n_bins[0]
     with nogil:
-        for block in range((n + BLOCK - 1) // BLOCK):
-            settle(<const Node *> &nodes[0], sets, &problem, &known[0], NULL, block, &leaves[0])
+        forks.reserve(n_nodes)
+        for i in range(n_nodes):
+            forks.push_back(fork_of(&all_nodes[i], &n_bins[0]))
+        for i in range((n + BLOCK - 1) // BLOCK):
+            walk(forks.data(), all_nodes, sets, &problem, plain, i * BLOCK, &leaves[0])
+    return result
