@@ -95,6 +95,7 @@ class TrainingRun:
                 perf_counter() - started,
             )
             trace.append(row)
+            del counts, votes, reading  # what is large makes room for the next
             stopped = watch(row)
 
     def checkpoint(self) -> Checkpoint:

@@ -229,6 +229,7 @@ class SpreadMeasurer:
         """Take a measurement; return the weight of what it misses, and of what the votes alone do."""
         rows, workers = self._rows, self._rows.workers
         n_classes = len(rows.classes)
+        self.measurement = self.missed = None  # the last ones make room
         measured = rows.map(measure, rows.labels, rows.base, n_classes, state, votes, fusion)
         self.measurement, self.missed, sums = measured.items(3)
         missed, alone = zip(*workers.parts(sums), strict=True)
