@@ -126,20 +126,19 @@ class OnTrainingRows:
         self.rows = rows
         self._guessing = 1 - 1 / rows.n_present
         self._measurer = rows.measurer()
+        self._total = self._measurer.total  # weight of all rows
 
     def take(self, state: Floats, votes: Votes, counts: Counts) -> Reading:
         """Measure the state; all rows count, whether the component has seen them or not."""
         measurer = self._measurer
         missed, alone = measurer.measure(state, votes, self.fusion)
-        component_error = alone / measurer.total
+        component_error = alone / self._total
         guessed = component_error >= self._guessing
-        return Reading(
-            measurer.measurement, missed / measurer.total, measurer.missed, component_error, guessed
-        )
+        return Reading(measurer.measurement, missed / self._total, measurer.missed, component_error, guessed)
 
     def error(self, state: Floats) -> float:
         """Return the weighted share of training rows that a state misclassifies."""
-        return self._measurer.misses(state) / self._measurer.total
+        return self._measurer.misses(state) / self._total
 
     def model_filter(self, initial: Floats) -> Filter:
         """Return a filter of the scores for all training rows."""
@@ -207,6 +206,7 @@ class OutOfBag:
     def __init__(self, rows: TrainingRows, bank: FilterBank) -> None:
         self._rows, self._bank = rows, bank
         self._measurer = rows.measurer()
+        self._total = self._measurer.total  # weight of all rows
 
     def take(self, state: Floats, votes: dict[str, TreeVotes], counts: Counts) -> Reading:
         """Measure the state of the rows that are not in the sample; the others stay as they are."""
@@ -216,7 +216,7 @@ class OutOfBag:
 
     def error(self, state: Floats) -> float:
         """Return the weighted share of training rows that a state misclassifies."""
-        return self._measurer.misses(state) / self._measurer.total
+        return self._measurer.misses(state) / self._total
 
     def model_filter(self, initial: Floats) -> FilterBank:
         """Return the bank; its states begin as the shares of the classes."""
