@@ -2,6 +2,7 @@
 
 ``speed``: one worker, two workers, and no cluster at all. ``memory``: a table on disk that workers can't
 hold, what they need, and what they send. ``faults``: workers that are killed while they train.
+``scheduler``: a scheduler that is, and training that goes on on another cluster.
 """
 
 from __future__ import annotations
@@ -11,10 +12,12 @@ import os
 import random
 import resource
 import signal
+import socket
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from subprocess import DEVNULL, Popen
 from tempfile import TemporaryDirectory
 from threading import Thread
 from time import perf_counter, sleep
@@ -30,7 +33,7 @@ from rich.console import Console
 from rich.table import Table
 
 import kfhe
-from kfhe.dask import KFHEClassifier
+from kfhe.dask import ClusterLostError, KFHEClassifier, RobustKFHEClassifier
 
 N_FEATURES = 20
 PART_ROWS = 250_000
@@ -203,6 +206,64 @@ def kill_one(client: Client, trial: int, moment: float) -> None:
     pids = sorted(client.run(os.getpid).values())
     sleep(moment)
     os.kill(random.Random(trial).choice(pids), signal.SIGKILL)
+
+
+@app.command()
+def scheduler(
+    n: Annotated[int, typer.Option("--rows", help="Rows.")] = 60_000,
+    components: Annotated[int, typer.Option(help="Components.")] = 8,
+) -> None:
+    """Kill the scheduler in the middle of fits; each has to go on to the same model on another cluster."""
+    X, y = rows(n, 0)
+    settings: dict[str, Any] = {"n_estimators": components, "random_state": 0}
+    given = [da.from_array(each, chunks=(n // 4, *each.shape[1:])) for each in (X, y)]
+    same = 0
+    for kind, local in (
+        (KFHEClassifier, kfhe.KFHEClassifier),
+        (RobustKFHEClassifier, kfhe.RobustKFHEClassifier),
+    ):
+        model = kind(**settings, warm_start=True)
+        with processes() as killed:
+
+            def kill(row: Any, killed: Popen[bytes] = killed) -> None:
+                if row.iteration == components // 2:
+                    killed.kill()
+                    killed.wait()
+
+            try:
+                model.fit(*given, callbacks=[kill])
+            except ClusterLostError as error:
+                console.print(f"{kind.__name__}: {error}")
+        with processes():
+            model.fit(*given)
+        equal = model.fingerprint() == local(**settings).fit(X, y).fingerprint()
+        same += equal
+        console.print("it went on to the same model" if equal else "it went on to ANOTHER MODEL")
+    raise typer.Exit(int(same < 2))
+
+
+@contextmanager
+def processes() -> Iterator[Popen[bytes]]:
+    """Start a scheduler and two workers, each a process of its own, and a client; yield the scheduler."""
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    address = f"tcp://127.0.0.1:{port}"
+    scheduler = ["dask_scheduler", "--host", address, "--no-dashboard"]
+    worker = ["dask_worker", address, "--nthreads", "1", "--no-dashboard"]
+    begun = [
+        Popen([sys.executable, "-m", f"distributed.cli.{name}", *options], stdout=DEVNULL, stderr=DEVNULL)
+        for name, *options in (scheduler, worker, worker)
+    ]
+    try:
+        with Client(address, timeout=30) as client:
+            client.wait_for_workers(2)
+            yield begun[0]
+    finally:
+        for process in begun:
+            process.terminate()
+            process.wait()
 
 
 if __name__ == "__main__":
