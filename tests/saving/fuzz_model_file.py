@@ -116,6 +116,11 @@ def content_of(model):
     return file.getvalue()
 
 
+def loaded(content):
+    """Return the model of a file's content."""
+    return kfhe.load(io.BytesIO(content))
+
+
 def sealed(content):
     """Return a file with the checksum that it should have, if there is a place for one."""
     place = content.find(START) + len(START)
