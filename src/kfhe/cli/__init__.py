@@ -68,6 +68,8 @@ def main() -> None:
         warnings.showwarning = _say
         try:
             app(prog_name="kfhe")
+        except KeyboardInterrupt:  # before the command has begun, or after it has ended
+            sys.exit(130)
         except Exception as error:
             if _debug:
                 raise
