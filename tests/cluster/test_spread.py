@@ -63,6 +63,7 @@ def test_what_is_still_held_is_returned_too_and_not_made_again(workers):
 def test_what_nobody_holds_never_runs(workers):
     workers.each(double, OfParts([1, 2]))
     spread = workers.each(double, OfParts([3, 4]))
+    workers.each(add, spread, 1)
     assert workers.parts(spread) == [6, 8]
     assert workers.run == ["double"] * 2
 
