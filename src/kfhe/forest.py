@@ -23,10 +23,9 @@ from kfhe.table import Schema
 Floats = NDArray[np.float64]
 
 LEAF, NUMERIC, CATEGORICAL, MISSING_LEFT = 0, 1, 2, 4
-RULES = ("shrinkage", "prior_power", "noise_undone")  # fields that say how leaves vote and scores are used
-MOST_UNDONE = 0.8  # of the noise at which labels would say nothing
+# Fields that say how leaves vote and how scores are used.
+RULES = ("shrinkage", "sharpness", "class_shares", "prior_power")
 FEWEST_ROWS = 16  # that walk down compact trees: as many as they take side by side
-LEAST_PROBABILITY = 0.002  # before they are made to sum to 1: where noise is undone, the estimate is no proof
 
 # As compiled code sees it: Node in engine/trees/layout.pxd.
 NODE_DTYPE = np.dtype(
@@ -63,10 +62,12 @@ class Forest(Ensemble):
         Where each tree's nodes, leaves and sets start, and the end.
     shrinkage : float
         How much the votes of leaves are shrunken towards those of their ancestors, if trees vote softly.
+    sharpness : float
+        What power of the scores the probabilities are.
+    class_shares : tuple of float
+        Shares of the classes; empty: those in h_0.
     prior_power : float
-        How much of the classes' shares in h_0 is divided out when one class is decided on; 0: nothing.
-    noise_undone : float
-        Share of wrong labels that the probabilities are rid of; 0: they are the scores.
+        To what power the classes' shares are divided out of the probabilities when one class is decided on.
     """
 
     schema: Schema
@@ -82,8 +83,9 @@ class Forest(Ensemble):
     tree_sets: NDArray[np.int64]
     transitions: Floats | float = 1.0
     shrinkage: float = 0.0
+    sharpness: float = 1.0
+    class_shares: tuple[float, ...] = ()
     prior_power: float = 0.0
-    noise_undone: float = 0.0
 
     @classmethod
     def stored_in(
@@ -163,9 +165,10 @@ class Forest(Ensemble):
 
     @cached_property
     def class_factors(self) -> Floats:
-        """What the scores are multiplied by before the highest decides."""
-        prior = self.tree_votes(0).mean(axis=0)
-        return np.where(prior > 0, np.maximum(prior, np.finfo(np.float64).tiny) ** -self.prior_power, 0.0)
+        """What the scores are multiplied by before the highest decides, as if they were sharpened."""
+        shares = np.array(self.class_shares) if self.class_shares else self.tree_votes(0).mean(axis=0)
+        power = -self.prior_power / self.sharpness
+        return np.where(shares > 0, np.maximum(shares, np.finfo(np.float64).tiny) ** power, 0.0)
 
     def decide(self, scores: Floats) -> NDArray[np.intp]:
         """Return the position of the class that each row's scores speak for; ties go to the first one."""
@@ -174,15 +177,9 @@ class Forest(Ensemble):
     def probabilities(self, scores: Floats) -> Floats:
         """Return the probabilities of the true classes: scores are those of labels, of which some are wrong.
 
-        If a share of the labels went wrong by chance, a class of probability q has the score
-        (1 - share) q + share / (c - 1) (1 - q), c being the number of classes. Here is the way back.
+        `kfhe.calibration` says why they are powers of the scores.
         """
-        if not self.noise_undone:
-            return scores
-        other = self.noise_undone / (len(self.classes) - 1)
-        found = np.maximum((scores - other) / (1 - self.noise_undone - other), LEAST_PROBABILITY)
-        found /= found.sum(axis=1, keepdims=True)
-        return found
+        return scores if self.sharpness == 1 else sharpened(scores, self.sharpness)
 
     def tree_votes(self, t: int) -> Floats:
         """Return what each leaf of tree t votes for: a score per class."""
@@ -302,9 +299,26 @@ class Forest(Ensemble):
         if self.schema.rules:
             trees.update(repr(self.schema.rules).encode())
         for rule in RULES:
-            if getattr(self, rule):
-                trees.update(f"{rule}{getattr(self, rule).hex()}".encode())
+            value = getattr(self, rule)
+            if value != getattr(Forest, rule):  # the default
+                numbers = value if isinstance(value, tuple) else (value,)
+                trees.update(f"{rule}{','.join(number.hex() for number in numbers)}".encode())
         return hashlib.sha256(trees.hexdigest().encode() + self.weights.tobytes()).hexdigest()
+
+
+def sharpened(scores: Floats, sharpness: float) -> Floats:
+    """Return powers of scores, made to sum to 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kfhe.forest import sharpened
+    >>> sharpened(np.array([[0.6, 0.2, 0.2]]), 2.0).round(2)
+    array([[0.82, 0.09, 0.09]])
+    """
+    powers: Floats = scores**sharpness
+    powers /= powers.sum(axis=1, keepdims=True)
+    return powers
 
 
 def leaves_of(

@@ -8,17 +8,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from kfhe.bank import SHRINKAGES, FilterBank
 from kfhe.base import BaseKFHE
+from kfhe.calibration import calibrate
 from kfhe.early_stopping import EarlyStopping
 from kfhe.emphasis import ByMargin, Emphasis
 from kfhe.engine.threads import thread_count
-from kfhe.forest import MOST_UNDONE
 from kfhe.measurement import OutOfBag
-from kfhe.noise.rate import rate_among, verdicts
 from kfhe.pilot import PilotSensor
 from kfhe.rows import TrainingRows
 from kfhe.training import TrainingRun
@@ -26,9 +25,6 @@ from kfhe.tree_settings import TreeSettings
 
 Floats = NDArray[np.float64]
 
-PRIOR_POWERS = 0.3, 0.5  # for labels that look clean, and for noisy ones:
-NOISY_FROM = 10.0  # those that ask for this shrinkage or more in the end
-UNDONE = 0.75  # share of the estimated noise that probabilities are rid of: the estimate tends to be high
 SPLIT = 4  # rows that a node needs to be split; the last splits of a tree to purity cost most and say least
 
 
@@ -47,8 +43,8 @@ class RobustKFHEClassifier(BaseKFHE):
     ancestors. How much is right depends on the noise: a bank of filters tries several amounts, and the one
     that agrees best with the labels of unseen rows is used. In the same way it finds out whether splits
     should look at few features or at more, whether leaves should be larger, and whether hard rows deserve
-    more attention. From the rows that are surest it estimates how many labels are wrong, and takes most of
-    that back in the probabilities: they are meant for the true classes, not for the given labels.
+    more attention. In the end it finds out how timid the scores are and how many labels are wrong, from
+    what explains the labels of unseen rows best: the probabilities are meant for the true classes.
 
     Parameters
     ----------
@@ -56,10 +52,10 @@ class RobustKFHEClassifier(BaseKFHE):
         Number of trees.
     max_samples : int, float, "auto" or None, default=None
         How many rows a tree is trained on, as in `KFHEClassifier`.
-    prior_power : float or "auto", default="auto"
-        `predict` takes the class with the highest probability divided by the class's share of the training
-        rows to this power, so that rare classes are not lost. 0 is the plain highest probability; "auto" is
-        0.3, or 0.5 if the labels look noisy. Probabilities are not touched by it.
+    prior_power : float, default=0.6
+        `predict` takes the class with the highest probability divided by the class's share of the rows to
+        this power, so that rare classes are not lost. 0 is the plain highest probability. Probabilities are
+        not touched by it.
     max_bins : int, default=255
         Largest number of bins of a numeric feature, and of categories told apart in a categorical one.
     categorical_features : "from_dtype", array-like or None, default="from_dtype"
@@ -115,7 +111,7 @@ class RobustKFHEClassifier(BaseKFHE):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseKFHE._parameter_constraints,
-        "prior_power": [Interval(Real, 0, 1, closed="both"), StrOptions({"auto"})],
+        "prior_power": [Interval(Real, 0, 1, closed="both")],
         **{name: TreeSettings.constraints()[name] for name in ("max_bins", "categorical_features")},
     }
 
@@ -124,7 +120,7 @@ class RobustKFHEClassifier(BaseKFHE):
         *,
         n_estimators: int = 100,
         max_samples: int | float | str | None = None,
-        prior_power: float | str = "auto",
+        prior_power: float = 0.6,
         max_bins: int = 255,
         categorical_features: Any = "from_dtype",
         class_weight: dict[Any, float] | str | None = None,
@@ -200,14 +196,13 @@ class RobustKFHEClassifier(BaseKFHE):
     def _attributes(self, run: TrainingRun, *, resumes: bool) -> dict[str, Any]:
         attributes, bank, rows = super()._attributes(run, resumes=resumes), run.model, run.rows
         assert isinstance(bank, FilterBank)
-        shrinkage = attributes["estimators_"].shrinkage
-        power = PRIOR_POWERS[shrinkage >= NOISY_FROM] if self.prior_power == "auto" else self.prior_power
-        scores = bank.scores(SHRINKAGES.tolist().index(shrinkage))
-        rate = rows.all(rate_among, rows.map(verdicts, scores, rows.labels))
+        scores = bank.scores(SHRINKAGES.tolist().index(attributes["estimators_"].shrinkage))
+        sharpness, rate, shares = calibrate(rows, scores)
         attributes["estimators_"] = forest = replace(
             attributes["estimators_"],
-            prior_power=float(power),
-            noise_undone=min(UNDONE * rate, MOST_UNDONE * (1 - 1 / len(rows.classes))),
+            sharpness=sharpness,
+            class_shares=tuple(shares.tolist()),
+            prior_power=float(self.prior_power),
         )
         right = rows.map(weight_of_right, scores, forest.class_factors, rows.labels, rows.base)
         return {

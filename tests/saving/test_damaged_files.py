@@ -89,9 +89,9 @@ def test_each_flipped_bit_is_noticed(contents):
 def test_a_file_of_a_later_format_asks_for_a_newer_version(contents):
     description, arrays = taken_apart(contents[0])
     with pytest.raises(
-        ModelFileError, match=r"has format 5 and comes from kfhe 9\.0, .* pip install --upgrade"
+        ModelFileError, match=r"has format 6 and comes from kfhe 9\.0, .* pip install --upgrade"
     ):
-        loaded(put_together({**description, "format": 5, "kfhe": "9.0"}, arrays))
+        loaded(put_together({**description, "format": 6, "kfhe": "9.0"}, arrays))
     description["parameters"]["colour"] = "blue"
     with pytest.raises(ModelFileError, match=r"has the parameter 'colour' and .* pip install --upgrade"):
         loaded(put_together({**description, "kfhe": "9.0"}, arrays))
@@ -308,8 +308,13 @@ def test_arrays_are_checked(contents, name, change, message):
         ("parameters.class_weight", {"pairs": [[[], 1]]}, "parameters"),
         ("parameters.class_weight", [[[[[[1]]]]]], "parameters"),
         ("parameters.categorical_features", {"array": 1}, "parameters"),
-        ("rules.noise_undone", 0.54, "rules"),  # of three classes: beyond what leaves anything to know
-        ("rules.noise_undone", -0.1, "rules"),
+        ("rules.noise_undone", 0.2, "never released"),
+        ("rules.sharpness", 0.0, "rules"),
+        ("rules.sharpness", 11.0, "rules"),
+        ("rules.class_shares", [0.5, 0.5], "rules"),  # of three classes
+        ("rules.class_shares", [0.5, 0.4, 2.0], "rules"),
+        ("rules.class_shares", [0.5, 0.4, "1"], "rules"),
+        ("rules.class_shares", 1.0, "rules"),
         ("rules.prior_power", "1", "rules"),
         ("rules.shrinkage", 1e6, "rules"),
         ("parameters.voting", "loud", "'voting' parameter"),

@@ -173,7 +173,7 @@ def test_another_process_predicts_the_same_bits(tmp_path, rng):
     assert done.stdout == model.predict_proba(X).tobytes().hex()
 
 
-@pytest.mark.parametrize("number", range(7))  # of format 1, 1, 1, 2, 2, 3, 4
+@pytest.mark.parametrize("number", range(8))  # of format 1, 1, 1, 2, 2, 3, 4, 5
 def test_files_of_all_formats_are_read_for_good(number):
     expected = json.loads((GOLDEN / "expected.json").read_text())[number]
     model = kfhe.load(GOLDEN / f"model_{number}.kfhe")

@@ -85,9 +85,7 @@ def to_json(model: Any) -> str:
     float64, tree by tree, gets the scores of the model to the last bit.
 
     The highest score decides; in a `RobustKFHEClassifier` the highest one times ``class_factors``. Its
-    probabilities are the scores s with the noise of the labels taken out, if ``noise_undone`` is there: the
-    larger of 0.002 and (s - o) / (1 - noise_undone - o), where o is noise_undone / (number of classes - 1),
-    all divided by their sum.
+    probabilities are the scores to the power of ``sharpness``, if that is there, divided by their sum.
 
     Parameters
     ----------
@@ -129,7 +127,7 @@ def to_shap(model: Any, background: Any = None) -> ForestExplainer:
     by ``shap.TreeExplainer(model)`` can't be had: shap has a fixed list of the classes it accepts.) Called
     with a table it returns a `shap.Explanation`, which shap's plots take: values of shape (n_samples,
     n_features, n_classes), which add up with the base values to ``predict_proba``; in a
-    `RobustKFHEClassifier` to the scores before noise is undone (``noise_undone`` of its ``estimators_``).
+    `RobustKFHEClassifier` to the scores, of which those are powers (``sharpness`` of its ``estimators_``).
 
     SHAP values compare a prediction with those where features are unknown. With ``background``, values from
     its rows stand in for them (shap's "interventional", in single precision). Without it, both sides of

@@ -35,7 +35,7 @@ def json_text(model: Any) -> str:
     head = _dump(
         {"format": "kfhe trees", "version": 1, "classes": plain.classes}
         | ({"class_factors": forest.class_factors.tolist()} if forest.prior_power else {})
-        | ({"noise_undone": forest.noise_undone} if forest.noise_undone else {})
+        | ({"sharpness": forest.sharpness} if forest.sharpness != 1 else {})
     )
     return f'{head[:-1]},\n"features": {_lines(map(_dump, features))},\n"trees": {_lines(trees)}}}'
 

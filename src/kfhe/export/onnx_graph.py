@@ -11,7 +11,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from kfhe.export.plain_trees import PlainTrees, check_names
-from kfhe.forest import LEAF, LEAST_PROBABILITY
+from kfhe.forest import LEAF
 
 # As old as can be, for old runtimes: LabelEncoder takes numbers of type double since ai.onnx.ml 4.
 IR_VERSION, OPSET, ML_OPSET = 8, 13, 4
@@ -28,12 +28,12 @@ def onnx_model(model: Any) -> onnx.ModelProto:
     label, probabilities, best, table = (
         _unused(name, names) for name in ("label", "probabilities", "best", "classes")
     )
-    scores = _unused("scores", names) if plain.forest.noise_undone else probabilities
-    undoing, numbers = _undoing(plain, scores, probabilities, names)
+    scores = _unused("scores", names) if plain.forest.sharpness != 1 else probabilities
+    sharpening, numbers = _sharpening(plain, scores, probabilities, names)
     weighing, factors, weighed = _weighing(plain, scores, names)
     nodes += [
         helper.make_node("TreeEnsembleRegressor", [matrix], [scores], domain=ML, **_tree_attributes(plain)),
-        *undoing,
+        *sharpening,
         *weighing,
         helper.make_node("ArgMax", [weighed], [best], axis=1, keepdims=0),
         helper.make_node("Gather", [table, best], [label]),
@@ -69,27 +69,23 @@ def _weighing(
     return [helper.make_node("Mul", [scores, factors], [weighed])], [numbers], weighed
 
 
-def _undoing(
+def _sharpening(
     plain: PlainTrees, scores: str, probabilities: str, names: set[str]
 ) -> tuple[list[onnx.NodeProto], list[onnx.TensorProto]]:
-    """Return what makes probabilities of scores if noise is undone: `Forest.probabilities`, node by node."""
-    undone = plain.forest.noise_undone
-    if not undone:
+    """Return what makes probabilities of scores, if anything: `Forest.probabilities`, node by node."""
+    if plain.forest.sharpness == 1:
         return [], []
-    other = undone / (len(plain.classes) - 1)
-    constants = {"other": other, "scale": 1 - undone - other, "least": LEAST_PROBABILITY}
-    named = {name: _unused(name, names) for name in (*constants, "axis", "above", "found", "raised", "total")}
+    sharpness, axis, powers, total = (
+        _unused(name, names) for name in ("sharpness", "axis", "powers", "total")
+    )
     numbers = [
-        numpy_helper.from_array(np.array(value, dtype=np.float32), named[name])
-        for name, value in constants.items()
+        numpy_helper.from_array(np.array(plain.forest.sharpness, dtype=np.float32), sharpness),
+        numpy_helper.from_array(np.array([1]), axis),
     ]
-    numbers.append(numpy_helper.from_array(np.array([1]), named["axis"]))
     nodes = [
-        helper.make_node("Sub", [scores, named["other"]], [named["above"]]),
-        helper.make_node("Div", [named["above"], named["scale"]], [named["found"]]),
-        helper.make_node("Max", [named["found"], named["least"]], [named["raised"]]),
-        helper.make_node("ReduceSum", [named["raised"], named["axis"]], [named["total"]], keepdims=1),
-        helper.make_node("Div", [named["raised"], named["total"]], [probabilities]),
+        helper.make_node("Pow", [scores, sharpness], [powers]),
+        helper.make_node("ReduceSum", [powers, axis], [total], keepdims=1),
+        helper.make_node("Div", [powers, total], [probabilities]),
     ]
     return nodes, numbers
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from kfhe.dates import PARTS
 from kfhe.features import Rule, Rules
-from kfhe.forest import MOST_UNDONE, RULES
+from kfhe.forest import RULES, Forest
 from kfhe.readings import DATES, READINGS
 from kfhe.table import Schema
 from kfhe.trace import COLUMNS, Trace
@@ -270,12 +270,15 @@ def read_trace(names: Any, columns: NDArray[Any], format: int) -> Trace:
 
 
 def read_rules(found: Any, n_classes: int) -> dict[str, Any]:
-    """Read how leaves vote and how scores are used; what is not said is 0."""
+    """Read how leaves vote and how scores are used."""
     _require(isinstance(found, dict), "rules")
-    rules = {name: found.get(name, 0.0) for name in RULES}
-    _require(all(type(value) is float and 0 <= value < 1e6 for value in rules.values()), "rules")
-    _require(rules["noise_undone"] <= MOST_UNDONE * (1 - 1 / n_classes), "rules")
-    return rules
+    rules = {name: found.get(name, getattr(Forest, name)) for name in RULES}
+    shares = rules.pop("class_shares")
+    _require(isinstance(shares, list | tuple) and len(shares) in (0, n_classes), "rules")
+    _require(all(type(value) is float and 0 <= value < 1e6 for value in (*rules.values(), *shares)), "rules")
+    _require(0.1 <= rules["sharpness"] <= 10 and max(shares, default=0.0) <= 1, "rules")
+    _require(not found.get("noise_undone"), "rules: they are of a version that was never released")
+    return {**rules, "class_shares": tuple(shares)}
 
 
 def read_found(found: Any, names: tuple[str, ...]) -> dict[str, float | str]:

@@ -72,6 +72,8 @@ def _model(description: dict[str, Any], content: bytes) -> BaseKFHE:
     if unknown:
         raise too_new(f"the parameter {min(unknown)!r:.50}", description["kfhe"])
     with told_as_damage():
+        if parameters.get("prior_power") == "auto":  # as it could be before format 5
+            parameters["prior_power"] = saved.forest.prior_power
         model = kind(**parameters)
         model._validate_params()
         found = header.read_found(description.get("found", {}), model._found)

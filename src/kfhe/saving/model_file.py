@@ -5,13 +5,14 @@ known of the model. Nothing in it is code and nothing is compressed: a stranger'
 takes memory in proportion to its size. It has a checksum over all of its bytes, and what it says is checked
 before it is used.
 
-A file has a format number, now 4. Each version of kfhe reads the files of all versions before it. The number
+A file has a format number, now 5. Each version of kfhe reads the files of all versions before it. The number
 goes up only when older versions could no longer read a file rightly; they then refuse it and ask for a newer
 kfhe. What is merely new in a file, such as another column of the trace, they leave aside. The places of
 checksum and number never change. Format 2 says of which class the model is, and its trace has the components'
 steps; a model of format 1 is a `KFHEClassifier`, and its steps are half the gains. In format 3 components may
 lead the state back towards h_0: the transitions are in the trace. In format 4 columns have rules, by which
-dates become several features; a model that has none is still written in format 3.
+dates become several features. In format 5 probabilities are powers of scores, and the shares of classes are
+not those of the labels. A model that has none of this is still written in format 3.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ from kfhe.trace import Trace
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-FORMAT = 4
+FORMAT = 5
 LONGEST_HEADER = 100_000_000  # bytes, as in safetensors
 NO_CHECKSUM = b"0" * 64  # stands in for the checksum while that is computed
 
@@ -81,7 +82,7 @@ def save(model: Any, file: File) -> None:
         arrays["validation_scores"] = model.validation_scores_
     description = {
         "checksum": NO_CHECKSUM.decode(),  # first, so that no other zeros come before it
-        "format": FORMAT if forest.schema.rules else 3,
+        "format": FORMAT if forest.class_shares else 4 if forest.schema.rules else 3,
         "kfhe": version("kfhe"),
         "class": kind,
         "parameters": header.write_parameters(model.get_params(deep=False)),

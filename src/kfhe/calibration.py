@@ -1,0 +1,111 @@
+"""Calibration: from scores, which speak of the given labels, to probabilities of the true classes.
+
+Scores are the mean votes of shrunken trees: they are timid, and the more so the noisier the labels. So the
+probabilities are powers of them, made to sum to 1; the exponent is called the sharpness. It follows from what
+labels would look like. If a share of them went wrong by chance, a class of probability q is the label with
+the chance (1 - share) q + share / (c - 1) (1 - q), c being the number of classes. The sharpness and the share
+by which the labels of unseen rows are likeliest are believed in.
+
+Where labels are few or hard to learn, they leave open whether scores are timid or labels wrong. So either has
+a prior: the sharpness is near 1, and the share near the rate of wrong labels among the surest rows.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kfhe.forest import sharpened
+from kfhe.noise.rate import estimated_rate
+
+if TYPE_CHECKING:
+    from kfhe.rows import TrainingRows
+
+Floats = NDArray[np.float64]
+Labels = NDArray[np.int32]
+
+ENOUGH = 5_000  # rows; more are thinned out by halves,
+MOST_THINNED = 8_192  # to one of so many at most: parts of rows on a cluster begin at multiples of it
+# Both are found in steps, as the last bits of sums are not the same on all machines, and models have to be.
+SHARPNESSES = 2.0 ** (np.arange(-10, 25) / 8)  # 0.42 to 8
+RATES = np.arange(96) / 100
+COARSE = 4  # every so many sharpnesses are tried first, then those around the best
+RATE_SPREAD = 0.1  # standard deviation of the prior of the rate
+
+
+class Calibration(NamedTuple):
+    """What stands between scores and true classes."""
+
+    sharpness: float
+    noise_rate: float
+    class_shares: Floats  # of the true classes
+
+
+def calibrate(rows: TrainingRows, scores: Floats) -> Calibration:
+    """Find out what stands between scores of the training rows, blind to their labels, and true classes."""
+    halvings = max(0, (rows.n_rows // ENOUGH).bit_length() - 1)
+    step = min(2**halvings, MOST_THINNED)
+    calibration: Calibration = rows.all(
+        calibrated, rows.map(thinned_out, scores, rows.labels, rows.base, step)
+    )
+    return calibration
+
+
+def thinned_out(scores: Floats, labels: Labels, base: Floats, step: int) -> Floats:
+    """Return label, base weight and scores of one in so many rows."""
+    return np.column_stack([labels[::step], base[::step], scores[::step]])
+
+
+def calibrated(sample: Floats) -> Calibration:
+    """Return what makes the labels of some rows likeliest: rows of a label, a base weight and scores."""
+    labels, weights, scores = sample[:, 0].astype(np.int32), sample[:, 1], sample[:, 2:]
+    n_rows, n_classes = scores.shape
+    if n_classes == 1:
+        return Calibration(1.0, 0.0, np.ones(1))
+    weights = weights * (n_rows / weights.sum())
+    expected = estimated_rate(scores, labels)
+
+    def fit(k: int) -> tuple[float, int, float]:
+        """Return how unlikely the labels are under a sharpness, and the rate that goes with it best."""
+        right = sharpened(scores, SHARPNESSES[k])[np.arange(n_rows), labels]
+        loss, rate = best_rate(right, n_classes, weights, expected)
+        return loss + np.log(SHARPNESSES[k]) ** 2, k, rate
+
+    _, k, _ = min(map(fit, range(0, len(SHARPNESSES), COARSE)))
+    _, k, rate = min(map(fit, range(max(0, k - COARSE + 1), min(len(SHARPNESSES), k + COARSE))))
+    shares = (weights[:, None] * sharpened(scores, SHARPNESSES[k])).sum(axis=0) / n_rows
+    return Calibration(float(SHARPNESSES[k]), rate, np.array([float(f"{share:.6g}") for share in shares]))
+
+
+def best_rate(right: Floats, n_classes: int, weights: Floats, expected: float) -> tuple[float, float]:
+    """Return the rate of wrong labels by which these are likeliest, and before it how unlikely they are.
+
+    Parameters
+    ----------
+    right : ndarray of shape (n_rows,)
+        The probability that each row's label is the true class.
+    n_classes : int
+        Number of classes.
+    weights : ndarray of shape (n_rows,)
+        Weights of the rows: 1 on average.
+    expected : float
+        The rate that is expected.
+
+    Returns
+    -------
+    tuple of (float, float)
+        The negative logarithm of the likelihood times the prior, and the rate: one of `RATES` at which labels
+        still tell the classes apart.
+    """
+    other = (1 - right) / (n_classes - 1)
+    low, high = 0, round(RATES[-1] * (1 - 1 / n_classes) * 100)
+    while low < high:  # for the first rate from which on the loss, which is convex, rises
+        middle = (low + high) // 2
+        chances = right + RATES[middle] * (other - right)
+        slope = (weights * (right - other) / chances).sum() + (RATES[middle] - expected) / RATE_SPREAD**2
+        low, high = (low, middle) if slope >= 0 else (middle + 1, high)
+    rate = float(RATES[low])
+    likelihood = (weights * np.log(right + rate * (other - right))).sum()
+    return float(((rate - expected) / RATE_SPREAD) ** 2 / 2 - likelihood), rate
