@@ -317,6 +317,29 @@ def test_debug_lets_the_error_through(monkeypatch):
         main()
 
 
+def test_more_repeats_are_added_to_what_is_there(kfhe, csv, tmp_path):
+    options = [
+        "--dataset",
+        csv,
+        "--algorithm",
+        "CART",
+        "--noise",
+        0,
+        "--folds",
+        2,
+        "--results",
+        tmp_path / "r",
+    ]
+    kfhe("study", "run", *options, "--repeats", 1)
+    _, errors = kfhe("study", "run", *options, "--repeats", 3)
+    with Store.read(tmp_path / "r") as store:
+        cells, alone = store.cells(), tmp_path / "alone"
+    assert (len(cells), store.plan.repeats) == (6, 3)
+    kfhe("study", "run", *options[:-1], alone, "--repeats", 3)
+    with Store.read(alone) as store:
+        assert store.cells()["f1_macro"].tolist() == cells["f1_macro"].tolist()
+
+
 def test_another_plan_leaves_the_results_alone(kfhe, results):
     _, errors = kfhe("study", "run", "--preset", "quick", "--results", results, code=1)
     assert "the results in it are of another plan" in errors

@@ -3,7 +3,7 @@
 import json
 import sqlite3
 from contextlib import closing
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import pytest
 
@@ -128,6 +128,23 @@ def test_another_plan_is_refused_and_the_keys_named(stored, plan):
     ):
         Store.write(stored, other, VERSIONS)
     assert count(stored) == 4
+
+
+def test_a_plan_may_get_more_repeats_but_not_fewer(stored, plan):
+    more = replace(plan, repeats=plan.repeats + 2)
+    with Store.write(stored, more, VERSIONS) as store:
+        assert store.done() == set(plan.cells()[:4])
+    with Store.read(stored) as store:
+        assert store.plan == more
+    with pytest.raises(StudyError, match=r"another plan \(it differs in 'repeats'\)"):
+        Store.write(stored, plan, VERSIONS)
+
+
+def test_a_plan_gets_no_more_repeats_if_versions_must_not_mix(stored, plan):
+    with pytest.raises(StudyError, match="other versions"):
+        Store.write(stored, replace(plan, repeats=plan.repeats + 2), {**VERSIONS, "numpy": "3"})
+    with Store.read(stored) as store:
+        assert store.plan == plan
 
 
 def test_other_versions_are_refused_unless_they_may_mix(stored, plan):

@@ -242,6 +242,11 @@ class Plan:
         """Return a hash of what determines the results: not the folders that data files are in."""
         return hashlib.sha256(self._without_folders().to_json().encode()).hexdigest()
 
+    def goes_on_from(self, other: Plan) -> bool:
+        """Whether results of another plan are some of this one's: it may have fewer repeats."""
+        same = replace(other, repeats=self.repeats).digest() == self.digest()
+        return same and self.repeats >= other.repeats
+
     def differences(self, other: Plan) -> list[str]:
         """Name the keys in which two plans differ."""
         mine, others = self._without_folders(), other._without_folders()

@@ -71,7 +71,7 @@ class Store:
     def write(
         cls, path: str | Path, plan: Plan, versions: dict[str, str], *, mix_versions: bool = False
     ) -> Store:
-        """Open a file for writing: a new one, or one of the same plan and versions."""
+        """Open a file for writing: a new one, or one of the same versions and plan, but for more repeats."""
         path = Path(path)
         with _explained(path):
             connection = _connect(path, create=True)
@@ -216,12 +216,14 @@ class Store:
         self._connection.execute("BEGIN IMMEDIATE")
 
     def _check_plan(self, plan: Plan) -> None:
-        if self.plan.digest() != plan.digest():
+        if not plan.goes_on_from(self.plan):
             keys = ", ".join(f"'{key}'" for key in self.plan.differences(plan))
             raise StudyError(
                 f"{self.path}: the results in it are of another plan (it differs in {keys}); nothing was "
                 "changed. Use another result file; without a plan, the study that is in the file goes on"
             )
+        if plan.repeats > self.plan.repeats:
+            self._connection.execute("UPDATE study SET value = ? WHERE key = 'plan'", (plan.to_json(),))
         self.plan = plan
 
     def _versions_id(self, versions: dict[str, str], mix_versions: bool) -> int:
