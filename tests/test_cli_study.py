@@ -318,26 +318,14 @@ def test_debug_lets_the_error_through(monkeypatch):
 
 
 def test_more_repeats_are_added_to_what_is_there(kfhe, csv, tmp_path):
-    options = [
-        "--dataset",
-        csv,
-        "--algorithm",
-        "CART",
-        "--noise",
-        0,
-        "--folds",
-        2,
-        "--results",
-        tmp_path / "r",
-    ]
-    kfhe("study", "run", *options, "--repeats", 1)
-    _, errors = kfhe("study", "run", *options, "--repeats", 3)
-    with Store.read(tmp_path / "r") as store:
-        cells, alone = store.cells(), tmp_path / "alone"
-    assert (len(cells), store.plan.repeats) == (6, 3)
-    kfhe("study", "run", *options[:-1], alone, "--repeats", 3)
-    with Store.read(alone) as store:
-        assert store.cells()["f1_macro"].tolist() == cells["f1_macro"].tolist()
+    options = ["--dataset", csv, "--algorithm", "CART", "--noise", 0, "--folds", 2, "--results"]
+    in_steps, at_once = tmp_path / "steps.sqlite", tmp_path / "once.sqlite"
+    for file, repeats in ((in_steps, 1), (in_steps, 3), (at_once, 3)):
+        kfhe("study", "run", *options, file, "--repeats", repeats)
+    with Store.read(in_steps) as store, Store.read(at_once) as other:
+        assert store.plan == other.plan
+        assert len(store.done()) == 6
+        assert store.cells()["f1_macro"].tolist() == other.cells()["f1_macro"].tolist()
 
 
 def test_another_plan_leaves_the_results_alone(kfhe, results):
