@@ -192,7 +192,7 @@ def test_a_preset_can_be_printed_changed_and_run(kfhe, tmp_path):
     ("options", "code", "message"),
     [
         ([], 2, "give a plan, a --preset such as quick"),
-        (["--preset", "slow"], 1, "there is no preset 'slow'; there are quick, paper, noise, real"),
+        (["--preset", "slow"], 1, "there is no preset 'slow'; there are quick, paper, noise, others, real"),
         (["absent.toml"], 1, "absent.toml: the plan can't be read: No such file or directory"),
         (["mine.csv"], 1, "mine.csv is a table, not a plan; to run a study on it: --dataset mine.csv"),
         (["plan.toml", "--preset", "quick"], 2, "a plan and a preset can't be run at once"),
@@ -369,7 +369,7 @@ def test_a_missing_extra_is_named(kfhe, monkeypatch):
 def test_data_list_says_what_is_here(kfhe, tmp_path, csv, monkeypatch):
     out, _ = kfhe("data", "list")
     lines = {line.split("│")[1].strip(): line for line in out.splitlines() if line.count("│") == 8}
-    assert len(lines) == 36
+    assert len(lines) == 45
     assert "scikit-learn" in lines["iris"]
     assert "rule" in lines["balance_scale"]
     assert "can't be had" in lines["physio"]

@@ -11,6 +11,7 @@ import pytest
 from kfhe.study import datasets, fetch
 from kfhe.study.datasets import differences, load, locate
 from kfhe.study.errors import StudyError
+from kfhe.study.made import RULES
 from kfhe.study.paper.catalogue import catalogue, paper_names
 
 # The folder of the paper's data files, where there is one; taken before tests hide it
@@ -29,7 +30,7 @@ def test_the_catalogue_has_the_papers_thirty_datasets():
 
 @pytest.mark.parametrize(
     "name",
-    ["monks", "monks1", "monks2", "monks3", "balance_scale", "iris", "wine", "breast_cancer", "digits"],
+    [*RULES, "iris", "wine", "breast_cancer", "digits"],
 )
 def test_what_needs_no_file_is_as_the_catalogue_says(name):
     dataset = load(name)
@@ -47,6 +48,17 @@ def test_the_rules_of_the_monks():
         dataset = load(name)
         expected = [int(rule(row)) for _, row in dataset.X.astype(str).iterrows()]
         assert dataset.y.tolist() == expected
+
+
+def test_made_sets_have_the_classes_that_their_rule_says():
+    inside = load("hastie").X.pow(2).sum(axis=1) <= 9.34
+    assert (load("hastie").y == np.where(inside, 0, 1)).all()
+    x = load("exclusive_or").X
+    assert (load("exclusive_or").y == ((x["x1"] > 0) ^ (x["x2"] > 0))).all()
+    peaks = load("waveform").X.groupby(load("waveform").y).mean().to_numpy().argsort(axis=1)[:, -4:]
+    between = [(6, 10), (10, 14), (6, 14)]  # of the bumps that each class is a mixture of
+    for columns, (low, high) in zip(peaks, between, strict=True):
+        assert low - 2 <= columns.min() <= columns.max() <= high + 2
 
 
 def test_a_balance_scale_tips_to_the_heavier_side():

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from kfhe.study.algorithms import SHORT_NAMES
+from kfhe.study.datasets import locate
 from kfhe.study.errors import StudyError
 from kfhe.study.paper import published
 from kfhe.study.paper.catalogue import paper_names
@@ -155,6 +156,16 @@ def test_a_plan_that_cannot_be_read_is_named(tmp_path):
         Plan.from_file(tmp_path / "latin.toml")
 
 
+def test_the_preset_others_needs_no_files_and_none_of_the_papers_datasets():
+    plan, noise = Plan.preset("others"), Plan.preset("noise")
+    assert not set(plan.datasets) & set(paper_names())
+    assert len(plan.datasets) >= 12
+    assert all(locate(name).kind in ("rule", "scikit-learn") for name in plan.datasets)
+    assert replace(plan, datasets=noise.datasets) == noise
+
+
 def test_unknown_presets_are_named():
-    with pytest.raises(StudyError, match="there is no preset 'slow'; there are quick, paper, noise, real"):
+    with pytest.raises(
+        StudyError, match="there is no preset 'slow'; there are quick, paper, noise, others, real"
+    ):
         Plan.preset("slow")

@@ -47,7 +47,7 @@ def run(
     reading: ReadingInput,
     plan: Annotated[Path | None, typer.Argument(help="The plan, a TOML file.", show_default=False)] = None,
     preset: Annotated[
-        str | None, typer.Option(help="A plan that comes along: quick, paper, noise or real.")
+        str | None, typer.Option(help="A plan that comes along: quick, paper, noise, others or real.")
     ] = None,
     results: Annotated[
         Path | None, typer.Option(help="The result file; default: named like the plan.", show_default=False)
@@ -200,7 +200,9 @@ def report(
 
 
 @app.command()
-def plan(preset: Annotated[str, typer.Argument(help="quick, paper, noise or real")] = "quick") -> None:
+def plan(
+    preset: Annotated[str, typer.Argument(help="quick, paper, noise, others or real")] = "quick",
+) -> None:
     """Print a preset, to be changed and run: kfhe study plan quick > mine.toml."""
     from kfhe.study.plan import preset_text
 

@@ -6,11 +6,11 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kfhe.study.errors import StudyError
+from kfhe.study.made import RULES
 from kfhe.study.paper.catalogue import Facts, catalogue
 from kfhe.study.tables import (
     AS_USUAL,
@@ -83,7 +83,7 @@ def load(name: str, data_dir: str | Path | None = None, *, roles: Roles = AS_USU
         )
     if roles.given is not None:
         raise StudyError(f"dataset '{name}' ({source.kind}) has no column '{roles.given}' of given labels")
-    frame = {"rule": _RULES, "scikit-learn": _EMBEDDED}[source.kind][name]()
+    frame = {"rule": RULES, "scikit-learn": _EMBEDDED}[source.kind][name]()
     target = roles.learnt(name, list(frame.columns), of_catalogue=True)
     kept = frame.drop(columns=[column for column in roles.dropped(frame.columns) if column != target])
     return make_dataset(
@@ -99,7 +99,7 @@ def locate(name: str, data_dir: str | Path | None = None) -> Source | None:
     path_in_folder = _in_folder(name, data_folder(data_dir))
     if path_in_folder:
         return Source("folder", path_in_folder)
-    if name in _RULES:
+    if name in RULES:
         return Source("rule")
     if name in _EMBEDDED:
         return Source("scikit-learn")
@@ -175,44 +175,6 @@ def _embedded(loader: str) -> Any:
     return frame
 
 
-def _monks(rule: Callable[[int, int, int, int, int, int], bool]) -> Any:
-    """Return all 432 robots of the MONK problems, with the class that a rule gives them."""
-    rows = list(product((1, 2, 3), (1, 2, 3), (1, 2), (1, 2, 3), (1, 2, 3, 4), (1, 2)))
-    frame = import_pandas().DataFrame(rows, columns=["a1", "a2", "a3", "a4", "a5", "a6"])
-    frame["class"] = [int(rule(*row)) for row in rows]
-    return frame
-
-
-def _balance_scale() -> Any:
-    """Return all 625 loads of a balance scale, and to which side it tips."""
-    rows = list(product(range(1, 6), repeat=4))
-    frame = import_pandas().DataFrame(
-        rows, columns=["left_weight", "left_distance", "right_weight", "right_distance"]
-    )
-    tips = [left * a - right * b for left, a, right, b in rows]
-    frame["class"] = ["L" if tip > 0 else "R" if tip < 0 else "B" for tip in tips]
-    return frame
-
-
-def _monks_1() -> Any:
-    return _monks(lambda a1, a2, a3, a4, a5, a6: a1 == a2 or a5 == 1)
-
-
-def _monks_2() -> Any:
-    return _monks(lambda *robot: robot.count(1) == 2)
-
-
-def _monks_3() -> Any:
-    return _monks(lambda a1, a2, a3, a4, a5, a6: (a5 == 3 and a4 == 1) or (a5 != 4 and a2 != 3))
-
-
-_RULES: dict[str, Callable[[], Any]] = {
-    "balance_scale": _balance_scale,
-    "monks": _monks_1,
-    "monks1": _monks_1,
-    "monks2": _monks_2,
-    "monks3": _monks_3,
-}
 _EMBEDDED: dict[str, Callable[[], Any]] = {
     "iris": lambda: _embedded("load_iris"),
     "wine": lambda: _embedded("load_wine"),

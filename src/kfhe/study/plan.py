@@ -17,7 +17,7 @@ from kfhe.study.tables import Roles, is_table, table_name
 from kfhe.table_files import Dialect
 from kfhe.table_files.texts import KINDS
 
-PRESETS = ("quick", "paper", "noise", "real")
+PRESETS = ("quick", "paper", "noise", "others", "real")
 ALL_TABLES = "*"  # a dataset that stands for all tables of the data folder
 
 
@@ -108,7 +108,7 @@ class Plan:
 
     @classmethod
     def preset(cls, name: str) -> Plan:
-        """Return a plan that comes with the package: "quick", "paper", "noise" or "real"."""
+        """Return a plan that comes with the package: one of `PRESETS`."""
         if name not in PRESETS:
             raise StudyError(f"there is no preset '{name}'; there are {', '.join(PRESETS)}")
         return cls.from_toml(preset_text(name), f"preset {name}")
