@@ -10,7 +10,7 @@ import pytest
 from kfhe.audit import label_quality
 from kfhe.cli import main
 
-DATA = Path(__file__).parents[1] / "examples" / "data"
+DATA = Path(__file__).parents[2] / "examples" / "data"
 FEW = ("--n-estimators", "50")
 WRONG = range(5, 502, 10)  # rows of customers.csv, the header is row 1: every tenth label is wrong
 

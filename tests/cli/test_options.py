@@ -13,7 +13,7 @@ import kfhe
 from kfhe.cli import app, options
 from kfhe.cli.options import LabelledInput, Model, Training
 
-CUSTOMERS = Path(__file__).parents[1] / "examples" / "data" / "customers.csv"
+CUSTOMERS = Path(__file__).parents[2] / "examples" / "data" / "customers.csv"
 SHARED = {"n_estimators": 3, "max_samples": 40, "class_weight": "balanced", "random_state": 6}
 OF_THE_PAPERS_TREES = {"max_depth": 4, "min_samples_leaf": 5, "min_samples_split": 12}
 

@@ -15,7 +15,7 @@ import kfhe as library
 from kfhe.cli import main
 from kfhe.cli.outcome import Outcome, Predictions
 
-CUSTOMERS = Path(__file__).parents[1] / "examples" / "data" / "customers.csv"
+CUSTOMERS = Path(__file__).parents[2] / "examples" / "data" / "customers.csv"
 QUICK = ("--n-estimators", "5", "--folds", "2")
 
 

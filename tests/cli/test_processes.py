@@ -1,0 +1,107 @@
+"""The command as a process: signals, pipes, what it imports, help and completion."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from kfhe.cli import main
+
+DATA = Path(__file__).parents[2] / "examples" / "data"
+
+pytestmark = pytest.mark.usefixtures("elsewhere")
+
+
+def write(text, name="mine.csv"):
+    Path(name).write_bytes(text if isinstance(text, bytes) else text.encode())
+    return name
+
+
+def test_debug_shows_where_an_error_comes_from(monkeypatch):
+    monkeypatch.setattr("sys.argv", ["kfhe", "--debug", "fit", "absent.csv", "-t", "a", "-o", "m.kfhe"])
+    with pytest.raises(ValueError, match="there is no such file"):
+        main()
+
+
+def process(*arguments, **settings):
+    command = [sys.executable, "-c", "from kfhe.cli import main; main()", *map(str, arguments)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **settings)
+
+
+def test_prediction_does_without_what_is_slow_to_import(model):
+    script = "import sys; from kfhe.cli import main; sys.argv = ['kfhe', 'predict', *sys.argv[1:]]\n"
+    script += "try: main()\n"
+    slow = {"sklearn", "scipy"} | ({"pandas"} if pd.__version__ >= "3" else set())  # pyarrow loads an old one
+    script += f"finally: print({slow} & {{*sys.modules}}, file=sys.stderr)"
+    header = "age,plan,city,months,support calls,monthly bill,paperless\n"
+    write(f"{header}18,plus,Corwen,1,1,1.5,no\n,,Corwen,,1,,\n")
+    command = [sys.executable, "-c", script, model, "mine.csv"]
+    result = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert result.stdout.splitlines()[0] == "prediction"
+    assert result.stderr == "set()\n"
+
+
+def test_a_reader_that_leaves_early_ends_it_quietly(model):
+    pd.concat([pd.read_csv("new_customers.csv")] * 1500).to_csv("mine.csv", index=False)
+    with process("predict", model, "mine.csv") as running:
+        running.stdout.read(100)
+        running.stdout.close()
+        said = running.stderr.read().decode()
+    assert "Traceback" not in said
+    assert "roken" not in said
+
+
+@pytest.mark.posix
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+def test_ctrl_c_and_kill_end_it_with_130_and_leave_nothing_behind(name, model):
+    os.mkfifo("mine.csv")
+    with process("predict", model, "mine.csv", "-o", "out.csv") as running:
+        with open("mine.csv", "wb") as slow:  # opened once the command reads it
+            slow.write(Path("new_customers.csv").read_bytes())
+            slow.flush()
+            running.send_signal(getattr(signal, name))
+        said = running.stderr.read().decode()
+    assert running.returncode == 130
+    assert "Traceback" not in said
+    assert not [name for name in os.listdir() if "out.csv" in name]
+
+
+@pytest.mark.posix
+def test_ctrl_c_while_memory_is_cleared_is_not_lost(tmp_path):
+    """Python drops what is raised in a callback of its collector."""
+    script = (
+        "import gc, os, signal, sys\n"
+        "from kfhe.cli import main\n"
+        "def interrupt(phase, info):\n"
+        "    if sys.unraisablehook is sys.__unraisablehook__: return\n"  # the command has not begun
+        "    gc.callbacks.remove(interrupt)\n"
+        "    os.kill(os.getpid(), signal.SIGINT)\n"
+        "    for _ in range(9): pass\n"
+        "gc.callbacks.append(interrupt)\n"
+        "main()"
+    )
+    command = [sys.executable, "-c", script, "fit", DATA / "customers.csv", "--n-estimators", "999999"]
+    command += ["-t", "outcome", "-o", tmp_path / "out.kfhe"]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert result.returncode == 130
+    assert "Traceback" not in result.stderr
+
+
+def test_the_shell_completes_commands(monkeypatch, capsys):
+    monkeypatch.setenv("_KFHE_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", "kfhe pre")
+    monkeypatch.setenv("COMP_CWORD", "1")
+    monkeypatch.setattr("sys.argv", ["kfhe"])
+    with pytest.raises(SystemExit):
+        main()
+    assert capsys.readouterr().out.split() == ["predict"]
+
+
+@pytest.mark.parametrize("command", ["fit", "predict", "evaluate"])
+def test_help_has_examples(kfhe, command):
+    out, _ = kfhe(command, "--help")
+    assert f" kfhe {command} " in out.decode().partition("Examples:")[2]
