@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from tests.cli.test_terminal import said_on_a_terminal
 
 from kfhe.cli.bars import bar, rows_of
+from tests.cli.test_terminal import said_on_a_terminal
 
 pytestmark = pytest.mark.posix
 COMMANDS = {
