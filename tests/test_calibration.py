@@ -3,10 +3,23 @@
 import numpy as np
 import pytest
 
-from kfhe.calibration import ENOUGH, RATES, SHARPNESSES, best_rate, calibrate, calibrated, thinned_out
+from kfhe import RobustKFHEClassifier
+from kfhe.calibration import (
+    ENOUGH,
+    RATE_SPREAD,
+    RATES,
+    SHARPNESSES,
+    best_rate,
+    calibrate,
+    calibrated,
+    sampled,
+)
+from kfhe.engine.draws import ROWS_OF_BLOCK
 from kfhe.forest import sharpened
 from kfhe.noise import estimated_rate
 from kfhe.rows import TrainingRows
+
+POWERS = ["0x1.e29f855704bd3p-1", "0x1.8a10533864ee2p-5", "0x1.2fdd5d5d3cfaep-7"]  # of 0.7, 0.2 and 0.1
 
 
 def timid(n_rows, n_classes, sharpness, rate, seed=0):
@@ -19,9 +32,14 @@ def timid(n_rows, n_classes, sharpness, rate, seed=0):
     return sharpened(true, 1 / sharpness), labels, true
 
 
-def sample_of(scores, labels, weights=None):
-    weights = np.full(len(labels), 1 / len(labels)) if weights is None else weights
-    return thinned_out(scores, labels, weights, 1)
+def calibration_of(scores, labels, weights=None):
+    weights = np.ones(len(labels)) if weights is None else np.asarray(weights, dtype=float)
+    prior = np.bincount(labels, weights=weights, minlength=scores.shape[1])
+    return calibrated(np.column_stack([labels, weights / weights.sum(), scores]), prior / prior.sum())
+
+
+def rows_of(labels, n_classes, seed=0):
+    return TrainingRows(None, labels, np.arange(n_classes), np.full(len(labels), 1 / len(labels)), seed, 1)
 
 
 def loss_of(k, rate, scores, labels, expected):
@@ -29,7 +47,7 @@ def loss_of(k, rate, scores, labels, expected):
     n_classes = scores.shape[1]
     right = sharpened(scores, SHARPNESSES[k])[np.arange(len(labels)), labels]
     chances = (1 - rate) * right + rate / (n_classes - 1) * (1 - right)
-    return np.log(SHARPNESSES[k]) ** 2 + ((rate - expected) / 0.1) ** 2 / 2 - np.log(chances).sum()
+    return np.log(SHARPNESSES[k]) ** 2 + ((rate - expected) / RATE_SPREAD) ** 2 / 2 - np.log(chances).sum()
 
 
 @pytest.mark.parametrize("n_classes", [2, 3, 7])
@@ -37,21 +55,22 @@ def loss_of(k, rate, scores, labels, expected):
 @pytest.mark.parametrize("sharpness", [1.0, 2.0, 4.0])
 def test_sharpness_rate_and_shares_are_found(n_classes, rate, sharpness):
     scores, labels, true = timid(4000, n_classes, sharpness, rate)
-    found = calibrated(sample_of(scores, labels))
+    found = calibration_of(scores, labels)
     assert found.sharpness == pytest.approx(sharpness, rel=0.2)
     assert found.noise_rate == pytest.approx(rate, abs=0.03)
     np.testing.assert_allclose(found.class_shares, true.mean(axis=0), atol=0.03)
 
 
-def test_the_likeliest_of_all_steps_is_found():
-    scores, labels, _ = timid(300, 3, 2.0, 0.2)
-    found = calibrated(sample_of(scores, labels))
+@pytest.mark.parametrize("seed", range(3))
+def test_the_likeliest_of_all_steps_is_found(seed):
+    scores, labels, _ = timid(300, 3, 2.0, 0.2, seed)
+    labels[:3] = 0, 1, 2
+    found = calibration_of(scores, labels)
     expected = estimated_rate(scores, labels)
     rates = RATES[RATES <= 0.63]
     losses = [[loss_of(k, rate, scores, labels, expected) for rate in rates] for k in range(len(SHARPNESSES))]
     k, j = np.unravel_index(np.argmin(losses), (len(SHARPNESSES), len(rates)))
-    assert found.sharpness == SHARPNESSES[k]
-    assert abs(found.noise_rate - rates[j]) <= 0.0101  # the step before may be a little likelier
+    assert (found.sharpness, found.noise_rate) == (SHARPNESSES[k], rates[j])
 
 
 def test_the_rate_has_a_prior_where_labels_say_nothing():
@@ -61,40 +80,124 @@ def test_the_rate_has_a_prior_where_labels_say_nothing():
     assert loss == pytest.approx(50 * np.log(2))
 
 
+def test_a_rate_leaves_something_to_know():
+    always_wrong = np.full(500, 0.01)
+    for n_classes in (2, 5):
+        _, rate = best_rate(always_wrong, n_classes, np.ones(500), 0.9)
+        assert 0.9 * (1 - 1 / n_classes) < rate < 1 - 1 / n_classes
+
+
 def test_labels_that_leave_it_open_leave_scores_as_they_are():
-    found = calibrated(sample_of(np.array([[0.6, 0.4]]), np.array([0], dtype=np.int32)))
-    assert 0.8 < found.sharpness < 1.3
+    found = calibration_of(np.array([[0.6, 0.4], [0.4, 0.6]]), np.array([0, 1], dtype=np.int32))
+    assert 0.8 < found.sharpness < 1.4
+
+
+def test_shares_have_six_digits():
+    scores, labels, _ = timid(300, 3, 2.0, 0.2)
+    for share in calibration_of(scores, labels).class_shares:
+        assert share == float(f"{share:.6g}")
 
 
 def test_weights_count_like_repeated_rows():
-    scores, labels, _ = timid(500, 3, 2.0, 0.2)
-    times = np.random.default_rng(1).integers(1, 4, size=500)
-    weighted = calibrated(sample_of(scores, labels, times / times.sum()))
-    repeated = calibrated(sample_of(scores.repeat(times, axis=0), labels.repeat(times)))
-    assert weighted.sharpness == pytest.approx(repeated.sharpness, rel=0.2)
+    scores, labels, _ = timid(600, 3, 2.0, 0.2)
+    times = np.where(scores[:, 0] > 0.4, 20, 1)  # a part of the rows with other labels and scores
+    weighted, plain = calibration_of(scores, labels, times), calibration_of(scores, labels)
+    repeated = calibration_of(scores.repeat(times, axis=0), labels.repeat(times))
     np.testing.assert_allclose(weighted.class_shares, repeated.class_shares, atol=0.02)
+    assert abs(plain.class_shares - weighted.class_shares).max() > 0.2
+    assert weighted.sharpness == pytest.approx(repeated.sharpness, rel=0.15)
+
+
+def test_few_heavy_rows_are_worth_few():
+    scores, labels, _ = timid(2000, 2, 8.0, 0.0)
+    weights = np.full(2000, 1e-9)
+    weights[:4] = 1.0
+    labels[:4] = 0, 1, 0, 1
+    assert calibration_of(scores, labels, weights).sharpness < 4  # the prior has a say
+    assert calibration_of(scores, labels).sharpness > 6
+
+
+def test_rows_that_all_trees_have_seen_have_no_say():
+    scores, labels, _ = timid(400, 2, 2.0, 0.1)
+    n_read = np.where(np.arange(400) < 300, 5, 0).astype(np.int32)
+    n_read[labels == 0] = 5
+    scores[n_read == 0] = 0.5
+    found = calibrated(sampled(scores, labels, np.full(400, 1 / 400), n_read, 1, 0), np.array([0.5, 0.5]))
+    assert found.sharpness == pytest.approx(2.0, rel=0.4)
+    np.testing.assert_allclose(found.class_shares, 0.5, atol=0.08)  # by the weight of all rows of a class
+
+
+@pytest.mark.parametrize("class_weight", [{0: 1, 1: 20}, "balanced"])
+def test_weights_of_classes_don_t_spoil_probabilities(class_weight):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1500, 4))
+    y = (X[:, 0] + rng.normal(size=1500) > 2.3).astype(int)  # a twentieth
+    model = RobustKFHEClassifier(class_weight=class_weight, random_state=0).fit(X, y)
+    assert model.estimators_.sharpness < 4
+    if class_weight == "balanced":
+        np.testing.assert_allclose(model.estimators_.class_shares, 0.5, atol=0.1)
+    else:  # no row of the heavy class is ever unseen
+        assert model.estimators_.sharpness == 1
+        np.testing.assert_allclose(
+            model.estimators_.class_shares, model.estimators_.tree_votes(0)[0], atol=1e-6
+        )
 
 
 def test_one_class_has_nothing_to_calibrate():
-    found = calibrated(sample_of(np.ones((3, 1)), np.zeros(3, dtype=np.int32)))
+    found = calibration_of(np.ones((3, 1)), np.zeros(3, dtype=np.int32))
     assert (found.sharpness, found.noise_rate, found.class_shares.tolist()) == (1.0, 0.0, [1.0])
+
+
+# Many rows
 
 
 @pytest.mark.parametrize(
     ("n_rows", "step"), [(1, 1), (2 * ENOUGH - 1, 1), (2 * ENOUGH, 2), (4 * ENOUGH - 1, 2), (10**9, 8192)]
 )
 def test_many_rows_are_thinned_out(monkeypatch, n_rows, step):
-    rows = TrainingRows(None, np.zeros(3, np.int32), np.array(["a"]), np.full(3, 1 / 3), 0, 1)
     monkeypatch.setattr(TrainingRows, "n_rows", n_rows)
-    monkeypatch.setattr(TrainingRows, "map", lambda self, function, *arguments: arguments[-1])
+    monkeypatch.setattr(TrainingRows, "map", lambda self, function, *arguments: arguments[-2])
     monkeypatch.setattr(TrainingRows, "all", lambda self, function, values: values)
-    assert calibrate(rows, None) == step
+    assert calibrate(rows_of(np.zeros(3, np.int32), 1), None, None, None) == step
+
+
+@pytest.mark.parametrize("step", [1, 2, 64, 8192])
+def test_one_row_of_each_stretch_is_picked_the_same_in_each_part(step):
+    n_rows = 3 * ROWS_OF_BLOCK + 100
+    numbers = np.arange(n_rows, dtype=np.int32)
+
+    def picked(first, last):
+        part = numbers[first:last]
+        found = sampled(part[:, None], part, part, np.ones_like(part), step, 7)
+        return found[:, 0].tolist()
+
+    whole = picked(0, n_rows)
+    assert whole == picked(0, ROWS_OF_BLOCK) + picked(ROWS_OF_BLOCK, n_rows)
+    assert [number // step for number in whole] == list(range(len(whole)))
+    assert len(whole) == -(-n_rows // step) or step == 8192 or len(whole) == n_rows // step
+
+
+def test_rows_in_a_regular_order_are_no_trouble():
+    scores, labels, _ = timid(40_000, 2, 2.0, 0.0)
+    rng = np.random.default_rng(1)
+    labels[::2] = np.where(rng.uniform(size=20_000) < 0.4, 1 - labels[::2], labels[::2])  # a bad annotator
+    found = calibrate(rows_of(labels, 2), scores, np.ones(40_000, np.int32), np.array([0.5, 0.5]))
+    assert found.noise_rate == pytest.approx(0.2, abs=0.03)
 
 
 def test_a_thinned_out_sample_says_what_all_rows_do():
     scores, labels, _ = timid(40_000, 3, 3.0, 0.2)
-    rows = TrainingRows(None, labels, np.arange(3), np.full(40_000, 1 / 40_000), 0, 1)
-    found, whole = calibrate(rows, scores), calibrated(sample_of(scores, labels))
+    rows, prior = rows_of(labels, 3), np.bincount(labels) / 40_000
+    found = calibrate(rows, scores, np.ones(40_000, np.int32), prior)
+    whole = calibration_of(scores, labels)
     assert found.sharpness == pytest.approx(whole.sharpness, rel=0.1)
-    assert found.noise_rate == pytest.approx(whole.noise_rate, abs=0.02)
+    assert found.noise_rate == pytest.approx(whole.noise_rate, abs=0.04)  # 5,000 rows know no more
     np.testing.assert_allclose(found.class_shares, whole.class_shares, atol=0.02)
+
+
+def test_powers_have_the_same_bits_whatever_the_processor():
+    scores = np.array([[0.7, 0.2, 0.1], [1.0, 0.0, 0.0]])
+    assert [value.hex() for value in sharpened(scores, 2.375)[0]] == POWERS
+    np.testing.assert_allclose(
+        sharpened(scores, 2.375), scores**2.375 / (scores**2.375).sum(1, keepdims=True)
+    )

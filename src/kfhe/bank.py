@@ -109,6 +109,11 @@ class FilterBank:
         """Scores of the training rows, by trees that have not seen them, under the shrinkage of now."""
         return self._banks[self.kind].state(self.chosen)
 
+    @property
+    def n_read(self) -> Counts:
+        """How many trees have not seen each row."""
+        return self._banks[self.kind].n_read
+
     def predict(self) -> None:
         """Time update: nothing moves."""
 

@@ -164,7 +164,10 @@ class BaseKFHE(NotebookMixin, CallbackSupportMixin, ClassifierMixin, BaseEstimat
         return self
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Return the class with the highest score for each row; ties go to the first one."""
+        """Return the class that is decided on for each row; ties go to the first one.
+
+        It is that of the highest score, in a `RobustKFHEClassifier` as `prior_power` says.
+        """
         scores = self._scores(X)
         classes: NDArray[Any] = self.classes_[self.estimators_.decide(scores)]
         return classes

@@ -12,12 +12,14 @@ a prior: the sharpness is near 1, and the share near the rate of wrong labels am
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kfhe.forest import sharpened
+from kfhe.engine.draws import ROWS_OF_BLOCK
+from kfhe.forest import STEPS_OF_SHARPNESS, sharpened
 from kfhe.noise.rate import estimated_rate
 
 if TYPE_CHECKING:
@@ -26,12 +28,12 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int32]
 
-ENOUGH = 5_000  # rows; more are thinned out by halves,
-MOST_THINNED = 8_192  # to one of so many at most: parts of rows on a cluster begin at multiples of it
+ENOUGH = 5_000  # rows; more are thinned out by halves, to one in a block at most
+LEAST_COVERED = 0.95  # share of the weight that has to be of classes with a row that some tree has not seen
 # Both are found in steps, as the last bits of sums are not the same on all machines, and models have to be.
-SHARPNESSES = 2.0 ** (np.arange(-10, 25) / 8)  # 0.42 to 8
+SHARPNESSES = np.arange(4, 65) / STEPS_OF_SHARPNESS  # 0.5 to 8
 RATES = np.arange(96) / 100
-COARSE = 4  # every so many sharpnesses are tried first, then those around the best
+COARSE = 6  # every so many sharpnesses are tried first, then those around the best
 RATE_SPREAD = 0.1  # standard deviation of the prior of the rate
 
 
@@ -43,29 +45,60 @@ class Calibration(NamedTuple):
     class_shares: Floats  # of the true classes
 
 
-def calibrate(rows: TrainingRows, scores: Floats) -> Calibration:
-    """Find out what stands between scores of the training rows, blind to their labels, and true classes."""
+def calibrate(rows: TrainingRows, scores: Floats, n_read: Labels, prior: Floats) -> Calibration:
+    """Find out what stands between scores of the training rows, blind to their labels, and true classes.
+
+    Parameters
+    ----------
+    rows : TrainingRows
+        The training rows.
+    scores : ndarray of shape (n_rows, n_classes)
+        Their scores.
+    n_read : ndarray of shape (n_rows,)
+        How many trees these are of. Rows of none, as those of a large weight may be, have no say.
+    prior : ndarray of shape (n_classes,)
+        Share of each label in the weight of the rows.
+
+    Returns
+    -------
+    Calibration
+        The sharpness of the scores, the share of wrong labels, and the shares of the true classes.
+    """
     halvings = max(0, (rows.n_rows // ENOUGH).bit_length() - 1)
-    step = min(2**halvings, MOST_THINNED)
-    calibration: Calibration = rows.all(
-        calibrated, rows.map(thinned_out, scores, rows.labels, rows.base, step)
-    )
+    step = min(2**halvings, ROWS_OF_BLOCK)
+    sample = rows.map(sampled, scores, rows.labels, rows.base, n_read, step, rows.seed)
+    calibration: Calibration = rows.all(partial(calibrated, prior=prior), sample)
     return calibration
 
 
-def thinned_out(scores: Floats, labels: Labels, base: Floats, step: int) -> Floats:
-    """Return label, base weight and scores of one in so many rows."""
-    return np.column_stack([labels[::step], base[::step], scores[::step]])
+def sampled(scores: Floats, labels: Labels, base: Floats, n_read: Labels, step: int, seed: int) -> Floats:
+    """Return label, base weight and scores of one in so many rows, of those that some tree has not seen.
+
+    Chance picks one of each stretch of rows, the same ones in each block: parts of rows that live elsewhere
+    consist of whole blocks.
+    """
+    starts = np.arange(0, ROWS_OF_BLOCK, step)
+    picked = starts + np.random.default_rng([seed, step]).integers(step, size=len(starts))
+    chosen = (np.arange(0, len(labels), ROWS_OF_BLOCK)[:, None] + picked).ravel()
+    chosen = chosen[chosen < len(labels)]
+    chosen = chosen[n_read[chosen] > 0]
+    return np.column_stack([labels[chosen], base[chosen], scores[chosen]])
 
 
-def calibrated(sample: Floats) -> Calibration:
-    """Return what makes the labels of some rows likeliest: rows of a label, a base weight and scores."""
-    labels, weights, scores = sample[:, 0].astype(np.int32), sample[:, 1], sample[:, 2:]
+def calibrated(sample: Floats, prior: Floats) -> Calibration:
+    """Return what makes the labels of some rows likeliest: rows of a label, a base weight and scores.
+
+    The heavier a row, the fewer trees have not seen it. So the rows of a class are weighed as all of its rows
+    are together; if there are none of a class that matters, scores are left as they are.
+    """
+    labels, scores = sample[:, 0].astype(np.int32), sample[:, 2:]
     n_rows, n_classes = scores.shape
-    if n_classes == 1:
-        return Calibration(1.0, 0.0, np.ones(1))
-    weights = weights * (n_rows / weights.sum())
     expected = estimated_rate(scores, labels)
+    of_class = np.bincount(labels, weights=sample[:, 1], minlength=n_classes)
+    if n_classes == 1 or prior[of_class > 0].sum() < LEAST_COVERED:
+        return Calibration(1.0, expected, prior)
+    weights = sample[:, 1] * (prior / np.where(of_class > 0, of_class, 1.0))[labels]
+    weights *= weights.sum() / (weights**2).sum()  # as many as they are worth
 
     def fit(k: int) -> tuple[float, int, float]:
         """Return how unlikely the labels are under a sharpness, and the rate that goes with it best."""
@@ -75,7 +108,7 @@ def calibrated(sample: Floats) -> Calibration:
 
     _, k, _ = min(map(fit, range(0, len(SHARPNESSES), COARSE)))
     _, k, rate = min(map(fit, range(max(0, k - COARSE + 1), min(len(SHARPNESSES), k + COARSE))))
-    shares = (weights[:, None] * sharpened(scores, SHARPNESSES[k])).sum(axis=0) / n_rows
+    shares = (weights[:, None] * sharpened(scores, SHARPNESSES[k])).sum(axis=0) / weights.sum()
     return Calibration(float(SHARPNESSES[k]), rate, np.array([float(f"{share:.6g}") for share in shares]))
 
 
@@ -89,7 +122,7 @@ def best_rate(right: Floats, n_classes: int, weights: Floats, expected: float) -
     n_classes : int
         Number of classes.
     weights : ndarray of shape (n_rows,)
-        Weights of the rows: 1 on average.
+        How many rows each row counts for.
     expected : float
         The rate that is expected.
 
@@ -100,12 +133,15 @@ def best_rate(right: Floats, n_classes: int, weights: Floats, expected: float) -
         still tell the classes apart.
     """
     other = (1 - right) / (n_classes - 1)
+
+    def loss(rate: float) -> float:
+        likelihood = (weights * np.log(right + rate * (other - right))).sum()
+        return float(((rate - expected) / RATE_SPREAD) ** 2 / 2 - likelihood)
+
     low, high = 0, round(RATES[-1] * (1 - 1 / n_classes) * 100)
     while low < high:  # for the first rate from which on the loss, which is convex, rises
         middle = (low + high) // 2
         chances = right + RATES[middle] * (other - right)
         slope = (weights * (right - other) / chances).sum() + (RATES[middle] - expected) / RATE_SPREAD**2
         low, high = (low, middle) if slope >= 0 else (middle + 1, high)
-    rate = float(RATES[low])
-    likelihood = (weights * np.log(right + rate * (other - right))).sum()
-    return float(((rate - expected) / RATE_SPREAD) ** 2 / 2 - likelihood), rate
+    return min((loss(rate), float(rate)) for rate in RATES[max(0, low - 1) : low + 1])

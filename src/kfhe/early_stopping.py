@@ -30,6 +30,8 @@ Scorer = Callable[[Any, Any, Any], float]
 class EarlyStopping:
     """Stop training once the score for the validation set no longer improves.
 
+    A `RobustKFHEClassifier` goes by its scores, from which probabilities and decisions follow in the end.
+
     Parameters
     ----------
     rounds : int

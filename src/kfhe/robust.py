@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from kfhe.bank import SHRINKAGES, FilterBank
+from kfhe.bank import SHRINKAGES, FilterBank, log_losses
 from kfhe.base import BaseKFHE
 from kfhe.calibration import calibrate
 from kfhe.early_stopping import EarlyStopping
@@ -53,9 +53,9 @@ class RobustKFHEClassifier(BaseKFHE):
     max_samples : int, float, "auto" or None, default=None
         How many rows a tree is trained on, as in `KFHEClassifier`.
     prior_power : float, default=0.6
-        `predict` takes the class with the highest probability divided by the class's share of the rows to
-        this power, so that rare classes are not lost. 0 is the plain highest probability. Probabilities are
-        not touched by it.
+        `predict` takes the class with the highest probability divided by the class's share to this power, so
+        that rare classes are not lost; the shares are those of the true classes, as estimated. 0 is the plain
+        highest probability. Probabilities are not touched by it.
     max_bins : int, default=255
         Largest number of bins of a numeric feature, and of categories told apart in a categorical one.
     categorical_features : "from_dtype", array-like or None, default="from_dtype"
@@ -83,9 +83,13 @@ class RobustKFHEClassifier(BaseKFHE):
         How many features a split looked at: the square root of their number, or twice as many. (While labels
         look clean, it is always the latter.)
     noise_rate_ : float
-        Estimated share of wrong labels, if they went wrong by chance.
+        Estimated share of wrong labels, if they went wrong by chance; in steps of 0.01. Columns that say
+        nothing of the labels look like labels that are wrong: see `oob_log_loss_`.
     oob_score_ : float
         Accuracy on the training rows (by the given labels), each judged by trees that have not seen it.
+    oob_log_loss_ : float
+        Log loss of these scores by the given labels. If it is not below that of the classes' shares, nothing
+        was learnt.
     oob_decision_function_ : ndarray of shape (n_samples, n_classes)
         The scores that this is based on: probabilities of the given labels, as noisy as they are. Rows of
         weight 0, and those held back for early stopping, are left out.
@@ -107,7 +111,7 @@ class RobustKFHEClassifier(BaseKFHE):
     """
 
     _saved_as: ClassVar[str] = "RobustKFHEClassifier"
-    _found: ClassVar[tuple[str, ...]] = ("kind_", "noise_rate_", "oob_score_")
+    _found: ClassVar[tuple[str, ...]] = ("kind_", "noise_rate_", "oob_score_", "oob_log_loss_")
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseKFHE._parameter_constraints,
@@ -197,7 +201,7 @@ class RobustKFHEClassifier(BaseKFHE):
         attributes, bank, rows = super()._attributes(run, resumes=resumes), run.model, run.rows
         assert isinstance(bank, FilterBank)
         scores = bank.scores(SHRINKAGES.tolist().index(attributes["estimators_"].shrinkage))
-        sharpness, rate, shares = calibrate(rows, scores)
+        sharpness, rate, shares = calibrate(rows, scores, bank.n_read, bank.prior)
         attributes["estimators_"] = forest = replace(
             attributes["estimators_"],
             sharpness=sharpness,
@@ -210,6 +214,7 @@ class RobustKFHEClassifier(BaseKFHE):
             "kind_": bank.kind,
             "noise_rate_": rate,
             "oob_score_": min(1.0, rows.exact_sum(right)),  # weights may sum to a rounding error more
+            "oob_log_loss_": rows.exact_sum(rows.map(log_losses, scores, rows.labels, rows.base)),
             "oob_decision_function_": scores,
         }
 

@@ -97,6 +97,13 @@ def test_a_file_of_a_later_format_asks_for_a_newer_version(contents):
         loaded(put_together({**description, "kfhe": "9.0"}, arrays))
 
 
+def test_a_file_of_a_version_that_was_never_released_is_refused(contents):
+    description, arrays = taken_apart(contents[0])
+    description["rules"]["noise_undone"] = 0.2
+    with pytest.raises(ModelFileError, match=r"was never released\. Train the model again"):
+        loaded(put_together(description, arrays))
+
+
 def test_what_is_merely_new_in_a_file_is_left_aside(contents):
     description, arrays = taken_apart(contents[0])
     later = put_together({**description, "colour": "blue"}, {**arrays, "colours": np.zeros(3)})
@@ -308,9 +315,11 @@ def test_arrays_are_checked(contents, name, change, message):
         ("parameters.class_weight", {"pairs": [[[], 1]]}, "parameters"),
         ("parameters.class_weight", [[[[[[1]]]]]], "parameters"),
         ("parameters.categorical_features", {"array": 1}, "parameters"),
-        ("rules.noise_undone", 0.2, "never released"),
-        ("rules.sharpness", 0.0, "rules"),
-        ("rules.sharpness", 11.0, "rules"),
+        ("rules.sharpness", 0.25, "rules"),
+        ("rules.sharpness", 8.125, "rules"),
+        ("rules.sharpness", 1.3, "rules"),  # no eighths
+        ("rules.prior_power", 1.5, "rules"),
+        ("rules.class_shares", [0.0, 0.0, 0.0], "rules"),
         ("rules.class_shares", [0.5, 0.5], "rules"),  # of three classes
         ("rules.class_shares", [0.5, 0.4, 2.0], "rules"),
         ("rules.class_shares", [0.5, 0.4, "1"], "rules"),

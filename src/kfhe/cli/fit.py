@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from math import log
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Annotated, Any
@@ -100,10 +101,11 @@ def _train(
 
 def _noise(model: RobustKFHEClassifier, class_counts: dict[str, int]) -> str:
     """Say how many labels seem to be wrong, if the other columns say anything about them."""
-    if model.oob_score_ <= max(class_counts.values()) / sum(class_counts.values()):
-        return "The most frequent class alone would do as well: how many labels are wrong can't be told."
+    shares = [count / sum(class_counts.values()) for count in class_counts.values() if count]
+    if model.oob_log_loss_ >= -sum(share * log(share) for share in shares):
+        return "The shares of the classes alone would do as well: how many labels are wrong can't be told."
     return (
-        f"About {model.noise_rate_:.1%} of the labels seem to be wrong, if mistakes happened by chance; "
+        f"About {model.noise_rate_:.0%} of the labels seem to be wrong, if mistakes happened by chance; "
         "kfhe audit tells which."
     )
 

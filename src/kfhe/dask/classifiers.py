@@ -86,7 +86,7 @@ class OnDask(BaseKFHE):
             )
 
     def predict(self, X: Any) -> Any:
-        """Return the class with the highest score for each row; lazily for Dask's tables."""
+        """Return the class that is decided on for each row; lazily for Dask's tables."""
         return self._on_parts("predict", X)
 
     def predict_proba(self, X: Any) -> Any:

@@ -263,6 +263,11 @@ class SpreadBank:
         """Return the state of one filter."""
         return self._rows.map(state_of, self._bank, b)
 
+    @property
+    def n_read(self) -> Any:
+        """How many components have not seen each row."""
+        return self._rows.map(n_read_of, self._bank)
+
     def brier_scores(self) -> Floats:
         """Return the Brier score of each filter; sums of whole units are exact in any order."""
         scores: Floats = self._rows.workers.total(brier_scores, self._bank)
@@ -461,6 +466,11 @@ def moved(bank: HonestBank, leaves: Labels, votes: Floats, counts: Labels) -> Ho
     after = bank.copy()
     after.update(leaves, votes, counts)
     return after
+
+
+def n_read_of(bank: HonestBank) -> Labels:
+    """Return how many components have not seen each row."""
+    return bank.n_read
 
 
 def state_of(bank: HonestBank, b: int) -> Floats:

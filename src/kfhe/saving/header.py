@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from kfhe.dates import PARTS
 from kfhe.features import Rule, Rules
-from kfhe.forest import RULES, Forest
+from kfhe.forest import RULES, STEPS_OF_SHARPNESS, Forest
 from kfhe.readings import DATES, READINGS
 from kfhe.table import Schema
 from kfhe.trace import COLUMNS, Trace
@@ -276,8 +276,9 @@ def read_rules(found: Any, n_classes: int) -> dict[str, Any]:
     shares = rules.pop("class_shares")
     _require(isinstance(shares, list | tuple) and len(shares) in (0, n_classes), "rules")
     _require(all(type(value) is float and 0 <= value < 1e6 for value in (*rules.values(), *shares)), "rules")
-    _require(0.1 <= rules["sharpness"] <= 10 and max(shares, default=0.0) <= 1, "rules")
-    _require(not found.get("noise_undone"), "rules: they are of a version that was never released")
+    _require(not shares or abs(sum(shares) - 1) < 0.01, "rules")
+    _require(rules["prior_power"] <= 1 and 0.5 <= rules["sharpness"] <= 8, "rules")
+    _require((STEPS_OF_SHARPNESS * rules["sharpness"]).is_integer(), "rules")
     return {**rules, "class_shares": tuple(shares)}
 
 
@@ -285,7 +286,9 @@ def read_found(found: Any, names: tuple[str, ...]) -> dict[str, float | str]:
     """Read what training found out, as far as it is known here."""
     _require(isinstance(found, dict), "findings")
     known = {name: found[name] for name in names if name in found}
-    plain = (isinstance(value, str) or (type(value) is float and 0 <= value <= 1) for value in known.values())
+    plain = (
+        isinstance(value, str) or (type(value) is float and 0 <= value < 1e6) for value in known.values()
+    )
     _require(all(plain), "findings")
     return known
 

@@ -12,7 +12,7 @@ checksum and number never change. Format 2 says of which class the model is, and
 steps; a model of format 1 is a `KFHEClassifier`, and its steps are half the gains. In format 3 components may
 lead the state back towards h_0: the transitions are in the trace. In format 4 columns have rules, by which
 dates become several features. In format 5 probabilities are powers of scores, and the shares of classes are
-not those of the labels. A model that has none of this is still written in format 3.
+not those of the labels. A model is written in the lowest format that holds it, from 3 on.
 """
 
 from __future__ import annotations
@@ -217,6 +217,8 @@ def read_forest(description: dict[str, Any], content: bytes) -> SavedForest:
         scores = arrays.get("validation_scores")
         if scores is not None and (scores.dtype.str[1:] != "f8" or scores.ndim != 1):
             raise ValueError("there is something wrong with its validation scores")
+    if description.get("rules", {}).get("noise_undone"):
+        raise ValueError("its probabilities follow a rule that was never released. Train the model again")
     return SavedForest(forest, trace, named, scores)
 
 

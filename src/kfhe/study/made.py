@@ -111,8 +111,8 @@ def _clouds(n_rows: int, n_features: int, **settings: Any) -> Any:
 
 
 def _frame(X: Any, y: Any, columns: list[str] | None = None) -> Any:
-    """Return a frame with the class last."""
-    frame = import_pandas().DataFrame(X)
+    """Return a frame with the class last; the last digits are not the same on all machines."""
+    frame = import_pandas().DataFrame(np.round(X, 6))
     frame.columns = columns or [f"x{j + 1}" for j in range(frame.shape[1])]
     frame["class"] = [str(label) for label in y] if columns is None else y
     return frame

@@ -243,7 +243,7 @@ class Plan:
         return hashlib.sha256(self._without_folders().to_json().encode()).hexdigest()
 
     def goes_on_from(self, other: Plan) -> bool:
-        """Whether results of another plan are some of this one's: it may have fewer repeats."""
+        """Whether results of another plan are some of this one's: the other may have fewer repeats."""
         same = replace(other, repeats=self.repeats).digest() == self.digest()
         return same and self.repeats >= other.repeats
 
