@@ -74,7 +74,7 @@ class KFHEClassifier(BaseKFHE):
         anyway. h_0 gets such a sample as well.
     voting : {"hard", "soft"}, default="hard"
         Whether a component votes for one class, or by its class probabilities.
-    max_depth, min_samples_split, min_samples_leaf, max_leaf_nodes, max_features, cp, shrinkage, max_bins, \
+    max_depth, min_samples_split, min_samples_leaf, max_leaf_nodes, max_features, splitter, cp, shrinkage, max_bins, \
 categorical_features
         Settings of the native trees, as in `CARTClassifier`; the defaults are the paper's. On fewer than
         `min_samples_split` (20) rows no tree can split: lower it, and `min_samples_leaf`. Not used with
@@ -161,6 +161,7 @@ categorical_features
         min_samples_leaf: int = 7,
         max_leaf_nodes: int | None = None,
         max_features: int | float | str | None = None,
+        splitter: str = "best",
         cp: float = 0.0,
         shrinkage: float | str = 0.0,
         max_bins: int = 255,
@@ -187,6 +188,7 @@ categorical_features
         self.min_samples_leaf = min_samples_leaf
         self.max_leaf_nodes = max_leaf_nodes
         self.max_features = max_features
+        self.splitter = splitter
         self.cp = cp
         self.shrinkage = shrinkage
         self.max_bins = max_bins

@@ -62,7 +62,7 @@ class CARTClassifier(ClassifierMixin, BaseEstimator):
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes, on top of `sample_weight`.
     random_state : int, Generator, RandomState or None, default=None
-        Matters with `max_features` only.
+        Matters with `max_features` and random cuts only.
     n_jobs : int or None, default=None
         Number of threads. It has no influence on the tree.
 
@@ -105,6 +105,7 @@ class CARTClassifier(ClassifierMixin, BaseEstimator):
         min_samples_leaf: int = 7,
         max_leaf_nodes: int | None = None,
         max_features: int | float | str | None = None,
+        splitter: str = "best",
         cp: float = 0.0,
         shrinkage: float | str = 0.0,
         max_bins: int = 255,
@@ -118,6 +119,7 @@ class CARTClassifier(ClassifierMixin, BaseEstimator):
         self.min_samples_leaf = min_samples_leaf
         self.max_leaf_nodes = max_leaf_nodes
         self.max_features = max_features
+        self.splitter = splitter
         self.cp = cp
         self.shrinkage = shrinkage
         self.max_bins = max_bins
@@ -151,7 +153,8 @@ class CARTClassifier(ClassifierMixin, BaseEstimator):
             n_threads = thread_count(self.n_jobs)
             settings = TreeSettings.of(self)
             table = settings.binned(X, n_threads)
-            seed = 0 if self.max_features is None else seed_from(self.random_state)
+            settled = self.max_features is None and self.splitter == "best"
+            seed = 0 if settled else seed_from(self.random_state)
             grower = settings.grower(table, labels, len(classes), seed, n_threads)
             trees = TreeStore(len(classes))
             trees.append(grower.grow(units, counts, 0))

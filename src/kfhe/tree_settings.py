@@ -53,6 +53,7 @@ class TreeSettings:
             _at_least(1), Interval(Real, 0, 1, closed="right"), StrOptions({"sqrt", "log2"}), None
         ),
     )
+    splitter: str = field(default="best", metadata=_accepts(StrOptions({"best", "random"})))
     cp: float = field(default=0.0, metadata=_accepts(Interval(Real, 0, None, closed="left")))
     shrinkage: float | str = field(
         default=0.0, metadata=_accepts(Interval(Real, 0, 1e6, closed="left"), StrOptions({"auto"}))
@@ -109,6 +110,7 @@ class TreeSettings:
             min_samples_leaf=self.min_samples_leaf,
             max_leaf_nodes=self.max_leaf_nodes or 0,
             max_features=self.features_per_split(n_features),
+            random_cuts=self.splitter == "random",
             cp=self.cp,
             seed=seed,
             n_threads=n_threads,

@@ -14,6 +14,7 @@ from kfhe.engine.trees.growing import Grower
 from kfhe.engine.trees.histograms import class_histograms, count_histograms
 from kfhe.engine.trees.nodes import drawn_features
 from kfhe.engine.trees.partitioning import cut, partition, sides
+from kfhe.engine.trees.random_cuts import cut_numbers
 from kfhe.engine.trees.splitting import best_split
 from kfhe.tree_settings import TreeSettings
 
@@ -175,9 +176,13 @@ def _searched(
     """Return the best split of all features; or of those that the node draws, and more until there is one."""
     n_bins, settings = described.n_bins, described.settings
     n_features = len(n_bins)
-    wanted = settings.features_per_split(n_features)
+    wanted, numbers = settings.features_per_split(n_features), None
+    if settings.splitter == "random":
+        numbers = cut_numbers(n_features, described.seed, number, key)
     if wanted >= n_features:
-        return best_split(histogram, n_bins, described.categorical, settings.min_samples_leaf, counts)
+        return best_split(
+            histogram, n_bins, described.categorical, settings.min_samples_leaf, counts, numbers
+        )
     drawn = drawn_features(n_features, described.seed, number, key)
     for some in (np.sort(drawn[:wanted]), *(drawn[i : i + 1] for i in range(wanted, n_features))):
         bins = np.concatenate([np.arange(starts[f], starts[f + 1]) for f in some])
@@ -187,6 +192,7 @@ def _searched(
             described.categorical[some],
             settings.min_samples_leaf,
             None if counts is None else counts[bins],
+            None if numbers is None else numbers[some],
         )
         if split is not None:
             return {**split, "feature": int(some[split["feature"]])}
@@ -230,6 +236,7 @@ def grown_below(
             min_samples_leaf=settings.min_samples_leaf,
             max_leaf_nodes=0,
             max_features=settings.features_per_split(len(described.n_bins)),
+            random_cuts=settings.splitter == "random",
             cp=0.0,
             seed=described.seed,
             n_threads=1,

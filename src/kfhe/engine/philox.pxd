@@ -12,6 +12,7 @@ cdef enum:
     ESTIMATORS_STREAM = 1  # seeds of scikit-learn's classifiers
     FEATURES_STREAM = 2  # features that a node tries
     BINS_STREAM = 3  # rows that quantiles are found from
+    CUTS_STREAM = 4  # random cuts
 
 cdef extern from *:
     """

@@ -21,6 +21,7 @@ class Grower:
         min_samples_leaf: int,
         max_leaf_nodes: int,
         max_features: int,
+        random_cuts: bool = False,
         cp: float,
         seed: int,
         n_threads: int,

@@ -102,10 +102,12 @@ cdef class Grower:
         Class of each row.
     n_classes, max_depth, min_samples_split, min_samples_leaf, max_leaf_nodes, max_features : int
         Settings; 0 means no limit for `max_depth` and `max_leaf_nodes`.
+    random_cuts : bool
+        Draw the cuts of numeric features, instead of looking for the best.
     cp : float
         Complexity parameter of the pruning, 0: none.
     seed : int
-        For `max_features`.
+        For `max_features` and `random_cuts`.
     n_threads : int
         Number of threads that may be used.
     force_parallel : bool
@@ -133,14 +135,14 @@ cdef class Grower:
 
     def __cinit__(
         self, codes, n_bins, categorical, low, high, labels, n_classes, *, max_depth, min_samples_split,
-        min_samples_leaf, max_leaf_nodes, max_features, cp, seed, n_threads, force_parallel=False,
+        min_samples_leaf, max_leaf_nodes, max_features, random_cuts=False, cp, seed, n_threads, force_parallel=False,
     ):
         self.arguments = (
             (codes, n_bins, categorical, low, high, labels, n_classes),
             dict(
                 max_depth=max_depth, min_samples_split=min_samples_split, min_samples_leaf=min_samples_leaf,
-                max_leaf_nodes=max_leaf_nodes, max_features=max_features, cp=cp, seed=seed, n_threads=n_threads,
-                force_parallel=force_parallel,
+                max_leaf_nodes=max_leaf_nodes, max_features=max_features, random_cuts=random_cuts, cp=cp, seed=seed,
+                n_threads=n_threads, force_parallel=force_parallel,
             ),
         )
         self.codes, self.n_bins, self.categorical = codes, n_bins, categorical
@@ -150,7 +152,7 @@ cdef class Grower:
         self.problem.max_depth = max_depth if max_depth else 1 << 30
         self.problem.min_split, self.problem.min_leaf = min_samples_split, min_samples_leaf
         self.problem.max_features, self.problem.seed = max_features, seed
-        self.problem.force_parallel = force_parallel
+        self.problem.force_parallel, self.problem.random_cuts = force_parallel, random_cuts
         self.describe_table(n_classes)
         self.make_room(n_threads)
 

@@ -12,6 +12,7 @@ from kfhe.engine.trees.nodes cimport (
     Frame, Growth, Pending, Problem, Workspace, draw_features, is_terminal, origin_of,
 )
 from kfhe.engine.trees.partitioning cimport mark_sides, part_rows
+from kfhe.engine.trees.random_cuts cimport cut_histogram, cut_number
 from kfhe.engine.trees.sorted_nodes cimport grow_sorted
 from kfhe.engine.trees.split cimport NodeTotals, Split, bar_for, better
 from kfhe.engine.trees.splitting cimport split_histogram
@@ -238,11 +239,20 @@ cdef void split_feature(
     int thread, Split *split,
 ) noexcept nogil:
     """Search one feature for a split with a higher score than ``split`` has."""
-    split_histogram(
-        histogram_of(problem, work, task.histogram, feature), counts_of(problem, work, task.histogram, feature),
-        <int32_t> feature, problem.n_bins[feature], problem.categorical[feature], totals,
-        &work.scratch[thread * scratch_size(problem.n_classes)], &work.left[thread * problem.n_classes], split,
-    )
+    cdef const int32_t *histogram = histogram_of(problem, work, task.histogram, feature)
+    cdef const int32_t *counts = counts_of(problem, work, task.histogram, feature)
+    cdef int64_t *left = &work.left[thread * problem.n_classes]
+    if problem.random_cuts and not problem.categorical[feature]:
+        split.feature, split.categorical = <int32_t> feature, False
+        cut_histogram(
+            histogram, counts, problem.n_bins[feature],
+            cut_number(problem.seed, problem.tree, task.key, feature), totals, left, split,
+        )
+    else:
+        split_histogram(
+            histogram, counts, <int32_t> feature, problem.n_bins[feature], problem.categorical[feature], totals,
+            &work.scratch[thread * scratch_size(problem.n_classes)], left, split,
+        )
 
 
 cdef int64_t partition(

@@ -23,6 +23,7 @@ cdef struct Problem:
     int64_t sorted_rows
     bint weighted  # weights and counts differ
     bint force_parallel
+    bint random_cuts
     uint64_t seed
     uint64_t tree
 

@@ -16,6 +16,7 @@ from kfhe.engine.trees.nodes cimport (
 )
 from kfhe.engine.trees.orders cimport copy_side, part_members, part_order, sort_members
 from kfhe.engine.trees.partitioning cimport mark_sides
+from kfhe.engine.trees.random_cuts cimport cut_members, cut_number
 from kfhe.engine.trees.split cimport NodeTotals, Row, Split, bar_for, better
 from kfhe.engine.trees.subtrees cimport Way, grow_subtree
 from kfhe.engine.trees.sweeping cimport sweep
@@ -50,6 +51,12 @@ cdef void split_feature(
             &work.category_histogram[problem.n_bins[feature] * totals.n_classes] if problem.weighted else NULL,
             problem.n_bins[feature], totals, work.scratch.data(), work.left.data(), &split,
         )
+    elif problem.random_cuts:
+        cut_members(
+            &work.codes[feature * n_sorted], &work.members[task.start], task.end - task.start, work.rows.data(),
+            problem.n_bins[feature], cut_number(problem.seed, problem.tree, task.key, feature), totals,
+            work.left.data(), &split,
+        )
     else:
         sweep(
             order, n_entries, work.rows.data(), work.pairs.data(), problem.n_bins[feature] - 1, totals,
@@ -81,8 +88,8 @@ cdef bint varies(const uint8_t *codes, const uint16_t *members, int64_t n) noexc
 
 
 cdef inline bint inherits(const Problem *problem) noexcept nogil:
-    """Whether children inherit sorted orders: not if each node draws features of its own."""
-    return problem.max_features >= problem.n_features
+    """Whether children inherit sorted orders: not if each node draws features or cuts of its own."""
+    return problem.max_features >= problem.n_features and not problem.random_cuts
 
 
 cdef void search(Growth *growth, Pending *task, const NodeTotals *totals, Split *best) noexcept nogil:
@@ -105,7 +112,7 @@ cdef void search_drawn(
         if i >= problem.max_features and best.score > 0:
             break
         feature = work.drawn[i]
-        if not problem.categorical[feature]:
+        if not problem.categorical[feature] and not problem.random_cuts:
             sort_members(
                 &work.codes[feature * growth.n_sorted], &work.members[task.start], n, problem.n_bins[feature],
                 work.orders.data(),

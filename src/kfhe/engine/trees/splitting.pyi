@@ -19,4 +19,5 @@ def best_split(
     categorical: NDArray[np.uint8],
     min_samples_leaf: int,
     counts: NDArray[np.int32] | None = None,
+    cut_numbers: NDArray[np.uint64] | None = None,
 ) -> Split | None: ...

@@ -5,12 +5,13 @@ The highest score is the lowest weighted Gini impurity. Sums are integers, and t
 always worked out by the same formula, so that it doesn't matter which function found a split.
 """
 
-from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.string cimport memset
 from libcpp.vector cimport vector
 
 from kfhe.engine.trees.bounds cimport Bound, Place, bound_of, cut_improves, cut_may_win, may_win, place_of, raise_bar
 from kfhe.engine.trees.categories cimport scratch_size, split_categories
+from kfhe.engine.trees.random_cuts cimport cut_histogram
 from kfhe.engine.trees.split cimport NodeTotals, Split, better, improves
 
 cdef enum:
@@ -161,7 +162,7 @@ cdef void split_histogram(
 
 def best_split(
     const int32_t[:, ::1] histograms, const int32_t[::1] n_bins, const uint8_t[::1] categorical,
-    int64_t min_samples_leaf, const int32_t[::1] counts=None,
+    int64_t min_samples_leaf, const int32_t[::1] counts=None, const uint64_t[::1] cut_numbers=None,
 ):
     """Choose the best split of a node from the histograms of its features.
 
@@ -178,6 +179,8 @@ def best_split(
         Smallest number of rows of a child.
     counts : int32 array of shape (n_bins.sum(),) or None
         Number of rows in each bin; None: the weights are numbers of rows.
+    cut_numbers : uint64 array of shape (n_features,) or None
+        Random numbers by which numeric features are cut; None: their best cuts are looked for.
 
     Returns
     -------
@@ -197,10 +200,16 @@ def best_split(
     memset(&best, 0, sizeof(Split))
     for f in range(n_bins.shape[0]):
         memset(&split, 0, sizeof(Split))
-        split_histogram(
-            &histograms[first, 0], bin_counts, <int32_t> f, n_bins[f], categorical[f], &node, scratch.data(),
-            left.data(), &split,
-        )
+        if cut_numbers is not None and not categorical[f]:
+            split.feature = <int32_t> f
+            cut_histogram(
+                &histograms[first, 0], bin_counts, n_bins[f], cut_numbers[f], &node, left.data(), &split
+            )
+        else:
+            split_histogram(
+                &histograms[first, 0], bin_counts, <int32_t> f, n_bins[f], categorical[f], &node, scratch.data(),
+                left.data(), &split,
+            )
         if better(&split, &best):
             best = split
         first += n_bins[f]
