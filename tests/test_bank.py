@@ -19,14 +19,14 @@ def rows():
 
 @pytest.fixture
 def bank(rows):
-    return FilterBank(rows, ("sqrt",))
+    return FilterBank(rows)
 
 
 def votes_for(labels, shrinkages):
     """Return votes of a tree with a leaf per row: these labels under some shrinkages, else all alike."""
     votes = np.full((len(SHRINKAGES), len(labels), 3), 1 / 3)
     votes[shrinkages] = np.eye(3)[labels]
-    return {"sqrt": TreeVotes(np.arange(len(labels), dtype=np.int32), votes)}
+    return TreeVotes(np.arange(len(labels), dtype=np.int32), votes)
 
 
 @pytest.mark.parametrize("position", range(STEERING))
@@ -67,7 +67,7 @@ def confident(labels, shares):
     for filtered, share in zip(votes, shares, strict=True):
         right = np.eye(3)[labels] > 0
         filtered[:] = np.where(right, np.reshape(share, (-1, 1)), np.reshape(1 - share, (-1, 1)) / 2)
-    return {"sqrt": TreeVotes(np.arange(len(labels), dtype=np.int32), votes)}
+    return TreeVotes(np.arange(len(labels), dtype=np.int32), votes)
 
 
 def verdict(bank, rows, shares):
@@ -97,6 +97,6 @@ def test_weights_speak_in_the_verdict(rows):
     heavy = TrainingRows(None, rows.labels, rows.classes, np.array([0.89] + [0.01] * 11), 0, 1)
     shares = np.full((6, N_ROWS), 0.5)
     shares[0, 0], shares[3, 1:] = 0.8, 0.8
-    assert verdict(FilterBank(heavy, ("sqrt",)), heavy, shares) == 0
+    assert verdict(FilterBank(heavy), heavy, shares) == 0
     even = TrainingRows(None, rows.labels, rows.classes, np.full(N_ROWS, 1 / N_ROWS), 0, 1)
-    assert verdict(FilterBank(even, ("sqrt",)), even, shares) == 10
+    assert verdict(FilterBank(even), even, shares) == 10

@@ -9,56 +9,70 @@ from sklearn.datasets import load_breast_cancer
 from kfhe import RobustKFHEClassifier
 from kfhe.forest import LEAF
 from kfhe.pilot import PilotSensor
-from kfhe.robust import features_by_kind
 from kfhe.rows import TrainingRows
 from kfhe.tree_settings import TreeSettings
 
-FEATURES = {"sqrt": 2, "double": 5}
+
+def grown(iteration=1, few=2, more=5, **bank):
+    """Return each row's leaf in a tree that a sensor grows under such a bank, and counts."""
+    X, y = load_breast_cancer(return_X_y=True)
+    rows = TrainingRows(X, y.astype(np.int32), np.arange(2), np.full(len(y), 1 / len(y)), seed=0, n_threads=1)
+    bank = SimpleNamespace(**({"clean": False, "coarse": False} | bank))
+    sensor = PilotSensor(rows, TreeSettings(max_depth=None, min_samples_split=2), few, more, bank)
+    sensor.initial()
+    counts = rows.draws().draw(rows.base, 1, 0)
+    return sensor.read(counts, iteration, 0).leaves.tolist(), counts
+
+
+def expected(iteration, max_features, splitter):
+    """Return the same of a tree that is grown without a sensor."""
+    X, y = load_breast_cancer(return_X_y=True)
+    rows = TrainingRows(X, y.astype(np.int32), np.arange(2), np.full(len(y), 1 / len(y)), seed=0, n_threads=1)
+    settings = TreeSettings(
+        max_depth=None, min_samples_split=2, min_samples_leaf=1, max_features=max_features, splitter=splitter
+    )
+    counts = rows.draws().draw(rows.base, 1, 0)
+    grower = rows.grower(settings, rows.table(settings))
+    return grower.grow(counts, True, 2 * iteration).leaves.tolist()
+
+
+def test_trees_have_the_best_and_random_cuts_in_turn():
+    assert grown(1)[0] == expected(1, 2, "best")
+    assert grown(2)[0] == expected(2, 5, "random")
+    assert grown(3)[0] == expected(3, 2, "best")
+
+
+def test_while_labels_look_clean_all_splits_look_at_more_features():
+    assert grown(1, clean=True)[0] == expected(1, 5, "best")
+    assert grown(2, clean=True)[0] == expected(2, 5, "random")
 
 
 @pytest.mark.parametrize(
-    ("n_features", "kinds"),
-    [
-        (1, {"sqrt": 1}),
-        (2, {"sqrt": 1, "double": 2}),
-        (4, {"sqrt": 2, "double": 4}),
-        (30, {"sqrt": 5, "double": 10}),
-        (100, {"sqrt": 10, "double": 20}),
-    ],
+    ("n_features", "few", "more"), [(1, 1, 1), (2, 1, 2), (4, 2, 4), (30, 5, 10), (100, 10, 20)]
 )
-def test_a_split_looks_at_the_square_root_of_the_features_or_at_twice_as_many(n_features, kinds):
-    assert features_by_kind(n_features) == kinds
+def test_a_split_looks_at_the_square_root_of_the_features_or_at_twice_as_many(
+    monkeypatch, n_features, few, more
+):
+    seen = []
+    grower = TreeSettings.grower
+    monkeypatch.setattr(
+        TreeSettings,
+        "grower",
+        lambda self, *rest: seen.append((self.splitter, self.max_features)) or grower(self, *rest),
+    )
+    X = np.random.default_rng(0).normal(size=(60, n_features))
+    RobustKFHEClassifier(n_estimators=2, random_state=0).fit(X, np.arange(60) % 2)
+    assert seen == [("best", few), ("random", more)]
 
 
-def grown(features=FEATURES, **bank):
-    """Return each row's leaf in the tree of each kind that a sensor grows under such a bank, and counts."""
-    X, y = load_breast_cancer(return_X_y=True)
-    rows = TrainingRows(X, y.astype(np.int32), np.arange(2), np.full(len(y), 1 / len(y)), seed=0, n_threads=1)
-    bank = SimpleNamespace(**({"kinds": ("sqrt",), "clean": False, "coarse": False} | bank))
-    sensor = PilotSensor(rows, TreeSettings(max_depth=None, min_samples_split=2), features, bank)
-    sensor.initial()
-    counts = rows.draws().draw(rows.base, 1, 0)
-    votes = sensor.read(counts, 1, 0)
-    return {kind: tree.leaves.tolist() for kind, tree in votes.items()} | {"counts": counts}
-
-
-def test_kinds_differ_in_the_features_per_split_only():
-    both = grown(kinds=("sqrt", "double"))
-    assert both["sqrt"] != both["double"]
-    assert both["sqrt"] == grown()["sqrt"] == grown({"sqrt": 2})["sqrt"]
-    assert both["double"] == grown({"sqrt": 5})["sqrt"]
-
-
-def test_while_labels_look_clean_splits_look_at_more_features():
-    assert grown(clean=True)["sqrt"] == grown(kinds=("double",))["double"]
-
-
-def test_leaves_are_larger_once_labels_are_plainly_noisy():
+@pytest.mark.parametrize("iteration", [1, 2])
+def test_leaves_are_larger_once_labels_are_plainly_noisy(iteration):
     smallest = []
     for coarse in (False, True):
-        found = grown(coarse=coarse)
-        smallest.append(np.bincount(found["sqrt"], weights=found["counts"]).min())
-    assert smallest == [1, 5]
+        leaves, counts = grown(iteration, coarse=coarse)
+        smallest.append(np.bincount(leaves, weights=counts).min())
+    assert smallest[0] == 1
+    assert smallest[1] >= 5
 
 
 def test_nodes_of_fewer_than_four_rows_are_not_split():

@@ -26,10 +26,8 @@ SHRINKAGES = np.array([0.0, 1.0, 3.0, 10.0, 30.0, 100.0])
 STEERING = 5  # so many of them, the lower ones, steer the training; all are asked in the end
 CLEAN_UP_TO = 1.0  # a shrinkage up to which labels look clean,
 COARSE_FROM = 30.0  # and one from which on the noise is plain, and leaves had better be larger
-KIND_PILOT = 5  # trees of each kind after which the better kind is chosen,
-PILOT = 20  # and trees after which the size of the leaves is
+PILOT = 20  # trees after which the size of the leaves is chosen
 READ_EVERY = 5  # trees between two readings of the bank
-SURELY = 2.0  # standard errors by which a kind has to be better to be called so
 
 
 class TreeVotes(NamedTuple):
@@ -40,9 +38,9 @@ class TreeVotes(NamedTuple):
 
 
 class Unseen(NamedTuple):
-    """The votes of trees of each kind, and the sample that they were grown on: they count for other rows."""
+    """The votes of a tree, and the sample that it was grown on: they count for other rows."""
 
-    votes: dict[str, TreeVotes]
+    tree: TreeVotes
     counts: Counts
 
 
@@ -53,15 +51,11 @@ class FilterBank:
     ----------
     rows : TrainingRows
         The training rows.
-    kinds : tuple of str
-        The kinds of trees to choose from. The first is taken unless another is surely better.
 
     Attributes
     ----------
     prior : ndarray of shape (n_classes,)
         The share of each class in the weight of the rows.
-    kinds : tuple of str
-        The kinds that are still to be grown.
     n_components : int
         How many trees there are.
     variance : float
@@ -74,20 +68,14 @@ class FilterBank:
         Whether labels look clean, so that a row that is missed is hard rather than wrong.
     """
 
-    def __init__(self, rows: TrainingRows, kinds: tuple[str, ...]) -> None:
+    def __init__(self, rows: TrainingRows) -> None:
         self.prior: Floats = rows.class_units / rows.class_units.sum()
-        self.kinds = kinds
         self.n_components = 0
         self.chosen = 0
         self.coarse = False
         self._rows = rows
-        self._banks = {kind: rows.bank(self.prior, len(SHRINKAGES)) for kind in kinds}
+        self._bank = rows.bank(self.prior, len(SHRINKAGES))
         self._unseen_row = KalmanFilter(0.0, 1.0)
-
-    @property
-    def kind(self) -> str:
-        """The kind of trees that is believed in now."""
-        return self.kinds[0]
 
     @property
     def shrinkage(self) -> float:
@@ -107,39 +95,33 @@ class FilterBank:
     @property
     def state(self) -> Floats:
         """Scores of the training rows, by trees that have not seen them, under the shrinkage of now."""
-        return self._banks[self.kind].state(self.chosen)
+        return self._bank.state(self.chosen)
 
     @property
     def n_read(self) -> Counts:
         """How many trees have not seen each row."""
-        return self._banks[self.kind].n_read
+        return self._bank.n_read
 
     def predict(self) -> None:
         """Time update: nothing moves."""
 
     def update(self, measurement: Unseen, noise: float) -> float:
-        """Take the votes of a tree of each kind in; return the gain for rows that no tree has seen.
+        """Take the votes of a tree in; return the gain for rows that no tree has seen.
 
         Whatever its own error, a tree is as noisy a measurement as any other: the filter averages.
         """
-        for kind in self.kinds:
-            tree = measurement.votes[kind]
-            self._banks[kind].update(tree.leaves, tree.votes, measurement.counts)
+        self._bank.update(measurement.tree.leaves, measurement.tree.votes, measurement.counts)
         self.n_components += 1
-        if self.n_components == KIND_PILOT and len(self.kinds) > 1:
-            self._choose_kind()
         if self.n_components % READ_EVERY == 0:
-            self.chosen = self._read(self.kind)
+            self.chosen = int(self._bank.brier_scores()[:STEERING].argmin())
         if self.n_components == PILOT:
             self.coarse = self.shrinkage >= COARSE_FROM
         return self._unseen_row.update(0.0, 1.0)
 
     def misses(self, measurement: Unseen) -> tuple[NDArray[np.bool_], float]:
         """Say which rows the newest tree misses, of those that it has not seen, and their share by weight."""
-        tree = measurement.votes[self.kind]
-        missed, wrong, unseen = self._banks[self.kind].misses(
-            tree.leaves, tree.votes[self.chosen], measurement.counts
-        )
+        tree = measurement.tree
+        missed, wrong, unseen = self._bank.misses(tree.leaves, tree.votes[self.chosen], measurement.counts)
         return missed, wrong / unseen if unseen else 0.0
 
     def verdict(self) -> int:
@@ -162,25 +144,9 @@ class FilterBank:
 
     def scores(self, chosen: int) -> Floats:
         """Return what the final ensemble would say of the training rows, had it not seen them."""
-        state, share = self._banks[self.kind].state(chosen), 1 / (self.n_components + 1)
+        state, share = self._bank.state(chosen), 1 / (self.n_components + 1)
         scores: Floats = self._rows.map(mixed, state, self.prior, share)
         return scores
-
-    def _read(self, kind: str) -> int:
-        """Return the position of the shrinkage with the lowest Brier score."""
-        return int(self._banks[kind].brier_scores()[:STEERING].argmin())
-
-    def _choose_kind(self) -> None:
-        """Go on with the first kind, unless the second is surely better on the same samples."""
-        rows = self._rows
-        first, second = (self._banks[kind].state(self._read(kind)) for kind in self.kinds)
-        lost = rows.exact_sum(rows.map(right_alone, first, second, rows.labels)) / rows.n_rows
-        gained = rows.exact_sum(rows.map(right_alone, second, first, rows.labels)) / rows.n_rows
-        spread = (gained + lost - (gained - lost) ** 2) ** 0.5  # a row is gained (1), lost (-1) or neither
-        if spread > 0 and (gained - lost) * rows.n_rows**0.5 > SURELY * spread:
-            self.kinds = self.kinds[::-1]
-        self._banks = {self.kind: self._banks[self.kind]}
-        self.kinds = self.kinds[:1]
 
 
 # What is asked of single rows
@@ -199,9 +165,3 @@ def log_losses(scores: Floats, labels: Labels, base: Floats) -> Floats:
 def squared_excess(losses: Floats, others: Floats, mean: float, base: Floats) -> Floats:
     """Return the squares of what weighted losses are above others, less the mean of that."""
     return (losses - others - base * mean) ** 2
-
-
-def right_alone(scores: Floats, others: Floats, labels: Labels) -> Floats:
-    """Return 1.0 for the rows that scores are right about and others are not, else 0.0."""
-    alone = (scores.argmax(axis=1) == labels) & (others.argmax(axis=1) != labels)
-    return alone.astype(np.float64)

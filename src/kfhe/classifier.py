@@ -74,8 +74,8 @@ class KFHEClassifier(BaseKFHE):
         anyway. h_0 gets such a sample as well.
     voting : {"hard", "soft"}, default="hard"
         Whether a component votes for one class, or by its class probabilities.
-    max_depth, min_samples_split, min_samples_leaf, max_leaf_nodes, max_features, splitter, cp, shrinkage, max_bins, \
-categorical_features
+    max_depth, min_samples_split, min_samples_leaf, max_leaf_nodes, max_features, splitter, cp, shrinkage, \
+max_bins, categorical_features
         Settings of the native trees, as in `CARTClassifier`; the defaults are the paper's. On fewer than
         `min_samples_split` (20) rows no tree can split: lower it, and `min_samples_leaf`. Not used with
         an `estimator` of your own. `shrinkage` needs `voting="soft"`; "auto" goes by the pilot trees' mean.

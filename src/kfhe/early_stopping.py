@@ -108,7 +108,6 @@ class ValidationSet:
         self, X: Any, labels: NDArray[np.int32], classes: NDArray[Any], scoring: str | Scorer, n_threads: int
     ) -> None:
         self.history: list[float] = []
-        self._moves: list[tuple[float, float]] = []  # step and transition of each component
         self._X, self._labels, self._classes = X, labels, classes
         self._n_threads = n_threads
         self._scoring = scoring
@@ -120,25 +119,18 @@ class ValidationSet:
 
     def catch_up(self, sensor: Sensor, trace: Trace) -> None:
         """Score h_0 and the components that there are already."""
-        self._begin(sensor, list(zip(trace["step"], trace["transition"], strict=True)))
-
-    def _begin(self, sensor: Sensor, moves: list[tuple[float, float]]) -> None:
-        self._sensor, self._kind = sensor, sensor.kind
+        self._sensor = sensor
         with checks_of("X_val"):
             self._encoded = sensor.encode(self._X)
         self._initial: Floats = np.ascontiguousarray(sensor.votes(0, self._encoded), dtype=np.float64)
         self._scores = self._initial.copy()
-        self._moves = []
         self.history = [self._score()]
-        for step, transition in moves:
+        for step, transition in zip(trace["step"], trace["transition"], strict=True):
             self.follow(step, transition)
 
     def follow(self, step: float, transition: float) -> float:
         """Let the next component move the scores by its step, and return how good they are then."""
-        if self._sensor.kind != self._kind:  # another kind of components is believed in now: follow that one
-            self._begin(self._sensor, self._moves)
-        self._moves.append((step, transition))
-        votes = self._sensor.votes(len(self._moves), self._encoded)
+        votes = self._sensor.votes(len(self.history), self._encoded)
         take_step(self._scores, votes, step, self._n_threads, transition=transition, prior=self._initial)
         self.history.append(self._score())
         return self.history[-1]

@@ -208,7 +208,7 @@ class OutOfBag:
         self._measurer = rows.measurer()
         self._total = self._measurer.total  # weight of all rows
 
-    def take(self, state: Floats, votes: dict[str, TreeVotes], counts: Counts) -> Reading:
+    def take(self, state: Floats, votes: TreeVotes, counts: Counts) -> Reading:
         """Measure the state of the rows that are not in the sample; the others stay as they are."""
         unseen = Unseen(votes, counts)
         missed, error = self._bank.misses(unseen)

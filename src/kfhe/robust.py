@@ -28,23 +28,16 @@ Floats = NDArray[np.float64]
 SPLIT = 4  # rows that a node needs to be split; the last splits of a tree to purity cost most and say least
 
 
-def features_by_kind(n_features: int) -> dict[str, int]:
-    """Return how many features a split looks at, in each kind of tree that is worth a trial."""
-    root = n_features**0.5
-    kinds = {"sqrt": int(root), "double": min(n_features, int(2 * root))}
-    return kinds if kinds["sqrt"] < kinds["double"] else {"sqrt": kinds["sqrt"]}
-
-
 class RobustKFHEClassifier(BaseKFHE):
     """A Kalman filter-based ensemble that measures how noisy the labels are, and adapts itself.
 
-    Trees are grown nearly to purity on bootstrap samples, and each row is judged by trees that have not seen
-    it. What a leaf says is filtered down its tree: the fewer rows speak, the more it is shrunken towards its
-    ancestors. How much is right depends on the noise: a bank of filters tries several amounts, and the one
-    that agrees best with the labels of unseen rows is used. In the same way it finds out whether splits
-    should look at few features or at more, whether leaves should be larger, and whether hard rows deserve
-    more attention. In the end it finds out how timid the scores are and how many labels are wrong, from
-    what explains the labels of unseen rows best: the probabilities are meant for the true classes.
+    Trees are grown nearly to purity on bootstrap samples, in turn by the best cuts and by random ones, and
+    each row is judged by trees that have not seen it. What a leaf says is filtered down its tree: the fewer
+    rows speak, the more it is shrunken towards its ancestors. How much is right depends on the noise: a bank
+    of filters tries several amounts, and the one that agrees best with the labels of unseen rows is used. In
+    the same way it finds out whether leaves should be larger, and whether hard rows deserve more attention.
+    In the end it finds out how timid the scores are and how many labels are wrong, from what explains the
+    labels of unseen rows best: the probabilities are meant for the true classes.
 
     Parameters
     ----------
@@ -79,9 +72,6 @@ class RobustKFHEClassifier(BaseKFHE):
         The class labels.
     lambda_ : float
         The shrinkage that the bank ended at, 0 to 100: the higher, the noisier the labels.
-    kind_ : {"sqrt", "double"}
-        How many features a split looked at: the square root of their number, or twice as many. (While labels
-        look clean, it is always the latter.)
     noise_rate_ : float
         Estimated share of wrong labels, if they went wrong by chance; in steps of 0.01. Columns that say
         nothing of the labels look like labels that are wrong: see `oob_log_loss_`.
@@ -111,7 +101,7 @@ class RobustKFHEClassifier(BaseKFHE):
     """
 
     _saved_as: ClassVar[str] = "RobustKFHEClassifier"
-    _found: ClassVar[tuple[str, ...]] = ("kind_", "noise_rate_", "oob_score_", "oob_log_loss_")
+    _found: ClassVar[tuple[str, ...]] = ("noise_rate_", "oob_score_", "oob_log_loss_")
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseKFHE._parameter_constraints,
@@ -147,16 +137,16 @@ class RobustKFHEClassifier(BaseKFHE):
         self.verbose = verbose
 
     def make_run(self, rows: TrainingRows) -> TrainingRun:
-        """Put a run together: trees of two kinds, measured out of the bag by a bank of filters."""
+        """Put a run together: trees, measured out of the bag by a bank of filters."""
         settings = TreeSettings(
             max_depth=None,
             min_samples_split=SPLIT,
             max_bins=self.max_bins,
             categorical_features=self.categorical_features,
         )
-        kinds = features_by_kind(self.n_features_in_)
-        bank = FilterBank(rows, tuple(kinds))
-        return TrainingRun(rows, PilotSensor(rows, settings, kinds, bank), OutOfBag(rows, bank))
+        bank, root = FilterBank(rows), self.n_features_in_**0.5
+        few, more = int(root), min(self.n_features_in_, int(2 * root))
+        return TrainingRun(rows, PilotSensor(rows, settings, few, more, bank), OutOfBag(rows, bank))
 
     def make_emphasis(self, run: TrainingRun) -> Emphasis:
         """Return an emphasis by margins, while labels look clean."""
@@ -211,7 +201,6 @@ class RobustKFHEClassifier(BaseKFHE):
         right = rows.map(weight_of_right, scores, forest.class_factors, rows.labels, rows.base)
         return {
             **attributes,
-            "kind_": bank.kind,
             "noise_rate_": rate,
             "oob_score_": min(1.0, rows.exact_sum(right)),  # weights may sum to a rounding error more
             "oob_log_loss_": rows.exact_sum(rows.map(log_losses, scores, rows.labels, rows.base)),

@@ -34,15 +34,9 @@ class Sensor(Protocol):
 
     Attributes
     ----------
-    kind : str
-        Which kind of components it believes in, if it trains several.
     shrinkage : float
         How much their votes are shrunken now.
     """
-
-    @property
-    def kind(self) -> str:
-        """Which kind of components it believes in."""
 
     @property
     def shrinkage(self) -> float:
@@ -111,8 +105,6 @@ class TreeSensor:
     shrinkage : float
         How much soft votes are shrunken, as given or found.
     """
-
-    kind = "tree"
 
     def __init__(
         self, rows: TrainingRows, settings: list[TreeSettings], voting: str, *, from_shares: bool = False
@@ -208,7 +200,6 @@ class EstimatorSensor:
         The components so far.
     """
 
-    kind = "estimator"
     shrinkage = 0.0
 
     def __init__(

@@ -46,6 +46,9 @@ class CARTClassifier(ClassifierMixin, BaseEstimator):
         Keep the best splits only, until there are this many leaves.
     max_features : int, float, {"sqrt", "log2"} or None, default=None
         Number (or share) of the features that each node tries; None: all.
+    splitter : {"best", "random"}, default="best"
+        Whether a node looks for the best cut of a numeric feature, or draws one between the lowest and the
+        highest bin of its rows; the best of the features that it tries wins anyway.
     cp : float, default=0.0
         Complexity parameter as in R's rpart: a subtree goes when it saves less than `cp` times the root's
         misclassified weight for each of its extra leaves. 0: no pruning.

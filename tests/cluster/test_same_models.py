@@ -82,6 +82,8 @@ def test_frames_with_categories_dates_and_gaps(client, kind, settings):
         {"emphasis": "margin", "voting": "soft"},
         {"transition": 0.9, "process_noise": 0.1},
         {"max_features": 2, "min_samples_leaf": 1, "min_samples_split": 2},
+        {"max_features": 3, "splitter": "random", "min_samples_leaf": 1, "min_samples_split": 2},
+        {"splitter": "random"},
         {"max_leaf_nodes": 12},
         {"max_leaf_nodes": 900},
         {"cp": 0.002, "max_leaf_nodes": 30},
@@ -103,7 +105,7 @@ def test_few_rows_are_one_part(client):
 def test_what_the_robust_classifier_finds_out_is_the_same(client):
     given = numbers()
     model, local = check(RobustKFHEClassifier, {"n_estimators": 21}, arrays(4, *given), given)
-    for name in ("kind_", "lambda_", "noise_rate_", "oob_score_"):
+    for name in ("lambda_", "noise_rate_", "oob_score_", "oob_log_loss_"):
         assert getattr(model, name) == getattr(local, name), name
     np.testing.assert_array_equal(model.oob_decision_function_.compute(), local.oob_decision_function_)
 

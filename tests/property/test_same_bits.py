@@ -58,6 +58,7 @@ parameters = st.fixed_dictionaries(
         "voting": st.sampled_from(["hard", "soft"]),
         "min_samples_leaf": st.sampled_from([1, 7]),
         "max_features": st.sampled_from([None, 2]),
+        "splitter": st.sampled_from(["best", "random"]),
         "max_leaf_nodes": st.sampled_from([None, 6]),
         "cp": st.sampled_from([0.0, 0.01]),
         "max_bins": st.sampled_from([255, 7]),

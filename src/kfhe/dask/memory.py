@@ -33,29 +33,29 @@ def bytes_of_row(table: TableSize, *, robust: bool) -> int:
     table : TableSize
         The table.
     robust : bool
-        Whether it is the robust classifier, which has a bank of filters for each of two kinds of trees.
+        Whether it is the robust classifier, which has a bank of filters.
 
     Examples
     --------
     >>> from kfhe.dask.memory import TableSize, bytes_of_row
     >>> table = TableSize(n_rows=10**9, n_columns=100, n_dates=0, n_classes=2, part_bytes=0)
     >>> bytes_of_row(table, robust=False), bytes_of_row(table, robust=True)
-    (312, 664)
+    (312, 464)
     """
     bins, scores = table.n_columns + PARTS_OF_DATE * table.n_dates, 8 * table.n_classes
     always = 4 + 4 + 4 + 4 * 8  # label, count in the sample, leaf; weights: given, now, measured and next
     growing = 2 * (4 + 2 + 4)  # of a row in a node: number, class and count, before and after a split
     sent = bins  # rows of small nodes, on their way to the worker that grows what is below
     states = 3 * scores  # before, measured and after
-    if robust:  # each filter of two banks, and how many trees a row was not in; before and after
-        states = 2 * 2 * (len(SHRINKAGES) * scores + 4)
+    if robust:  # each filter of the bank, and how many trees a row was not in; before and after
+        states = 2 * (len(SHRINKAGES) * scores + 4)
     return bins + always + growing + sent + states
 
 
 def bytes_of_votes(table: TableSize) -> float:
     """Return how many bytes the votes of the robust classifier's trees take, which every worker has."""
     leaves = SHARE_OF_LEAVES * table.n_rows
-    return 2 * 2 * leaves * len(SHRINKAGES) * 8 * table.n_classes  # of two kinds, as sent and as read
+    return 2 * leaves * len(SHRINKAGES) * 8 * table.n_classes  # as sent and as read
 
 
 class Need(NamedTuple):

@@ -8,6 +8,7 @@ class Stream(IntEnum):
     ESTIMATORS = 1
     FEATURES = 2
     BINS = 3
+    CUTS = 4
 
 def bootstrap(
     weights: NDArray[np.float64],

@@ -12,7 +12,7 @@ from libc.string cimport memset
 from libcpp.vector cimport vector
 
 from kfhe.engine.philox cimport (
-    BINS_STREAM, ESTIMATORS_STREAM, FEATURES_STREAM, ROWS_STREAM, philox, scaled,
+    BINS_STREAM, CUTS_STREAM, ESTIMATORS_STREAM, FEATURES_STREAM, ROWS_STREAM, philox, scaled,
 )
 
 from enum import IntEnum
@@ -232,6 +232,7 @@ class Stream(IntEnum):
     ESTIMATORS = ESTIMATORS_STREAM
     FEATURES = FEATURES_STREAM
     BINS = BINS_STREAM
+    CUTS = CUTS_STREAM
 
 
 def random_numbers(uint64_t seed, uint64_t stream, uint64_t c0, uint64_t c1, uint64_t c2, uint64_t c3):

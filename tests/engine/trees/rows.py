@@ -114,6 +114,7 @@ tree_settings = st.builds(
     min_samples_split=st.sampled_from([2, 2, 5, 20]),
     min_samples_leaf=st.sampled_from([1, 1, 2, 7]),
     max_features=st.sampled_from([0, 0, 1, 2]),
+    random_cuts=st.booleans(),
     seed=st.integers(0, 2**64 - 1),
     tree=st.integers(0, 300),
 )

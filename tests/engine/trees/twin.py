@@ -20,6 +20,7 @@ class Settings:
     min_samples_split: int = 2
     min_samples_leaf: int = 1
     max_features: int = 0  # 0: all
+    random_cuts: bool = False
     seed: int = 0
     tree: int = 0
 
@@ -102,8 +103,12 @@ class Twin:
         for position, feature in enumerate(features):
             if position >= n_tried and best.score > 0:
                 break
-            search = self.split_categories if self.table.categorical[feature] else self.split_numbers
-            split = search(rows, feature)
+            if self.table.categorical[feature]:
+                split = self.split_categories(rows, feature)
+            elif self.settings.random_cuts:
+                split = self.split_by_chance(rows, feature, key)
+            else:
+                split = self.split_numbers(rows, feature)
             if split.score > best.score or (split.score == best.score > 0 and split.feature < best.feature):
                 best = split
         return best
@@ -143,6 +148,30 @@ class Twin:
                     best.score = score
                     best.missing_left = missing_left if gaps else self.heavier_is_left(left, rows)
                     best.cut, best.threshold = self.cut(feature, bin, following)
+        if best.score:
+            best.left_bins = frozenset(range(best.cut + 1)) | ({missing} if best.missing_left else set())
+        return best
+
+    def split_by_chance(self, rows, feature, key):
+        """The cut that is drawn, with gaps on the side that is better."""
+        bins = self.by_bin(rows, feature)
+        missing = int(self.table.n_bins[feature]) - 1
+        gaps = bins.pop(missing, [])
+        best = Split(feature=feature)
+        if not bins or (len(bins) == 1 and not gaps):
+            return best
+        numbers = random_numbers(self.settings.seed, Stream.CUTS, feature // 4, key, self.settings.tree, 0)
+        drawn = min(bins) + (numbers[feature % 4] * (max(bins) - min(bins)) >> 64)
+        left = [i for bin in bins if bin <= drawn for i in bins[bin]]
+        last = max(bin for bin in bins if bin <= drawn)
+        following = min((bin for bin in bins if bin > drawn), default=missing)
+        for missing_left in (False, True) if gaps and following < missing else (False,):
+            left = left + gaps if missing_left else left
+            score = self.score(left, [i for i in rows if i not in set(left)])
+            if score > best.score:
+                best.score = score
+                best.missing_left = missing_left if gaps else self.heavier_is_left(left, rows)
+                best.cut, best.threshold = self.cut(feature, last, following)
         if best.score:
             best.left_bins = frozenset(range(best.cut + 1)) | ({missing} if best.missing_left else set())
         return best
