@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from kfhe import CARTClassifier, EarlyStopping, KFHEClassifier
+from kfhe import CARTClassifier, EarlyStopping, KFHEClassifier, RobustKFHEClassifier
 from kfhe.audit import label_quality
 
 RECORDED = Path(__file__).parent / "golden" / "models" / "digests.json"
@@ -80,6 +80,7 @@ SETTINGS = {
     "small leaves": {"min_samples_leaf": 1, "min_samples_split": 2},
     "sqrt": {"max_features": "sqrt", "min_samples_leaf": 1, "min_samples_split": 2},
     "half": {"max_features": 0.5, "voting": "soft"},
+    "random": {"splitter": "random", "max_features": 0.5, "min_samples_leaf": 1, "min_samples_split": 2},
     "few leaves": {"max_leaf_nodes": 9},
     "pruned": {"cp": 0.02},
     "shallow": {"max_depth": 3, "max_bins": 16},
@@ -98,6 +99,12 @@ def kfhe(X, y, weights=None, *, stages=(15,), early_stopping=None, **settings):
     if settings.get("estimator") is None:
         parts += [model.feature_importances_, model.fingerprint()]
     return parts
+
+
+def robust(X, y, weights=None, **settings):
+    model = RobustKFHEClassifier(random_state=3, **{"n_estimators": 30, **settings}).fit(X, y, weights)
+    found = [model.lambda_, model.noise_rate_, model.oob_score_, model.oob_log_loss_]
+    return [model.predict_proba(X), np.array(found), model.oob_decision_function_, model.fingerprint()]
 
 
 def cart(X, y, weights=None, **settings):
@@ -160,6 +167,11 @@ CASES = {
         for name, stopping in (("plain", 3), ("linear", EarlyStopping(4, "accuracy")), ("soft", 2))
     },
     "one class": (kfhe, "one class", False, {}),
+    **{
+        f"robust, {'weights, ' * weighted}{kind}": (robust, kind, weighted, {})
+        for kind in (*TABLES, "large")
+        for weighted in (False, True)
+    },
     **{
         f"tree, {name}, {kind}": (cart, kind, weighted, settings)
         for name, settings in SETTINGS.items()
