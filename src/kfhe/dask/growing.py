@@ -76,7 +76,7 @@ class Grower:
     settings : TreeSettings
         How to grow.
     seed : int
-        For `max_features`.
+        For `max_features` and random cuts.
     """
 
     def __init__(
