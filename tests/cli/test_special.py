@@ -120,7 +120,8 @@ def test_a_table_as_it_comes_gets_a_model_predictions_and_an_audit(kfhe, name, w
         assert any(line.split("│")[1:3] == [f" {column:6} ", f" {kind:8} "] for line in said.splitlines())
     model = library.load("model.kfhe")
     assert model.feature_names_in_.tolist() == NAMES[1:-1]
-    assert model.feature_importances_[:2].sum() > 0.7  # what the label is made of
+    assert {*np.argsort(model.feature_importances_)[-2:]} == {0, 1}  # what the label is made of
+    assert model.feature_importances_[:2].sum() > 0.6
     new = write(f"new_{name}", orders(60, seed=7))
     kfhe("predict", "model.kfhe", new, "--keep", "id", "-o", "out.csv")
     out = pd.read_csv("out.csv")
