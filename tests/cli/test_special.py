@@ -1,10 +1,8 @@
 """Tables as they come: dates, money, decimal commas, mixed booleans, Windows files and Excel."""
 
 import datetime
-import io
 import random
 import struct
-import sys
 from dataclasses import replace
 from pathlib import Path
 from zipfile import ZipFile
@@ -15,7 +13,6 @@ import pytest
 import xlsxwriter
 
 import kfhe as library
-from kfhe.cli import main
 from kfhe.study.errors import StudyError
 from kfhe.study.plan import Plan
 from kfhe.study.store import Store
@@ -31,20 +28,12 @@ def elsewhere(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def kfhe(monkeypatch, capfdbinary):
-    """Run the command in this process; return what it said on standard output and error."""
+def kfhe(kfhe):
+    """Run the command; return all that it said as one text."""
 
     def command(*arguments, code=0):
-        monkeypatch.setattr("sys.argv", ["kfhe", *map(str, arguments)])
-        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(b""))))
-        with pytest.raises(SystemExit) as ended:
-            main()
-        sys.stdout.flush()
-        said = capfdbinary.readouterr()
-        errors = said.err.decode()
-        assert ended.value.code == code, errors
-        assert "Traceback" not in errors
-        return said.out.decode() + errors
+        out, errors = kfhe(*arguments, code=code)
+        return out.decode() + errors
 
     return command
 

@@ -34,7 +34,8 @@ def estimated_rate(votes: NDArray[np.float64], labels: NDArray[np.int32]) -> flo
     >>> estimated_rate(votes, np.array([0, 0, 1, 0, 1]))
     0.0
     """
-    return rate_among(verdicts(votes, labels))
+    n_differ, n_rows = _among_the_surest(votes, labels)
+    return n_differ / n_rows if n_rows else 0.0
 
 
 def estimated_rate_range(
@@ -68,37 +69,24 @@ def estimated_rate_range(
     """
     from scipy.stats import beta
 
-    n_differ, n_rows = _among_the_surest(verdicts(votes, labels))
+    n_differ, n_rows = _among_the_surest(votes, labels)
     rest = (1 - level) / 2
     low = beta.ppf(rest, n_differ, n_rows - n_differ + 1) if n_differ else 0.0
     high = beta.ppf(1 - rest, n_differ + 1, n_rows - n_differ) if n_differ < n_rows else 1.0
     return float(low), float(high)
 
 
-def verdicts(votes: NDArray[np.float64], labels: NDArray[np.int32]) -> NDArray[np.float64]:
-    """Return for each row the lead of the first class, times -1, and whether it is not the label.
+def _among_the_surest(votes: NDArray[np.float64], labels: NDArray[np.int32]) -> tuple[int, int]:
+    """Return how many labels the votes disagree with among the surest rows, and how many rows these are.
 
-    Votes on a single class lead by nothing: of them there are no verdicts.
+    Votes on a single class are sure of nothing.
     """
-    if votes.shape[1] < 2:
-        return np.empty((0, 2))
-    *_, second, first = np.sort(votes, axis=1).T
-    return np.stack([second - first, votes.argmax(axis=1) != labels], axis=1)
-
-
-def rate_among(found: NDArray[np.float64]) -> float:
-    """Return the rate that the verdicts on all rows speak for."""
-    n_differ, n_rows = _among_the_surest(found)
-    return n_differ / n_rows if n_rows else 0.0
-
-
-def _among_the_surest(found: NDArray[np.float64]) -> tuple[int, int]:
-    """Return how many labels the votes disagree with among the surest rows, and how many rows these are."""
-    n = len(found)
-    if not n:
+    n, n_classes = votes.shape
+    if not n or n_classes < 2:
         return 0, 0
-    leads, differ = found.T
-    counts, rows = differ[np.argsort(leads, kind="stable")].cumsum(), np.arange(1, n + 1)
+    *_, second, first = np.sort(votes, axis=1).T
+    differ = votes.argmax(axis=1) != labels
+    counts, rows = differ[np.argsort(second - first, kind="stable")].cumsum(), np.arange(1, n + 1)
     rates = (counts / rows)[round(SUREST * n) :]
     best = n - 1 - int(rates[::-1].argmin())  # of equal rates, that of the most rows
     return int(counts[best]), int(rows[best])
