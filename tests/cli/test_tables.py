@@ -9,8 +9,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.datasets import make_classification
 
 import kfhe as library
+from kfhe.noise import flip_labels
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT / "examples" / "data"
@@ -61,6 +63,15 @@ def test_a_table_that_says_nothing_of_its_labels_says_nothing_of_their_mistakes(
     Path("few.csv").write_text("size,label\n1,a\n2,b\n3,a\n")
     _, said = kfhe("fit", "few.csv", "-t", "label", "-o", "few.kfhe")
     assert "how many labels are wrong can't be told" in said
+
+
+def test_mistakes_are_told_of_even_if_rare_classes_cost_accuracy(kfhe):
+    X, y = make_classification(1500, 10, n_informative=5, weights=[0.93], class_sep=0.7, random_state=2)
+    given = flip_labels(y, 0.1, random_state=2)
+    pd.DataFrame(X).assign(label=np.where(given, "rare", "usual")).to_csv("rare.csv", index=False)
+    out, _ = kfhe("fit", "rare.csv", "-t", "label", "-o", "rare.kfhe")
+    assert library.load("rare.kfhe").oob_score_ < (given == 0).mean()
+    assert re.search(r"About ([789]|1[0-3])% of the labels seem to be wrong", out.decode())
 
 
 def test_the_papers_variants_tell_their_training_error(kfhe):
