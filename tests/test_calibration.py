@@ -9,7 +9,7 @@ from kfhe.calibration import (
     RATE_SPREAD,
     RATES,
     SHARPNESSES,
-    best_rate,
+    best_rates,
     calibrate,
     calibrated,
     sampled,
@@ -75,16 +75,26 @@ def test_the_likeliest_of_all_steps_is_found(seed):
 
 def test_the_rate_has_a_prior_where_labels_say_nothing():
     undecided = np.full(50, 0.5)
-    loss, rate = best_rate(undecided, 2, np.ones(50), 0.2)
-    assert rate == 0.2
-    assert loss == pytest.approx(50 * np.log(2))
+    losses, rates = best_rates(undecided[None], 2, np.ones(50), 0.2)
+    assert rates.tolist() == [0.2]
+    assert losses == pytest.approx(50 * np.log(2))
 
 
 def test_a_rate_leaves_something_to_know():
     always_wrong = np.full(500, 0.01)
     for n_classes in (2, 5):
-        _, rate = best_rate(always_wrong, n_classes, np.ones(500), 0.9)
+        _, (rate,) = best_rates(always_wrong[None], n_classes, np.ones(500), 0.9)
         assert 0.9 * (1 - 1 / n_classes) < rate < 1 - 1 / n_classes
+
+
+def test_each_fit_has_a_rate_of_its_own():
+    rng = np.random.default_rng(0)
+    right, weights = rng.uniform(0.05, 0.99, size=(7, 200)), rng.uniform(0.5, 2, size=200)
+    together = best_rates(right, 3, weights, 0.1)
+    alone = [best_rates(row[None], 3, weights, 0.1) for row in right]
+    for found, parts in zip(together, zip(*alone, strict=True), strict=True):
+        np.testing.assert_allclose(found, np.concatenate(parts), rtol=1e-12)
+    assert len(set(together[1])) > 1
 
 
 def test_labels_that_leave_it_open_leave_scores_as_they_are():

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kfhe.engine.draws import ROWS_OF_BLOCK
-from kfhe.forest import STEPS_OF_SHARPNESS, sharpened
+from kfhe.forest import STEPS_OF_SHARPNESS, eighth_root, sharpened, times_itself
 from kfhe.noise.rate import estimated_rate
 
 if TYPE_CHECKING:
@@ -31,7 +31,8 @@ Labels = NDArray[np.int32]
 ENOUGH = 5_000  # rows; more are thinned out by halves, to one in a block at most
 LEAST_COVERED = 0.95  # share of the weight that has to be of classes with a row that some tree has not seen
 # Both are found in steps, as the last bits of sums are not the same on all machines, and models have to be.
-SHARPNESSES = np.arange(4, 65) / STEPS_OF_SHARPNESS  # 0.5 to 8
+STEPS = range(4, 65)
+SHARPNESSES = np.array(STEPS) / STEPS_OF_SHARPNESS  # 0.5 to 8
 RATES = np.arange(96) / 100
 COARSE = 6  # every so many sharpnesses are tried first, then those around the best
 RATE_SPREAD = 0.1  # standard deviation of the prior of the rate
@@ -100,25 +101,33 @@ def calibrated(sample: Floats, prior: Floats) -> Calibration:
     weights = sample[:, 1] * (prior / np.where(of_class > 0, of_class, 1.0))[labels]
     weights *= weights.sum() / (weights**2).sum()  # as many as they are worth
 
-    def fit(k: int) -> tuple[float, int, float]:
-        """Return how unlikely the labels are under a sharpness, and the rate that goes with it best."""
-        right = sharpened(scores, SHARPNESSES[k])[np.arange(n_rows), labels]
-        loss, rate = best_rate(right, n_classes, weights, expected)
-        return loss + np.log(SHARPNESSES[k]) ** 2, k, rate
+    # What a label has of the probability is 1 over the sum of the powers of all scores over the label's own.
+    roots = eighth_root((scores / scores[np.arange(n_rows), labels, None]).T.copy())
 
-    _, k, _ = min(map(fit, range(0, len(SHARPNESSES), COARSE)))
-    _, k, rate = min(map(fit, range(max(0, k - COARSE + 1), min(len(SHARPNESSES), k + COARSE))))
+    def likeliest(tried: range) -> tuple[int, float]:
+        """Return which of some sharpnesses makes the labels likeliest, and the rate that goes with it."""
+        right = np.empty((len(tried), n_rows))
+        power, factor = times_itself(roots, STEPS[tried[0]]), times_itself(roots, tried.step)
+        for row in right:
+            np.divide(1.0, power.sum(axis=0), out=row)
+            power *= factor
+        losses, rates = best_rates(right, n_classes, weights, expected)
+        best = int((losses + np.log(SHARPNESSES[tried]) ** 2).argmin())
+        return tried[best], float(rates[best])
+
+    k, _ = likeliest(range(0, len(SHARPNESSES), COARSE))
+    k, rate = likeliest(range(max(0, k - COARSE + 1), min(len(SHARPNESSES), k + COARSE)))
     shares = (weights[:, None] * sharpened(scores, SHARPNESSES[k])).sum(axis=0) / weights.sum()
     return Calibration(float(SHARPNESSES[k]), rate, np.array([float(f"{share:.6g}") for share in shares]))
 
 
-def best_rate(right: Floats, n_classes: int, weights: Floats, expected: float) -> tuple[float, float]:
-    """Return the rate of wrong labels by which these are likeliest, and before it how unlikely they are.
+def best_rates(right: Floats, n_classes: int, weights: Floats, expected: float) -> tuple[Floats, Floats]:
+    """Return the rates of wrong labels by which these are likeliest, and before them how unlikely they are.
 
     Parameters
     ----------
-    right : ndarray of shape (n_rows,)
-        The probability that each row's label is the true class.
+    right : ndarray of shape (n_fits, n_rows)
+        The probability that each row's label is the true class, for each of some sharpnesses.
     n_classes : int
         Number of classes.
     weights : ndarray of shape (n_rows,)
@@ -128,20 +137,29 @@ def best_rate(right: Floats, n_classes: int, weights: Floats, expected: float) -
 
     Returns
     -------
-    tuple of (float, float)
-        The negative logarithm of the likelihood times the prior, and the rate: one of `RATES` at which labels
-        still tell the classes apart.
+    tuple of (ndarray, ndarray)
+        The negative logarithm of the likelihood times the prior, and the rate, of each fit: one of `RATES` at
+        which labels still tell the classes apart.
     """
-    other = (1 - right) / (n_classes - 1)
+    lead = right - (1 - right) / (n_classes - 1)  # of the label's class before any other
 
-    def loss(rate: float) -> float:
-        likelihood = (weights * np.log(right + rate * (other - right))).sum()
-        return float(((rate - expected) / RATE_SPREAD) ** 2 / 2 - likelihood)
+    def chances(steps: NDArray[np.int64]) -> Floats:
+        return right - RATES[steps, None] * lead
 
-    low, high = 0, round(RATES[-1] * (1 - 1 / n_classes) * 100)
-    while low < high:  # for the first rate from which on the loss, which is convex, rises
+    def losses(steps: NDArray[np.int64]) -> Floats:
+        prior: Floats = ((RATES[steps] - expected) / RATE_SPREAD) ** 2 / 2
+        return prior - (weights * np.log(chances(steps))).sum(axis=1)
+
+    low = np.zeros(len(right), dtype=np.int64)
+    high = np.full_like(low, round(RATES[-1] * (1 - 1 / n_classes) * 100))
+    weighted = weights * lead
+    while (low < high).any():  # for the first rate from which on the loss, which is convex, rises
         middle = (low + high) // 2
-        chances = right + RATES[middle] * (other - right)
-        slope = (weights * (right - other) / chances).sum() + (RATES[middle] - expected) / RATE_SPREAD**2
-        low, high = (low, middle) if slope >= 0 else (middle + 1, high)
-    return min((loss(rate), float(rate)) for rate in RATES[max(0, low - 1) : low + 1])
+        slopes = (weighted / chances(middle)).sum(axis=1) + (RATES[middle] - expected) / RATE_SPREAD**2
+        low, high = (
+            np.where(slopes < 0, np.minimum(middle + 1, high), low),
+            np.where(slopes < 0, high, middle),
+        )
+    before = np.maximum(low - 1, 0)
+    first, second = losses(before), losses(low)
+    return np.minimum(first, second), RATES[np.where(first <= second, before, low)]

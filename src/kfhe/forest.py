@@ -319,12 +319,23 @@ def sharpened(scores: Floats, sharpness: float) -> Floats:
     >>> sharpened(np.array([[0.6, 0.2, 0.2]]), 2.0).round(2)
     array([[0.82, 0.09, 0.09]])
     """
-    power: Floats = np.sqrt(np.sqrt(np.sqrt(scores)))
-    product, times = np.ones_like(power), round(STEPS_OF_SHARPNESS * sharpness)
-    while times:
-        product = product * power if times % 2 else product
-        power, times = power * power, times // 2
+    product = times_itself(eighth_root(scores), round(STEPS_OF_SHARPNESS * sharpness))
     product /= product.sum(axis=1, keepdims=True)
+    return product
+
+
+def eighth_root(values: Floats) -> Floats:
+    """Return the eighth root of each value."""
+    root: Floats = np.sqrt(np.sqrt(np.sqrt(values)))
+    return root
+
+
+def times_itself(factor: Floats, times: int) -> Floats:
+    """Return the product of so many equal factors."""
+    product = np.ones_like(factor)
+    while times:
+        product = product * factor if times % 2 else product
+        factor, times = factor * factor, times // 2
     return product
 
 

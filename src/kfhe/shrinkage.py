@@ -16,7 +16,6 @@ from kfhe.bank import SHRINKAGES
 from kfhe.engine.trees.growing import Grower
 from kfhe.engine.trees.grown_tree import GrownTree
 from kfhe.engine.trees.shrinkage import shrunken_shares
-from kfhe.forest import NODE_DTYPE
 from kfhe.rows import TrainingRows
 
 Floats = NDArray[np.float64]
@@ -74,4 +73,4 @@ def _empty_bank(rows: TrainingRows) -> Any:
 
 
 def _leaf_votes(tree: GrownTree, shrinkages: Floats) -> Floats:
-    return shrunken_shares(tree.nodes.view(NODE_DTYPE), tree.leaf_weights, shrinkages)
+    return shrunken_shares(tree.nodes, tree.leaf_weights, shrinkages)

@@ -22,22 +22,25 @@ cdef double UNIT = 2.0**50  # sums are of multiples of 1 / UNIT
 
 
 cdef void correct_rows(
-    double *state, const int32_t *leaves, const double *votes, const int32_t *counts, const int32_t *n_read,
-    int64_t n_classes, int64_t start, int64_t stop,
+    double *states, int64_t n_filters, int64_t n_rows, int64_t n_classes, const int32_t *leaves, const double *votes,
+    int64_t n_leaves, const int32_t *counts, int32_t *n_read, int64_t start, int64_t stop,
 ) noexcept nogil:
-    """Move one filter's state of the rows that are not in the sample."""
-    cdef int64_t i, k
-    cdef double gain
+    """Move the states of those of some rows that are not in the sample."""
+    cdef int32_t unseen[CHUNK]
+    cdef double gains[CHUNK]
+    cdef int64_t b, i, k, n = 0
     cdef const double *vote
     cdef double *row
     for i in range(start, stop):
-        if counts[i] > 0:
-            continue
-        gain = 1.0 / (1 + n_read[i])
-        vote = &votes[leaves[i] * n_classes]
-        row = &state[i * n_classes]
-        for k in range(n_classes):
-            row[k] += gain * (vote[k] - row[k])
+        unseen[n], gains[n] = <int32_t> i, 1.0 / (1 + n_read[i])
+        n += counts[i] == 0
+        n_read[i] += counts[i] == 0
+    for b in range(n_filters):
+        for i in range(n):
+            vote = &votes[(b * n_leaves + leaves[unseen[i]]) * n_classes]
+            row = &states[(b * n_rows + unseen[i]) * n_classes]
+            for k in range(n_classes):
+                row[k] += gains[i] * (vote[k] - row[k])
 
 
 cdef int64_t brier_of(
@@ -113,18 +116,12 @@ cdef class HonestBank:
 
         ``votes`` has the shape (n_filters, n_leaves, n_classes).
         """
-        cdef int64_t job, i, b, start
-        for job in prange(
-            self.n_filters * self.n_chunks, nogil=True, num_threads=self.n_threads, schedule="static"
-        ):
-            b = job // self.n_chunks
-            start = (job % self.n_chunks) * CHUNK
+        cdef int64_t c
+        for c in prange(self.n_chunks, nogil=True, num_threads=self.n_threads, schedule="static"):
             correct_rows(
-                &self.cells[b, 0, 0], &leaves[0], &votes[b, 0, 0], &counts[0], &self.read[0], self.n_classes,
-                start, min(self.n, start + CHUNK),
+                &self.cells[0, 0, 0], self.n_filters, self.n, self.n_classes, &leaves[0], &votes[0, 0, 0],
+                votes.shape[1], &counts[0], &self.read[0], c * CHUNK, min(self.n, (c + 1) * CHUNK),
             )
-        for i in range(self.n):
-            self.read[i] += counts[i] == 0
 
     def state(self, int64_t b):
         """Return the state of one filter: a score per row and class."""

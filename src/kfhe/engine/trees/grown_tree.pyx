@@ -26,48 +26,83 @@ cdef copied(const void *data, size_t size, dtype):
     return result.view(dtype)
 
 
+cdef struct Fork:  # a node of 8 bytes, of which a cache holds many
+    int32_t left  # left child; leaf: -1 and less, for the numbers 0 and more
+    uint16_t feature
+    uint8_t first_right  # numeric: as many bins, from this one on, go right as ``n_right`` says
+    uint8_t n_right
+
+
+cdef Fork fork_of(const Node *node, const int32_t *n_bins) noexcept nogil:
+    cdef Fork fork
+    cdef int32_t missing
+    fork.left, fork.feature, fork.first_right, fork.n_right = node.left, node.feature, 0, 0
+    if node.kind == LEAF:
+        fork.left = -1 - node.left
+    elif not node.kind & CATEGORICAL:
+        missing = n_bins[node.feature] - 1
+        fork.first_right = <uint8_t> (node.cut + 1)
+        fork.n_right = <uint8_t> (missing - node.cut - ((node.kind & MISSING_LEFT) != 0))
+    return fork
+
+
+cdef void plant(const Node *nodes, int64_t n_nodes, const int32_t *n_bins, vector[Fork] &forks) noexcept nogil:
+    """Write the nodes of a tree as forks."""
+    cdef int64_t i
+    forks.reserve(n_nodes)
+    for i in range(n_nodes):
+        forks.push_back(fork_of(&nodes[i], n_bins))
+
+
 cdef inline int32_t child_of(
     const Node *node, const uint64_t *category_sets, const Problem *problem, int64_t row
 ) noexcept nogil:
-    """Child of a split that a training row goes to."""
+    """Child of a categorical split that a training row goes to."""
     cdef uint8_t code = problem.codes[node.feature * problem.n_rows + row]
-    cdef const uint64_t *bits
-    cdef bint left
-    if node.kind & CATEGORICAL:
-        bits = &category_sets[4 * <int64_t> node.threshold]
-        left = (bits[code // 64] >> (code % 64)) & 1
-    elif code == problem.n_bins[node.feature] - 1:
-        left = (node.kind & MISSING_LEFT) != 0
-    else:
-        left = code <= node.cut
-    return node.left + (not left)
+    cdef const uint64_t *bits = &category_sets[4 * <int64_t> node.threshold]
+    return node.left + (not (bits[code // 64] >> (code % 64)) & 1)
 
 
-cdef void settle(
-    const Node *nodes, const uint64_t *category_sets, const Problem *problem, const int32_t *weights,
-    const int32_t *leaf_at, int64_t block, int32_t *leaves,
+cdef void walk(
+    const Fork *forks, const Node *nodes, const uint64_t *category_sets, const Problem *problem, bint plain,
+    uint32_t *rows, int64_t n, int32_t *leaves,
 ) noexcept nogil:
-    """Find the leaves of a block of rows; those that growing has not seen walk down the tree."""
-    cdef uint32_t rows[BLOCK]
+    """Let at most a block of rows walk down a tree; ``plain``: there are no categories."""
     cdef int32_t places[BLOCK]
-    cdef const Node *node
-    cdef int64_t i, n = 0, n_left
-    for i in range(block * BLOCK, min(problem.n_rows, (block + 1) * BLOCK)):
-        rows[n], places[n] = <uint32_t> i, 0
-        n += weights[i] <= 0
-        if weights[i] > 0:
-            leaves[i] = leaf_at[leaves[i]]
+    cdef const Fork *fork
+    cdef uint8_t code
+    cdef int64_t i, n_left
+    memset(places, 0, n * sizeof(int32_t))
     while n:
         n_left = 0  # that are not in a leaf yet
         for i in range(n):
-            node = &nodes[places[i]]
-            if node.kind == LEAF:
-                leaves[rows[i]] = node.left
+            fork = &forks[places[i]]
+            if fork.left < 0:
+                leaves[rows[i]] = -1 - fork.left
                 continue
-            places[n_left] = child_of(node, category_sets, problem, rows[i])
             rows[n_left] = rows[i]
+            if plain or not nodes[places[i]].kind & CATEGORICAL:
+                code = problem.codes[fork.feature * problem.n_rows + rows[i]]
+                places[n_left] = fork.left + (<uint8_t> (code - fork.first_right) < fork.n_right)
+            else:
+                places[n_left] = child_of(&nodes[places[i]], category_sets, problem, rows[i])
             n_left += 1
         n = n_left
+
+
+cdef void settle(
+    const Fork *forks, const Node *nodes, const uint64_t *category_sets, const Problem *problem, bint plain,
+    const int32_t *weights, const int32_t *leaf_at, int64_t block, int32_t *leaves,
+) noexcept nogil:
+    """Find the leaves of a block of rows; those that growing has not seen walk down the tree."""
+    cdef uint32_t rows[BLOCK]
+    cdef int64_t i, n = 0
+    for i in range(block * BLOCK, min(problem.n_rows, (block + 1) * BLOCK)):
+        rows[n] = <uint32_t> i
+        n += weights[i] <= 0
+        if weights[i] > 0:
+            leaves[i] = leaf_at[leaves[i]]
+    walk(forks, nodes, category_sets, problem, plain, rows, n, leaves)
 
 
 cdef class GrownTree:
@@ -228,62 +263,16 @@ cdef class GrownTree:
         cdef int64_t block, n_blocks = (problem.n_rows + BLOCK - 1) // BLOCK
         cdef const Node *nodes = self.node_list.data()
         cdef const uint64_t *sets = self.set_list.data()
+        cdef bint plain = self.set_list.size() == 0
         cdef int32_t *leaves = self.row_leaves.data()
+        cdef vector[Fork] forks
+        plant(nodes, <int64_t> self.node_list.size(), problem.n_bins, forks)
         if n_threads == 1 or problem.n_rows < PARALLEL_ROWS:
             for block in range(n_blocks):
-                settle(nodes, sets, problem, weights, leaf_at.data(), block, leaves)
+                settle(forks.data(), nodes, sets, problem, plain, weights, leaf_at.data(), block, leaves)
             return
         for block in prange(n_blocks, num_threads=n_threads, schedule="static"):
-            settle(nodes, sets, problem, weights, leaf_at.data(), block, leaves)
-
-
-cdef struct Fork:  # a node of 8 bytes, of which a cache holds many
-    int32_t left  # left child; leaf: -1 and less, for the numbers 0 and more
-    uint16_t feature
-    uint8_t first_right  # numeric: as many bins, from this one on, go right as ``n_right`` says
-    uint8_t n_right
-
-
-cdef Fork fork_of(const Node *node, const int32_t *n_bins) noexcept nogil:
-    cdef Fork fork
-    cdef int32_t missing
-    fork.left, fork.feature, fork.first_right, fork.n_right = node.left, node.feature, 0, 0
-    if node.kind == LEAF:
-        fork.left = -1 - node.left
-    elif not node.kind & CATEGORICAL:
-        missing = n_bins[node.feature] - 1
-        fork.first_right = <uint8_t> (node.cut + 1)
-        fork.n_right = <uint8_t> (missing - node.cut - ((node.kind & MISSING_LEFT) != 0))
-    return fork
-
-
-cdef void walk(
-    const Fork *forks, const Node *nodes, const uint64_t *category_sets, const Problem *problem, bint plain,
-    int64_t start, int32_t *leaves,
-) noexcept nogil:
-    """Let a block of rows walk down a tree; ``plain``: there are no categories."""
-    cdef uint32_t rows[BLOCK]
-    cdef int32_t places[BLOCK]
-    cdef const Fork *fork
-    cdef uint8_t code
-    cdef int64_t i, n = min(<int64_t> BLOCK, problem.n_rows - start), n_left
-    for i in range(n):
-        rows[i], places[i] = <uint32_t> (start + i), 0
-    while n:
-        n_left = 0  # that are not in a leaf yet
-        for i in range(n):
-            fork = &forks[places[i]]
-            if fork.left < 0:
-                leaves[rows[i]] = -1 - fork.left
-                continue
-            rows[n_left] = rows[i]
-            if plain or not nodes[places[i]].kind & CATEGORICAL:
-                code = problem.codes[fork.feature * problem.n_rows + rows[i]]
-                places[n_left] = fork.left + (<uint8_t> (code - fork.first_right) < fork.n_right)
-            else:
-                places[n_left] = child_of(&nodes[places[i]], category_sets, problem, rows[i])
-            n_left += 1
-        n = n_left
+            settle(forks.data(), nodes, sets, problem, plain, weights, leaf_at.data(), block, leaves)
 
 
 def leaves_of_codes(
@@ -291,11 +280,12 @@ def leaves_of_codes(
     const int32_t[::1] n_bins,
 ):
     """Return the leaf of each row (int32), by the bins of its values: (n_features, n_rows)."""
-    cdef int64_t i, n = codes.shape[1], n_nodes = nodes.shape[0] // <int64_t> sizeof(Node)
+    cdef int64_t i, size, start = 0, n = codes.shape[1], n_nodes = nodes.shape[0] // <int64_t> sizeof(Node)
     cdef bint plain = category_sets.shape[0] == 0
     cdef const uint64_t *sets = &category_sets[0, 0] if category_sets.shape[0] else NULL
     cdef const Node *all_nodes = <const Node *> &nodes[0]
     cdef vector[Fork] forks
+    cdef uint32_t rows[BLOCK]
     cdef Problem problem
     result = np.empty(n, dtype=np.int32)
     cdef int32_t[::1] leaves = result
@@ -304,9 +294,11 @@ def leaves_of_codes(
     memset(&problem, 0, sizeof(Problem))
     problem.codes, problem.n_rows, problem.n_bins = &codes[0, 0], n, &n_bins[0]
     with nogil:
-        forks.reserve(n_nodes)
-        for i in range(n_nodes):
-            forks.push_back(fork_of(&all_nodes[i], &n_bins[0]))
-        for i in range((n + BLOCK - 1) // BLOCK):
-            walk(forks.data(), all_nodes, sets, &problem, plain, i * BLOCK, &leaves[0])
+        plant(all_nodes, n_nodes, &n_bins[0], forks)
+        while start < n:
+            size = min(<int64_t> BLOCK, n - start)
+            for i in range(size):
+                rows[i] = <uint32_t> (start + i)
+            walk(forks.data(), all_nodes, sets, &problem, plain, rows, size, &leaves[0])
+            start += size
     return result

@@ -178,11 +178,11 @@ cdef void search_drawn(
     cdef const Problem *problem = growth.problem
     cdef Workspace *work = growth.work
     cdef Split split
-    cdef int64_t i, n_tried = 0
+    cdef int64_t i, other, n_tried = 0, n_tries = problem.max_features
     cdef int n_threads = team_of(growth, task)
-    draw_features(problem.n_features, problem.seed, problem.tree, task.key, work.drawn)
     if n_threads > 1:
-        n_tried = problem.max_features
+        n_tried = n_tries
+        draw_features(0, n_tries, problem.n_features, problem.seed, problem.tree, task.key, work.drawn)
         for i in prange(n_tried, num_threads=n_threads, schedule="dynamic", chunksize=1):
             build_features(problem, growth.frame, work, task, work.drawn[i], work.drawn[i])
             work.splits[i].score = 0
@@ -191,9 +191,13 @@ cdef void search_drawn(
             if better(&work.splits[i], best):
                 best[0] = work.splits[i]
     for i in range(n_tried, problem.n_features):
-        if i >= problem.max_features and best.score > 0:
+        if i >= n_tries and best.score > 0:
             break
-        build_features(problem, growth.frame, work, task, work.drawn[i], work.drawn[i])
+        if i % n_tries == 0:
+            draw_features(i, i + n_tries, problem.n_features, problem.seed, problem.tree, task.key, work.drawn)
+        if i >= n_tries or i % 2 == 0:  # two at a time, as long as both are wanted
+            other = i + 1 if i + 1 < n_tries else i
+            build_features(problem, growth.frame, work, task, work.drawn[i], work.drawn[other])
         split.score = bar_for(work.drawn[i], best)
         split_feature(problem, work, task, totals, work.drawn[i], 0, &split)
         if better(&split, best):

@@ -96,6 +96,7 @@ cdef cppclass Workspace:
     vector[uint32_t] orders
     vector[uint16_t] spare
     vector[uint8_t] side
+    vector[uint8_t] found  # the bins of a node's rows
     vector[int32_t] category_histogram
     vector[int32_t] active  # features that vary, node after node
 
@@ -123,7 +124,8 @@ cdef void settle_children(const Problem *problem, Buffer *buffer, int32_t node, 
 cdef NodeTotals totals_of(const Problem *problem, Buffer *buffer, int32_t node) noexcept nogil
 cdef bint is_terminal(const Problem *problem, Buffer *buffer, int32_t node, int64_t depth) noexcept nogil
 cdef void draw_features(
-    int64_t n_features, uint64_t seed, uint64_t tree, uint64_t key, vector[int32_t] &features
+    int64_t start, int64_t stop, int64_t n_features, uint64_t seed, uint64_t tree, uint64_t key,
+    vector[int32_t] &features,
 ) noexcept nogil
 cdef void record(
     const Problem *problem, Buffer *buffer, int32_t node, const Split *split, const NodeTotals *totals

@@ -25,16 +25,21 @@ def child_key(uint64_t key, int side):
 
 
 cdef void draw_features(
-    int64_t n_features, uint64_t seed, uint64_t tree, uint64_t key, vector[int32_t] &features
+    int64_t start, int64_t stop, int64_t n_features, uint64_t seed, uint64_t tree, uint64_t key,
+    vector[int32_t] &features,
 ) noexcept nogil:
-    """Put the features of a node into a random order that depends on the node alone."""
+    """Draw some of a node's features, in a random order that depends on the node alone.
+
+    The ones before ``start`` have been drawn; those from ``stop`` on are not needed yet.
+    """
     cdef uint64_t numbers[4]
     cdef int64_t i, j
-    features.resize(n_features)
-    for i in range(n_features):
-        features[i] = i
-    for i in range(n_features - 1):
-        if i % 4 == 0:
+    if start == 0:
+        features.resize(n_features)
+        for i in range(n_features):
+            features[i] = i
+    for i in range(start, min(stop, n_features - 1)):
+        if i == start or i % 4 == 0:
             philox(seed, FEATURES_STREAM, i // 4, key, tree, 0, numbers)
         j = i + scaled(numbers[i % 4], n_features - i)
         features[i], features[j] = features[j], features[i]
@@ -43,7 +48,7 @@ cdef void draw_features(
 def drawn_features(int64_t n_features, uint64_t seed, uint64_t tree, uint64_t key):
     """Return the order (int32) in which a node of a tree tries the features."""
     cdef vector[int32_t] features
-    draw_features(n_features, seed, tree, key, features)
+    draw_features(0, n_features, n_features, seed, tree, key, features)
     return np.asarray(features, dtype=np.int32)
 
 

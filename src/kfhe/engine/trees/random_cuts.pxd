@@ -8,6 +8,6 @@ cdef void cut_histogram(
     int64_t *left, Split *best,
 ) noexcept nogil
 cdef void cut_members(
-    const uint8_t *codes, const uint16_t *members, int64_t n, const Row *rows, int64_t n_bins, uint64_t number,
-    const NodeTotals *node, int64_t *left, Split *best,
+    const uint8_t *codes, const uint16_t *members, int64_t n, const Row *rows, const uint64_t *pairs, int64_t n_bins,
+    uint64_t number, const NodeTotals *node, int64_t *left, uint8_t *found, Split *best,
 ) noexcept nogil

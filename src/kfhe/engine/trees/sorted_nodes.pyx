@@ -54,8 +54,9 @@ cdef void split_feature(
     elif problem.random_cuts:
         cut_members(
             &work.codes[feature * n_sorted], &work.members[task.start], task.end - task.start, work.rows.data(),
-            problem.n_bins[feature], cut_number(problem.seed, problem.tree, task.key, feature), totals,
-            work.left.data(), &split,
+            work.pairs.data(), problem.n_bins[feature],
+            cut_number(problem.seed, problem.tree, task.key, feature), totals, work.left.data(), work.found.data(),
+            &split,
         )
     else:
         sweep(
@@ -72,11 +73,13 @@ cdef void fill_categories(
     """Build the histogram of a categorical feature, and above it, if rows count as one each, their counts."""
     cdef int32_t *histogram = work.category_histogram.data()
     cdef int64_t i, row, n_classes = problem.n_classes
-    memset(histogram, 0, n_bins * (n_classes + 1) * sizeof(int32_t))
+    memset(histogram, 0, n_bins * (n_classes + problem.weighted) * sizeof(int32_t))
     for i in range(task.start, task.end):
         row = work.members[i]
         histogram[codes[row] * n_classes + work.rows[row].label] += work.rows[row].weight
-        histogram[n_bins * n_classes + codes[row]] += 1
+    if problem.weighted:
+        for i in range(task.start, task.end):
+            histogram[n_bins * n_classes + codes[work.members[i]]] += 1
 
 
 cdef bint varies(const uint8_t *codes, const uint16_t *members, int64_t n) noexcept nogil:
@@ -105,12 +108,13 @@ cdef void search_drawn(
     """Try features in the node's random order: ``max_features``, and more until there is a split."""
     cdef const Problem *problem = growth.problem
     cdef Workspace *work = growth.work
-    cdef int64_t i, n = task.end - task.start
+    cdef int64_t i, n = task.end - task.start, n_tries = problem.max_features
     cdef int32_t feature
-    draw_features(problem.n_features, problem.seed, problem.tree, task.key, work.drawn)
     for i in range(problem.n_features):
-        if i >= problem.max_features and best.score > 0:
+        if i >= n_tries and best.score > 0:
             break
+        if i % n_tries == 0:
+            draw_features(i, i + n_tries, problem.n_features, problem.seed, problem.tree, task.key, work.drawn)
         feature = work.drawn[i]
         if not problem.categorical[feature] and not problem.random_cuts:
             sort_members(
@@ -172,6 +176,7 @@ cdef void gather(Growth *growth) noexcept nogil:
         work.members.resize(n)
         work.spare.resize(n)
         work.side.resize(n)
+        work.found.resize(n)
         work.rows.resize(n)
         work.pairs.resize(n)
     if <int64_t> work.codes.size() < n * problem.n_features:
