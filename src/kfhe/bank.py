@@ -131,8 +131,9 @@ class FilterBank:
         lowest. (The highest shrinkage has to be the best one itself.)
         """
         rows = self._rows
-        states = [self.scores(k) for k in range(len(SHRINKAGES))]
-        losses = [rows.map(log_losses, scores, rows.labels, rows.base) for scores in states]
+        losses = [
+            rows.map(log_losses, self.scores(k), rows.labels, rows.base) for k in range(len(SHRINKAGES))
+        ]
         sums = [rows.exact_sum(loss) for loss in losses]
         best = int(np.argmin(sums))
         for more in range(STEERING - 1, best, -1):

@@ -20,6 +20,7 @@ Floats = NDArray[np.float64]
 
 COLUMNS_AT_ONCE = 8  # neighbours in an array are read together
 SPARSE_COLUMNS_AT_ONCE = 512
+MANY_ROWS = 524_288  # from which on columns are too long for caches
 
 
 @dataclass(frozen=True)
@@ -174,6 +175,15 @@ class BinnedTable:
     categorical: NDArray[np.uint8]
     low: Floats
     high: Floats
+
+    @cached_property
+    def lines(self) -> NDArray[np.uint8] | None:
+        """The bins row by row, for tables of many rows: those of a small node are then few reads apart."""
+        return np.ascontiguousarray(self.codes.T) if self.codes.shape[1] > MANY_ROWS else None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what is made again when it is needed."""
+        return {name: value for name, value in self.__dict__.items() if name != "lines"}
 
     @classmethod
     def from_table(cls, X: Any, categorical_features: Any, max_bins: int, n_threads: int) -> BinnedTable:

@@ -114,4 +114,5 @@ class TreeSettings:
             cp=self.cp,
             seed=seed,
             n_threads=n_threads,
+            lines=table.lines,
         )

@@ -64,6 +64,30 @@ def test_the_parallel_path_gives_the_same_arrays_and_votes(rows, settings, cp, m
         np.testing.assert_array_equal(other_votes, votes)
 
 
+@pytest.mark.parametrize("n_classes", [2, 5])
+@pytest.mark.parametrize("limits", [{}, {"max_features": 2}, {"max_features": 2, "random_cuts": True}])
+@pytest.mark.parametrize("max_leaf_nodes", [0, 20])
+def test_rows_far_apart_are_read_from_lines_with_the_same_outcome(n_classes, limits, max_leaf_nodes):
+    rng = np.random.default_rng(n_classes)
+    n = 20_000
+    X = rng.normal(size=(n, 5))
+    X[:, 4] = rng.integers(9, size=n)
+    X[rng.random(X.shape) < 0.05] = np.nan
+    labels = (
+        (X[:, 0] > 0) + 2 * (X[:, 1] > X[:, 2]) + (X[:, 4] % 2 == 0) + (rng.random(n) < 0.1)
+    ) % n_classes
+    table = BinnedTable.from_table(X, [4], 30, 1)
+    few = rng.integers(1, 4, size=n) * (rng.random(n) < 0.05)  # one in twenty: all nodes are far apart
+    lines = np.ascontiguousarray(table.codes.T)
+    for weights in (few, rng.integers(3, size=n)):
+        classes = (labels % n_classes).astype(np.int32)
+        rows = Rows(table, classes, n_classes, weights.astype(np.int32), True)
+        expected, _ = rows.grow(Settings(**limits), max_leaf_nodes=max_leaf_nodes)
+        for threads in ({}, {"n_threads": 2}, {"n_threads": 3, "force_parallel": True}):
+            tree, _ = rows.grow(Settings(**limits), max_leaf_nodes=max_leaf_nodes, lines=lines, **threads)
+            assert_same_tree(tree, expected)
+
+
 @settings(max_examples=50)
 @given(rows=random_rows(), settings=tree_settings, cp=st.sampled_from([0.0, 0.05]))
 def test_every_row_votes_as_its_leaf_does_even_those_of_no_weight(rows, settings, cp):

@@ -7,6 +7,8 @@ order, and a node's histogram minus that of one child is that of the other child
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t
 from libc.string cimport memset
 
+from kfhe.engine.trees.memory cimport AHEAD, prefetch
+
 import numpy as np
 
 
@@ -36,6 +38,26 @@ cdef void build_two(
         other_histogram[other_column[row] * n_classes + label] += weight
 
 
+cdef void build_from_lines(
+    const uint8_t *lines, int64_t length, const uint32_t *rows, const uint16_t *classes, const int32_t *weights,
+    int64_t n_rows, int64_t n_classes, const int32_t *features, int64_t n_features, const int64_t *offsets,
+    int32_t *histograms,
+) noexcept nogil:
+    """Add up the histograms of some features, row by row: for rows that are far apart in memory.
+
+    ``lines`` have the bins of a row side by side. The histogram of a feature starts at its offset, in bins.
+    """
+    cdef int64_t i, j
+    cdef const uint8_t *line
+    cdef int32_t *cells
+    for i in range(n_rows):
+        if i + AHEAD < n_rows:
+            prefetch(&lines[rows[i + AHEAD] * length])
+        line, cells = &lines[rows[i] * length], &histograms[classes[i]]
+        for j in range(n_features):
+            cells[(offsets[features[j]] + line[features[j]]) * n_classes] += weights[i]
+
+
 cdef void build_counts(
     const uint8_t *column, const uint32_t *rows, int64_t n_rows, int64_t n_bins, int32_t *histogram
 ) noexcept nogil:
@@ -43,6 +65,12 @@ cdef void build_counts(
     memset(histogram, 0, n_bins * sizeof(int32_t))
     for i in range(n_rows):
         histogram[column[rows[i]]] += 1
+
+
+cdef void add_up(int32_t *histogram, const int32_t *other, int64_t n_cells) noexcept nogil:
+    cdef int64_t i
+    for i in range(n_cells):
+        histogram[i] += other[i]
 
 
 cdef void subtract(int32_t *histogram, const int32_t *other, int64_t n_cells) noexcept nogil:

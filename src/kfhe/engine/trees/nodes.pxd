@@ -7,6 +7,7 @@ from kfhe.engine.trees.split cimport NodeTotals, Row, Split
 
 cdef struct Problem:
     const uint8_t *codes  # bins, one feature after the other
+    const uint8_t *lines  # the same, one row after the other; NULL: not at hand
     int64_t n_rows
     int64_t n_features
     int64_t n_classes
@@ -14,6 +15,7 @@ cdef struct Problem:
     const uint8_t *categorical
     const double *low  # 256 per feature: the smallest value in each bin
     const double *high
+    const int32_t *features  # all of them, in their order
     int64_t *offsets  # where each feature's histogram starts, in bins
     int64_t total_bins
     int64_t max_depth
