@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from benchmarks.frontier import CONTENDERS, FrontierRun
 from kfhe.look.palette import PALETTE
 
-MARKERS = "osD^vP*X"
+MARKERS = "osD^vP*Xp"
 
 
 def draw(run: FrontierRun) -> Figure:
@@ -38,8 +38,8 @@ def _draw_panel(ax: Axes, run: FrontierRun, dataset: str, threads: int) -> None:
                 [point.time for point in own],
                 [point.f1_macro for point in own],
                 marker=MARKERS[place],
-                markersize=4 if contender.staged else 7,
-                linestyle="-" if contender.staged else "",
+                markersize=4 if contender.ours else 7,
+                linestyle="-" if contender.ours else "",
                 color=PALETTE[place % len(PALETTE)],
                 label=contender.name,
             )

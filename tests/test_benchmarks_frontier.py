@@ -12,7 +12,7 @@ from benchmarks import datasets, frontier, scaling
 from benchmarks.__main__ import app
 from benchmarks.algorithms import OURS, is_installed
 from benchmarks.datasets import FRONTIER, FULL, USUAL, Match
-from benchmarks.frontier import CONTENDERS, Contender, FrontierRun, Point, beaten_lines, on_frontier
+from benchmarks.frontier import CONTENDERS, ROBUST, Contender, FrontierRun, Point, beaten_lines, on_frontier
 from benchmarks.frontier_plot import draw
 from benchmarks.scaling import AXES, Case, Cost, ScalingRun, cases, growth, powers_of_two
 from kfhe.study.encoding import Categorical
@@ -32,6 +32,7 @@ def made_up_run():
     run.points = [
         point(OURS, [1.0, 1.0, 9.0], 0.8, components=10),
         point(OURS, [3.0, 3.0, 3.0], 0.9, components=100),
+        point(ROBUST, [3.5, 3.5, 3.5], 0.89),
         point("LightGBM", [2.0, 2.0, 2.0], 0.85),
         point("XGBoost", [4.0, 4.0, 4.0], 0.95),
         point("XGBoost, depth 10", [5.0, 5.0, 5.0], 0.75),
@@ -69,13 +70,14 @@ class TestFrontier:
 
     def test_a_small_run_has_stages_of_ours_and_one_point_of_a_peer(self, tiny):
         run = FrontierRun.with_settings(rounds=2, n_threads=[1])
-        few = Contender("few", OURS, 6, {"max_samples": 0.5})
-        forest = Contender("forest", "random forest", 3, {"max_depth": 4})
+        few = Contender("few", OURS, (5, 6), {"max_samples": 0.5})
+        forest = Contender("forest", "random forest", (2, 3), {"max_depth": 4})
         messages = []
         frontier.measure(run, "clusters2", [few, forest], report=messages.append)
         assert [(each.contender, each.components) for each in run.points] == [
             ("few", 5),
             ("few", 6),
+            ("forest", 2),
             ("forest", 3),
         ]
         for each in run.points:
@@ -86,7 +88,7 @@ class TestFrontier:
         assert [text for text in messages if "round" in text] == [
             f"clusters2, 1 threads: {name}, round {i}" for i in (1, 2) for name in ("few", "forest")
         ]
-        assert frontier.table(run, "clusters2", 1).row_count == 3
+        assert frontier.table(run, "clusters2", 1).row_count == 4
 
     @pytest.mark.parametrize("contender", CONTENDERS, ids=lambda contender: contender.name)
     def test_every_contender_takes_its_settings(self, contender):
@@ -101,7 +103,7 @@ class TestFrontier:
         figure = draw(run)
         assert len(figure.axes) == 2
         lines = {line.get_label(): line for line in figure.axes[0].lines}
-        assert list(lines) == [OURS, "LightGBM", "XGBoost", "XGBoost, depth 10"]
+        assert list(lines) == [ROBUST, OURS, "LightGBM", "XGBoost", "XGBoost, depth 10"]
         assert lines[OURS].get_xdata().tolist() == [1.0, 3.0]
         assert lines[OURS].get_ydata().tolist() == [0.8, 0.9]
 
@@ -162,7 +164,7 @@ class TestCommand:
 
     def test_the_frontier_is_printed_drawn_and_written(self, tiny, monkeypatch, tmp_path):
         monkeypatch.setattr(os, "cpu_count", lambda: 1)
-        monkeypatch.setattr(frontier, "CONTENDERS", (Contender(OURS, OURS, 6),))
+        monkeypatch.setattr(frontier, "CONTENDERS", (Contender(OURS, OURS, (6,)),))
         file, picture = tmp_path / "frontier.json", tmp_path / "frontier.svg"
         options = ["--threads", 1, "--rounds", 1, "--json", file, "--picture", picture]
         result = invoke("--frontier", "--data", "clusters2", *options)

@@ -88,17 +88,24 @@ def class_histograms(
     ``codes`` are the bins of the whole table, (n_features, n_rows); ``classes`` and ``weights`` go with ``rows``. The
     result (int32) has a line per bin, one feature after the other, and a column per class.
     """
-    cdef int64_t f, first = 0
+    cdef int64_t f, first = 0, second, n_features = n_bins.shape[0]
     result = np.zeros((np.sum(n_bins), n_classes), dtype=np.int32)
     cdef int32_t[:, ::1] histograms = result
     if rows.shape[0] == 0:
         return result
-    for f in range(n_bins.shape[0]):
+    for f in range(0, n_features - 1, 2):
+        second = first + n_bins[f]
+        build_two(
+            &codes[f, 0], &codes[f + 1, 0], &rows[0], &classes[0], &weights[0], rows.shape[0], n_classes, n_bins[f],
+            n_bins[f + 1], &histograms[first, 0], &histograms[second, 0],
+        )
+        first = second + n_bins[f + 1]
+    if n_features % 2:
+        f = n_features - 1
         build(
             &codes[f, 0], &rows[0], &classes[0], &weights[0], rows.shape[0], n_classes, n_bins[f],
             &histograms[first, 0],
         )
-        first += n_bins[f]
     return result
 
 
