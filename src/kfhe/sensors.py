@@ -11,7 +11,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import has_fit_parameter
 
 from kfhe.engine.draws import Stream, random_numbers
-from kfhe.engine.trees.growing import made_again
+from kfhe.engine.trees.growing import Grower
 from kfhe.engine.trees.grown_tree import GrownTree
 from kfhe.engine.trees.shrinkage import shrunken_shares
 from kfhe.engine.trees.storage import TreeStore
@@ -123,7 +123,8 @@ class TreeSensor:
         return {**self.__dict__, "_growers": arguments, "_trees": self._trees.arrays()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        growers = [made_again(*arguments) for arguments in state["_growers"]]
+        lines = state["_table"].lines
+        growers = [Grower(*args, **settings, lines=lines) for args, settings in state["_growers"]]
         self.__dict__.update(state, _growers=growers, _trees=TreeStore.from_arrays(state["_trees"]))
 
     def initial(self) -> Floats:

@@ -20,7 +20,8 @@ Floats = NDArray[np.float64]
 
 COLUMNS_AT_ONCE = 8  # neighbours in an array are read together
 SPARSE_COLUMNS_AT_ONCE = 512
-MANY_ROWS = 524_288  # from which on columns are too long for caches
+MANY_ROWS = 524_288  # beyond which columns are too long for caches
+FEW_COLUMNS = 64  # bytes that are read from memory at once
 
 
 @dataclass(frozen=True)
@@ -153,7 +154,7 @@ def infinite_values(name: str) -> ValueError:
 
 @dataclass(frozen=True)
 class BinnedTable:
-    """A training table as bins, one byte per value.
+    """A training table as bins, one byte per value; another one if it is kept row by row as well.
 
     Attributes
     ----------
@@ -178,8 +179,10 @@ class BinnedTable:
 
     @cached_property
     def lines(self) -> NDArray[np.uint8] | None:
-        """The bins row by row, for tables of many rows: those of a small node are then few reads apart."""
-        return np.ascontiguousarray(self.codes.T) if self.codes.shape[1] > MANY_ROWS else None
+        """The bins row by row, for tables of many rows and few columns: a row is then one read of memory."""
+        n_columns, n_rows = self.codes.shape
+        many = n_rows > MANY_ROWS and n_columns <= FEW_COLUMNS
+        return np.ascontiguousarray(self.codes.T) if many else None
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what is made again when it is needed."""

@@ -86,6 +86,8 @@ def test_rows_far_apart_are_read_from_lines_with_the_same_outcome(n_classes, lim
         for threads in ({}, {"n_threads": 2}, {"n_threads": 3, "force_parallel": True}):
             tree, _ = rows.grow(Settings(**limits), max_leaf_nodes=max_leaf_nodes, lines=lines, **threads)
             assert_same_tree(tree, expected)
+    with pytest.raises(ValueError, match=r"lines of shape \(19999, 5\) are not those of codes"):
+        rows.grow(Settings(), lines=lines[1:])
 
 
 @settings(max_examples=50)

@@ -157,6 +157,8 @@ cdef class Grower:
                 n_threads=n_threads, force_parallel=force_parallel,
             ),
         )
+        if lines is not None and lines.shape != codes.shape[::-1]:
+            raise ValueError(f"lines of shape {lines.shape} are not those of codes of shape {codes.shape}")
         self.codes, self.lines, self.n_bins, self.categorical = codes, lines, n_bins, categorical
         self.low, self.high, self.labels = low, high, labels
         self.max_leaves, self.cp = max_leaf_nodes, cp

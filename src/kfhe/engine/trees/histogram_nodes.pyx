@@ -124,8 +124,9 @@ cdef void build_scattered(
     cdef int64_t f, n = task.end - task.start
     cdef int thread
     cdef vector[int32_t] slots
-    if n * n_features < n_threads * problem.total_bins * problem.n_classes:  # there is more to add up than to build
-        n_threads = 1
+    if n_threads == 1 or n * n_features < n_threads * problem.total_bins * problem.n_classes:  # more to add than to build
+        build_part(problem, growth.frame, work, task.histogram, features, n_features, task.start, task.end)
+        return
     slots.push_back(task.histogram)
     for thread in range(1, n_threads):
         slots.push_back(take_slot(problem, work))
