@@ -168,8 +168,8 @@ class BaseKFHE(NotebookMixin, CallbackSupportMixin, ClassifierMixin, BaseEstimat
 
         It is that of the highest score, in a `RobustKFHEClassifier` as `prior_power` says.
         """
-        scores = self._scores(X)
-        classes: NDArray[Any] = self.classes_[self.estimators_.decide(scores)]
+        X = self._validate_for_prediction(X)
+        classes: NDArray[Any] = self.classes_[self.estimators_.decisions(X, thread_count(self.n_jobs))]
         return classes
 
     def predict_proba(self, X: Any) -> Floats:

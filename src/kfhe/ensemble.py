@@ -67,6 +67,10 @@ class Ensemble(Sequence[Any]):
         """Return the position of the class that each row's scores speak for; ties go to the first one."""
         return scores.argmax(axis=1)
 
+    def decisions(self, X: Any, n_threads: int) -> NDArray[np.intp]:
+        """Return the position of the class that is decided on for each row."""
+        return self.decide(self.scores(X, n_threads))
+
     def staged_scores(self, X: Any, n_threads: int) -> Iterator[Floats]:
         """Yield the scores after h_0 alone, then after each further component."""
         rows, total = self.encoded(X), None

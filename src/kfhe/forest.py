@@ -138,7 +138,8 @@ class Forest(Ensemble):
         return self._compacted(gaps=True)
 
     def _compacted(self, *, gaps: bool) -> CompactTrees | None:
-        return compact(self.nodes, self.category_sets, self.tree_nodes, self.tree_sets, gaps)
+        trees = self.nodes, self.category_sets, self.tree_nodes, self.tree_sets, self.tree_leaves
+        return compact(*trees, self.leaf_weights.sum(axis=1, dtype=np.int64), gaps)
 
     @cached_property
     def leaf_votes(self) -> Floats:
@@ -174,6 +175,16 @@ class Forest(Ensemble):
     def decide(self, scores: Floats) -> NDArray[np.intp]:
         """Return the position of the class that each row's scores speak for; ties go to the first one."""
         return super().decide(scores * self.class_factors if self.prior_power else scores)
+
+    def decisions(self, X: Any, n_threads: int) -> NDArray[np.intp]:
+        """Return the position of the class that is decided on for each row, without votes that can't turn it."""
+        rows = self.encoded(X)
+        scores = np.zeros((len(rows), len(self.classes)))
+        factors = self.class_factors if self.prior_power else np.ones(len(self.classes))
+        self._add_values(
+            rows, self.leaf_votes, 0, len(self), self.weights, scores, n_threads, factors=factors
+        )
+        return self.decide(np.minimum(scores, 1.0, out=scores))
 
     def probabilities(self, scores: Floats) -> Floats:
         """Return the probabilities of the true classes: scores are those of labels, of which some are wrong.
@@ -217,8 +228,13 @@ class Forest(Ensemble):
         weights: Floats,
         total: Floats,
         n_threads: int,
+        *,
+        factors: Floats | None = None,
     ) -> None:
-        """Add the values of the rows' leaves; leaves beyond the last value vote for their class."""
+        """Add the values of the rows' leaves; leaves beyond the last value vote for their class.
+
+        With factors of the classes, only as far as it takes to see which score times its factor is the highest.
+        """
         for some, numbers in blocks(rows):
             gaps = bool(np.isnan(numbers.max(initial=0.0)))
             add_trees(
@@ -237,6 +253,7 @@ class Forest(Ensemble):
                 total[some],
                 n_threads,
                 self._compact_for(len(numbers), last - first, gaps=gaps),
+                factors,
             )
 
     def _compact_for(self, n_rows: int, n_trees: int, *, gaps: bool) -> CompactTrees | None:

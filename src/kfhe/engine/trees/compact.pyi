@@ -10,5 +10,7 @@ def compact(
     category_sets: NDArray[np.uint64],
     tree_nodes: NDArray[np.int64],
     tree_sets: NDArray[np.int64],
+    tree_leaves: NDArray[np.int64],
+    leaf_weights: NDArray[np.int64],
     gaps: bool,
 ) -> CompactTrees | None: ...

@@ -21,6 +21,7 @@ def add_trees(
     scores: NDArray[np.float64],
     n_threads: int = 1,
     compact: CompactTrees | None = None,
+    factors: NDArray[np.float64] | None = None,
 ) -> None: ...
 def apply(
     nodes: NDArray[Any], category_sets: NDArray[np.uint64], rows: NDArray[np.float64], n_threads: int = 1

@@ -1,9 +1,11 @@
 """Traversal: from rows to leaves to scores, many rows at a time."""
 
 from cython.parallel cimport prange, threadid
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint64_t
 
-from kfhe.engine.trees.compact cimport LANES as COMPACT_LANES, CompactTrees
+from kfhe.engine.trees.compact cimport CompactTrees
+from kfhe.engine.trees.crown cimport LANES as GROUP
+from kfhe.engine.trees.settling cimport find_open
 from kfhe.engine.trees.layout cimport CATEGORICAL, LEAF, MISSING_LEFT, Node
 
 import numpy as np
@@ -14,6 +16,9 @@ cdef enum:
     BLOCK_BYTES = 1 << 18  # of a block's rows and scores: they stay in the cache while all trees come and go
     LANES = 8  # rows that go down a tree side by side, so that memory is never waited for alone
     PARALLEL_STEPS = 20000  # rows times trees
+    TREES_AT_ONCE = 8  # before it is looked which rows are settled
+    LEAST_DROPPED = 16  # one of so many rows has to be settled, or none is dropped: the others have to move for it
+    ROUNDING_ERRORS = 1000000000  # of scores are less than all weight divided by this
 
 
 cdef inline int32_t step(
@@ -82,30 +87,39 @@ cdef void find_leaves(
         descend(nodes, sets, rows, n_features, n_rows, False, leaves)
 
 
+cdef struct Ballot:  # how leaves vote, and how much that counts
+    const int32_t *classes
+    const double *shares  # of the leaves of the first trees, which vote softly
+    int64_t n_soft  # leaves of those trees
+    const int64_t *tree_leaves
+    const double *weights
+    int64_t n_classes
+
+
 cdef void add_tree(
-    const int32_t *leaves, int64_t n_rows, const int32_t *leaf_classes, const double *leaf_votes, double weight,
-    int64_t n_classes, double *scores,
+    const Ballot *ballot, int64_t tree, const int32_t *leaves, const int32_t *rows, int64_t n_rows, double *scores
 ) noexcept nogil:
-    """Add a tree's weighted votes to the rows' scores; ``leaf_votes`` is NULL if leaves vote for a class."""
-    cdef int64_t i, k
+    """Add a tree's weighted votes to the scores of some rows."""
+    cdef int64_t i, k, first = ballot.tree_leaves[tree], n_classes = ballot.n_classes
+    cdef double weight = ballot.weights[tree]
     cdef const double *votes
-    if leaf_votes == NULL:
+    if first >= ballot.n_soft:
         for i in range(n_rows):
-            scores[i * n_classes + leaf_classes[leaves[i]]] += weight
+            scores[rows[i] * n_classes + ballot.classes[first + leaves[i]]] += weight
         return
     for i in range(n_rows):
-        votes = &leaf_votes[leaves[i] * n_classes]
+        votes = &ballot.shares[(first + leaves[i]) * n_classes]
         for k in range(n_classes):
-            scores[i * n_classes + k] += weight * votes[k]
+            scores[rows[i] * n_classes + k] += weight * votes[k]
 
 
 cdef int64_t block_size(int64_t n_rows, int64_t row_bytes, int n_threads) noexcept nogil:
     """Rows of a block: not too many for the cache, whole groups, and no thread with a block less than others."""
     cdef int64_t n = max(n_rows, <int64_t> 1)
     cdef int64_t most = max(<int64_t> LEAST_BLOCK, min(<int64_t> MOST_BLOCK, BLOCK_BYTES // row_bytes))
-    cdef int64_t n_groups = (n + COMPACT_LANES - 1) // COMPACT_LANES
+    cdef int64_t n_groups = (n + GROUP - 1) // GROUP
     cdef int64_t n_blocks = (n + most * n_threads - 1) // (most * n_threads) * n_threads
-    return (n_groups + n_blocks - 1) // n_blocks * COMPACT_LANES
+    return (n_groups + n_blocks - 1) // n_blocks * GROUP
 
 
 def add_trees(
@@ -124,56 +138,107 @@ def add_trees(
     double[:, ::1] scores,
     int n_threads=1,
     CompactTrees compact=None,
+    const double[::1] factors=None,
 ):
     """Add the weighted votes of the trees ``first .. last - 1`` to the scores.
 
     ``leaf_votes`` has a row of votes, one per class, for each leaf of the trees that vote softly, which come
     first; the leaves of the others vote for their ``leaf_classes``. ``plain`` promises that no value is missing
     and no feature is categorical. The same trees may be given in their compact form, too, which rows then walk down.
+    If only the highest score is of interest, once the classes' ``factors`` are multiplied with them, no further votes
+    are looked for once it is settled which one that will be.
     """
-    cdef int64_t n_rows = rows.shape[0], n_features = rows.shape[1], n_classes = scores.shape[1]
-    cdef int64_t block, start, n, t, size, row_bytes, n_soft = leaf_votes.shape[0]
+    cdef int64_t n_rows = rows.shape[0], n_features = rows.shape[1]
+    cdef int64_t block, start, n, size, row_bytes
     cdef const uint64_t *sets = &category_sets[0, 0] if category_sets.shape[0] else NULL
-    cdef const double *votes = &leaf_votes[0, 0] if n_soft else NULL
-    cdef uint32_t[:, ::1] all_ranks
-    cdef uint32_t *ranks = NULL
+    cdef const double *shares = &leaf_votes[0, 0] if leaf_votes.shape[0] else NULL
+    cdef const double *own_factors = &factors[0] if factors is not None else NULL
+    cdef Ballot ballot = Ballot(
+        &leaf_classes[0], shares, leaf_votes.shape[0], &tree_leaves[0], &weights[0], scores.shape[1]
+    )
+    cdef uint16_t[:, ::1] all_ranks
     if n_rows * (last - first) < PARALLEL_STEPS:
         n_threads = 1
-    row_bytes = 8 * n_classes + (8 * n_features if compact is None else 4 * compact.features.shape[0])
+    row_bytes = 8 * ballot.n_classes + (8 * n_features if compact is None else 2 * compact.features.shape[0])
     size = block_size(n_rows, row_bytes, n_threads)
     if compact is not None:
-        all_ranks = np.empty((n_threads, size * compact.features.shape[0]), dtype=np.uint32)
+        all_ranks = np.empty((n_threads, size * compact.features.shape[0]), dtype=np.uint16)
     for block in prange(
         (n_rows + size - 1) // size, nogil=True, num_threads=n_threads, schedule="dynamic", chunksize=1
     ):
         start = block * size
         n = min(size, n_rows - start)
         if compact is not None:
-            ranks = &all_ranks[threadid(), 0]
-            compact.rank(&rows[start, 0], n_features, n, ranks)
-        for t in range(first, last):
+            compact.rank(&rows[start, 0], n_features, n, &all_ranks[threadid(), 0])
+            add_compact(
+                compact, &ballot, first, last, &all_ranks[threadid(), 0], n, own_factors, &scores[start, 0]
+            )
+        else:
             add_block(
-                compact, t, ranks,
-                &nodes[tree_nodes[t]], sets + 4 * tree_sets[t], &rows[start, 0], n_features, n, plain,
-                &leaf_classes[tree_leaves[t]],
-                votes + tree_leaves[t] * n_classes if tree_leaves[t] < n_soft else NULL,
-                weights[t], n_classes, &scores[start, 0],
+                &nodes[0], &tree_nodes[0], sets, &tree_sets[0], &ballot, first, last, &rows[start, 0], n_features,
+                n, plain, &scores[start, 0],
             )
 
 
 cdef void add_block(
-    CompactTrees compact, int64_t tree, const uint32_t *ranks,
-    const Node *nodes, const uint64_t *sets, const double *rows, int64_t n_features, int64_t n_rows,
-    bint plain, const int32_t *leaf_classes, const double *leaf_votes, double weight, int64_t n_classes,
-    double *scores,
+    const Node *nodes, const int64_t *tree_nodes, const uint64_t *sets, const int64_t *tree_sets,
+    const Ballot *ballot, int64_t first, int64_t last, const double *rows, int64_t n_features, int64_t n_rows,
+    bint plain, double *scores,
 ) noexcept nogil:
-    """Add a tree's votes for a block of rows, which go down its compact form if their ranks are given."""
+    """Add the trees' votes for a block of rows."""
+    cdef int64_t t
     cdef int32_t leaves[MOST_BLOCK]
-    if ranks != NULL:
-        compact.find_leaves(tree, ranks, n_rows, leaves)
-    else:
-        find_leaves(nodes, sets, rows, n_features, n_rows, plain, leaves)
-    add_tree(leaves, n_rows, leaf_classes, leaf_votes, weight, n_classes, scores)
+    cdef int32_t places[MOST_BLOCK]
+    number(places, n_rows)
+    for t in range(first, last):
+        find_leaves(&nodes[tree_nodes[t]], sets + 4 * tree_sets[t], rows, n_features, n_rows, plain, leaves)
+        add_tree(ballot, t, leaves, places, n_rows, scores)
+
+
+cdef void add_compact(
+    CompactTrees compact, const Ballot *ballot, int64_t first, int64_t last, uint16_t *ranks, int64_t n_rows,
+    const double *factors, double *scores,
+) noexcept nogil:
+    """Add the compact trees' votes for a block of rows, of which the settled ones are dropped if there are factors."""
+    cdef int64_t t, n_open
+    cdef int32_t leaves[MOST_BLOCK]
+    cdef int32_t places[MOST_BLOCK]  # of the scores of the rows that are left
+    cdef int32_t kept[MOST_BLOCK]
+    cdef double to_come, weight = weight_of(ballot.weights, first, last)
+    number(places, n_rows)
+    for t in range(first, last):
+        compact.find_leaves(t, ranks, n_rows, leaves)
+        add_tree(ballot, t, leaves, places, n_rows, scores)
+        if factors == NULL or (t + 1 - first) % TREES_AT_ONCE:
+            continue
+        to_come = weight_of(ballot.weights, t + 1, last) + weight / ROUNDING_ERRORS
+        if 2 * to_come > weight:
+            continue  # nobody can be settled yet
+        n_open = find_open(scores, places, n_rows, factors, ballot.n_classes, to_come, kept)
+        if (n_rows - n_open) * LEAST_DROPPED >= n_rows:
+            compact.keep(kept, n_open, ranks)
+            keep_places(kept, n_open, places)
+            n_rows = n_open
+
+
+cdef inline double weight_of(const double *weights, int64_t first, int64_t last) noexcept nogil:
+    cdef double total = 0
+    cdef int64_t t
+    for t in range(first, last):
+        total += weights[t]
+    return total
+
+
+cdef inline void number(int32_t *places, int64_t n) noexcept nogil:
+    cdef int64_t i
+    for i in range(n):
+        places[i] = <int32_t> i
+
+
+cdef inline void keep_places(const int32_t *kept, int64_t n_kept, int32_t *places) noexcept nogil:
+    cdef int64_t i
+    for i in range(n_kept):
+        places[i] = places[kept[i]]
 
 
 def apply(

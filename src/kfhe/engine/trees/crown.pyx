@@ -1,0 +1,89 @@
+"""Crowns: of each compact tree the splits that most rows pass.
+
+A row that goes down a tree waits for memory at each split, because it has to know where it is before it can go on. Where nearly
+all rows pass, it's faster to compare many rows with every split, in vectors, and to choose afterwards: of two
+children, from the lowest splits upwards. What is chosen is the exit that a row leaves the crown by. The crown is what has
+the most training rows, not what is on top: trees that grow best first have long and narrow parts.
+"""
+
+from libc.stdint cimport int64_t, uint16_t, uint64_t
+from libcpp.vector cimport vector
+
+from kfhe.engine.trees.layout cimport LEAF, Node
+
+
+cdef vector[double] node_weights(
+    const Node *nodes, int64_t n_nodes, int64_t n_grown, const int64_t *leaf_weights
+) noexcept nogil:
+    """Weight of the training rows in each node of a tree; nodes that cut categories, behind those that grew, share
+    that of the node before them."""
+    cdef vector[double] weights = vector[double](n_nodes, 0.0)
+    cdef int64_t i
+    for i in range(n_grown - 1, -1, -1):
+        if nodes[i].kind == LEAF:
+            weights[i] = <double> leaf_weights[nodes[i].left]
+        elif nodes[i].left < n_grown:
+            weights[i] = weights[nodes[i].left] + weights[nodes[i].left + 1]
+        else:
+            weights[i] = weight_below_cuts(nodes, weights, i, n_grown)
+    for i in range(n_nodes):
+        if nodes[i].kind != LEAF and nodes[i].left >= n_grown:
+            weights[nodes[i].left] = weights[nodes[i].left + 1] = weights[i] / 2
+    return weights
+
+
+cdef double weight_below_cuts(
+    const Node *nodes, const vector[double] &weights, int64_t i, int64_t n_grown
+) noexcept nogil:
+    """Weight of a node that became a search through cuts: all of its ways end at the same two children."""
+    while nodes[i].left >= n_grown:
+        i = nodes[i].left
+    return weights[nodes[i].left] + weights[nodes[i].left + 1]
+
+
+cdef Crown crown_of(const uint64_t *nodes, const vector[double] &weights) noexcept nogil:
+    """Crown of a compact tree: from the root on, the heaviest split that can be reached is the next."""
+    cdef Crown crown
+    cdef uint64_t reached[2 * MOST_SPLITS + 1]
+    cdef uint16_t number[2 * MOST_SPLITS + 1]  # of the split or the exit that it becomes
+    cdef int64_t children[MOST_SPLITS]
+    cdef int64_t i, heaviest, n_reached = 1, n_exits = 0
+    cdef uint64_t node
+    cdef double below = 0
+    reached[0] = 0
+    number[0] = EXIT
+    crown.n_splits = 0
+    while crown.n_splits < MOST_SPLITS:
+        heaviest = -1
+        for i in range(n_reached):
+            if number[i] == EXIT and is_split(nodes[reached[i]]):
+                if heaviest < 0 or weights[reached[i]] > weights[reached[heaviest]]:
+                    heaviest = i
+        if heaviest < 0:
+            break
+        node = nodes[reached[heaviest]]
+        number[heaviest] = <uint16_t> crown.n_splits
+        children[crown.n_splits] = n_reached
+        crown.splits[crown.n_splits].column = <uint16_t> node
+        crown.splits[crown.n_splits].rank = 65535 - <uint16_t> (node >> 16)
+        crown.n_splits += 1
+        for i in range(2):
+            reached[n_reached] = (node >> 32) + i
+            number[n_reached] = EXIT
+            n_reached += 1
+    for i in range(n_reached):
+        if number[i] == EXIT:
+            number[i] = <uint16_t> (EXIT + n_exits)
+            crown.exits[n_exits] = nodes[reached[i]]
+            n_exits += 1
+    for i in range(crown.n_splits):
+        crown.splits[i].left = number[children[i]]
+        crown.splits[i].right = number[children[i] + 1]
+    for i in range(<int64_t> weights.size()):
+        if is_split(nodes[i]):
+            below += weights[i]
+    for i in range(n_reached):
+        if number[i] < EXIT:
+            below -= weights[reached[i]]
+    crown.depth_below = <int64_t> (below / weights[0] + 0.5) if weights[0] > 0 else 0
+    return crown
