@@ -41,6 +41,9 @@ def main(
     scaling: Annotated[
         bool, typer.Option("--scaling", help="See how the cost of a fit grows with the table instead.")
     ] = False,
+    prediction: Annotated[
+        bool, typer.Option("--prediction", help="Compare how fast models predict few and many rows instead.")
+    ] = False,
 ) -> None:
     """Train and predict with ours and with the peers that are installed, and compare.
 
@@ -48,11 +51,11 @@ def main(
     of threads. With --audit, labels of 15 datasets are changed and have to be found, others in each round.
     With --frontier, ours is looked at by stages, peers at several settings, with so many threads and with all
     there are. With --scaling, threads, rows, classes, columns and categories grow, one at a time; --data
-    chooses among them.
+    chooses among them. With --prediction, models of several sizes predict 1 to 100,000 rows.
     """
     if quick and full:
         raise typer.BadParameter("--quick and --full exclude each other")
-    modes = {"--audit": audit, "--frontier": frontier, "--scaling": scaling}
+    modes = {"--audit": audit, "--frontier": frontier, "--scaling": scaling, "--prediction": prediction}
     chosen = [option for option, is_on in modes.items() if is_on]
     if len(chosen) > 1:
         raise typer.BadParameter(f"{' and '.join(chosen)} exclude each other")
@@ -68,6 +71,8 @@ def main(
         _find_frontier(data, rounds or 3, threads, json_file, picture)
     elif scaling:
         _see_growth(data, rounds or 3, threads, json_file)
+    elif prediction:
+        _compare_predictions(data, rounds or 3, threads, json_file)
     else:
         _compare_speed(data, algorithm, rounds or (1 if quick else 3), threads, json_file, quick, full)
 
@@ -181,6 +186,35 @@ def _see_growth(data: list[str] | None, rounds: int, threads: int, json_file: Pa
         console.print(table(run, axis))
         if json_file is not None:
             write_whole(json_file, as_json(run, ()))
+    for line in closing_lines(run):
+        console.print(line, highlight=False, markup=False)
+
+
+def _compare_predictions(data: list[str] | None, rounds: int, threads: int, json_file: Path | None) -> None:
+    from rich.console import Console
+
+    from benchmarks.prediction import (
+        CONTENDERS,
+        DATASETS,
+        GOALS,
+        METHODS,
+        PredictionRun,
+        closing_lines,
+        measure,
+        table,
+    )
+    from benchmarks.report import as_json
+    from kfhe.files import write_whole
+
+    _check_names("--data", data or [], DATASETS)
+    console, run = _console(), PredictionRun.with_settings(rounds=rounds, n_threads=threads)
+    for dataset in dict.fromkeys(data or DATASETS):
+        with Console(stderr=True).status("") as status:
+            measure(run, dataset, CONTENDERS, report=status.update)
+        for method in METHODS:
+            console.print(table(run, dataset, method))
+        if json_file is not None:
+            write_whole(json_file, as_json(run, GOALS))
     for line in closing_lines(run):
         console.print(line, highlight=False, markup=False)
 

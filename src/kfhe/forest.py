@@ -233,7 +233,7 @@ class Forest(Ensemble):
     ) -> None:
         """Add the values of the rows' leaves; leaves beyond the last value vote for their class.
 
-        With factors of the classes, only as far as it takes to see which score times its factor is the highest.
+        With factors of the classes, only as far as it takes to see which score times factor is highest.
         """
         for some, numbers in blocks(rows):
             gaps = bool(np.isnan(numbers.max(initial=0.0)))

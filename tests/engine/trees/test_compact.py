@@ -129,7 +129,7 @@ def test_sets_of_categories_here_and_there_are_too_many_for_a_compact_form():
 
 
 def leaf_votes(nodes, starts, X, *, compact_trees=None):
-    """The number of the leaf that each row falls into, summed over trees with weights that tell them apart."""
+    """The numbers of the leaves that each row falls into, summed by weights that tell trees apart."""
     n_leaves = np.diff(starts) // 2 + 1
     tree_leaves = np.append(0, np.cumsum(n_leaves))
     numbers = np.concatenate([np.arange(n, dtype=np.float64) for n in n_leaves])[:, None]
@@ -154,7 +154,9 @@ def grown(rng, n_splits, shape, draw_threshold):
 
 def wild(rng):
     """Thresholds that no grid suits: far apart, close together, without end."""
-    return rng.choice([-1e308, 1e308, 1e-320, 0.0, 1.0, np.nextafter(1, 2), np.inf, rng.normal(), 1e-9 * rng.normal()])
+    return rng.choice(
+        [-1e308, 1e308, 1e-320, 0.0, 1.0, np.nextafter(1, 2), np.inf, rng.normal(), 1e-9 * rng.normal()]
+    )
 
 
 @pytest.mark.parametrize("draw_threshold", [lambda rng: rng.normal(), lambda rng: rng.normal() ** 9, wild])
@@ -168,7 +170,9 @@ def test_trees_of_any_size_and_shape_send_rows_to_the_same_leaves(shape, draw_th
     leaf_weights = rng.integers(1, 100, size=tree_leaves[-1]) * weighed
     small = nodes, NO_SETS, starts, np.zeros(len(starts), dtype=np.int64), tree_leaves, leaf_weights, False
     own = nodes["threshold"][(nodes["kind"] != 0) & np.isfinite(nodes["threshold"])]
-    values = np.concatenate([own, np.nextafter(own, np.inf), np.nextafter(own, -np.inf), rng.normal(size=500)])
+    values = np.concatenate(
+        [own, np.nextafter(own, np.inf), np.nextafter(own, -np.inf), rng.normal(size=500)]
+    )
     X = rng.choice(values[np.isfinite(values)], size=(1000, 3))
     found = leaf_votes(nodes, starts, X, compact_trees=compact(*small))
     np.testing.assert_array_equal(found, leaf_votes(nodes, starts, X))
