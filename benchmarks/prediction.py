@@ -48,9 +48,9 @@ CONTENDERS = (
 )
 
 EXPLANATION = """\
-Milliseconds of a call, medians over the rounds; models have been trained before, with 100 components, and have
-predicted once. Boosting has a tree for each class in each of them, unless there are two classes. Goals are about the
-smallest ratio, from 100 rows on."""
+Milliseconds of a call, medians over the rounds; models of 100 components have been trained before, and have
+predicted once. Boosting has a tree for each class in each of them, unless there are two classes. Goals are
+about predict, and the smallest ratio from 100 rows on."""
 
 
 @dataclass

@@ -177,7 +177,7 @@ class Forest(Ensemble):
         return super().decide(scores * self.class_factors if self.prior_power else scores)
 
     def decisions(self, X: Any, n_threads: int) -> NDArray[np.intp]:
-        """Return the position of the class that is decided on for each row, without votes that can't turn it."""
+        """Return the position of the class decided on for each row, without votes that can't turn it."""
         rows = self.encoded(X)
         scores = np.zeros((len(rows), len(self.classes)))
         factors = self.class_factors if self.prior_power else np.ones(len(self.classes))

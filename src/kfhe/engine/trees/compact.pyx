@@ -5,9 +5,9 @@ below it. It is at most a threshold if its rank is at most the threshold's own. 
 
     left child (32 bits) | 65535 - rank of the threshold (16) | column of ranks (16),
 
-and adding a row's rank to it, shifted by 16, carries into the child if the row goes right. A leaf leads to itself,
-with a rank of 0. Rows pass the crown of a tree first, in vectors, and then walk: leaves are at very different depths, so those
-who have found theirs make room for others.
+and adding a row's rank to it, shifted by 16, carries into the child if the row goes right. A leaf leads to itself.
+Rows pass the crown of a tree first, in vectors, and walk from there. Leaves are at very different depths, so after some
+steps only those walk on who have not arrived.
 For rows with gaps a feature has two columns: in one the rank of a missing value is the lowest, for nodes that send
 it left, in the other the highest. Splits by category become several by number.
 """
@@ -111,7 +111,7 @@ cdef inline void fill_gaps(
 cdef void descend(
     const uint64_t *nodes, const Crown *crown, const uint16_t *ranks, int64_t width, int64_t n_rows, uint64_t *at
 ) noexcept nogil:
-    """Find the leaves of some rows: through the crown, then some steps for all, then for those that are still under way."""
+    """Find the leaves of some rows: through the crown, some steps for all, then for those who have not arrived."""
     cdef int64_t group, row, lane, n_left = 0, n_steps = max(<int64_t> LEAST_STEPS, crown.depth_below)
     cdef const uint16_t *exits
     cdef uint64_t walkers[WALKERS]

@@ -1,9 +1,9 @@
 """Crowns: of each compact tree the splits that most rows pass.
 
-A row that goes down a tree waits for memory at each split, because it has to know where it is before it can go on. Where nearly
-all rows pass, it's faster to compare many rows with every split, in vectors, and to choose afterwards: of two
-children, from the lowest splits upwards. What is chosen is the exit that a row leaves the crown by. The crown is what has
-the most training rows, not what is on top: trees that grow best first have long and narrow parts.
+A row that walks takes one split after the other. Where many rows pass, it is faster to compare all of them with every
+split, in vectors, and to choose afterwards: of two children, from the lowest splits upwards. What is chosen in the end
+is the exit that a row leaves the crown by. A crown has the splits of the most training rows, not those on top: trees
+that grow best first are long and narrow in places.
 """
 
 from libc.stdint cimport int64_t, uint16_t, uint64_t
@@ -15,8 +15,7 @@ from kfhe.engine.trees.layout cimport LEAF, Node
 cdef vector[double] node_weights(
     const Node *nodes, int64_t n_nodes, int64_t n_grown, const int64_t *leaf_weights
 ) noexcept nogil:
-    """Weight of the training rows in each node of a tree; nodes that cut categories, behind those that grew, share
-    that of the node before them."""
+    """Weight of the training rows in each node of a tree; nodes that only cut categories get half of their parent's."""
     cdef vector[double] weights = vector[double](n_nodes, 0.0)
     cdef int64_t i
     for i in range(n_grown - 1, -1, -1):

@@ -1,7 +1,7 @@
 """Grids: cells of equal width, so that a value is compared with the few thresholds of its cell only.
 
-Rounding can't hurt: a value in a higher cell is a higher value, and thresholds are put into cells in the same way. Of
-each cell, as many thresholds are looked at as the fullest has, from the first of its own on, or from an earlier one at the end.
+Rounding can't hurt: what is in a higher cell is higher, for values and thresholds alike. For each cell as many
+thresholds are looked at as the fullest has, from its own first one on, or from an earlier one if these are too few.
 """
 
 from libc.math cimport isinf

@@ -5,8 +5,8 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint64_t
 
 from kfhe.engine.trees.compact cimport CompactTrees
 from kfhe.engine.trees.crown cimport LANES as GROUP
-from kfhe.engine.trees.settling cimport find_open
 from kfhe.engine.trees.layout cimport CATEGORICAL, LEAF, MISSING_LEFT, Node
+from kfhe.engine.trees.settling cimport find_open
 
 import numpy as np
 
@@ -222,6 +222,7 @@ cdef void add_compact(
 
 
 cdef inline double weight_of(const double *weights, int64_t first, int64_t last) noexcept nogil:
+    """Weight of some trees."""
     cdef double total = 0
     cdef int64_t t
     for t in range(first, last):
@@ -230,12 +231,14 @@ cdef inline double weight_of(const double *weights, int64_t first, int64_t last)
 
 
 cdef inline void number(int32_t *places, int64_t n) noexcept nogil:
+    """Give each row of a block its own place."""
     cdef int64_t i
     for i in range(n):
         places[i] = <int32_t> i
 
 
 cdef inline void keep_places(const int32_t *kept, int64_t n_kept, int32_t *places) noexcept nogil:
+    """Keep the places of some rows, given in order."""
     cdef int64_t i
     for i in range(n_kept):
         places[i] = places[kept[i]]
