@@ -167,8 +167,6 @@ cdef inline int64_t walk_on(
             at[rows[lane]] = walkers[lane]
             left[n] = rows[lane]
             n += is_split(walkers[lane])
-    while n > 1 and left[n - 1] == left[n - 2]:
-        n -= 1
     return n
 
 
