@@ -14,7 +14,6 @@ from libcpp.vector cimport vector
 from kfhe.engine.trees.categories cimport scratch_size
 from kfhe.engine.trees.grown_tree cimport GrownTree
 from kfhe.engine.trees.histogram_nodes cimport grow_by_histogram
-from kfhe.engine.trees.memory cimport prefetch
 from kfhe.engine.trees.nodes cimport Buffer, Frame, Growth, Pending, Problem, Workspace, add_node, clear
 from kfhe.engine.trees.pruning cimport FlatNode, cut_back
 from kfhe.engine.trees.team cimport Team
@@ -32,7 +31,6 @@ cdef enum:
     TASKS_PER_THREAD = 8
     MAX_SORTED_ROWS = 8192
     GATHER_ROWS = 65536
-    TOGETHER = 8
     MANY_ROWS = 4 * GATHER_ROWS  # that one thread also takes in tasks, to have those of a task together in memory
 
 # Rows below which sorting beats histograms, per cell of an average histogram. Measured.
@@ -76,33 +74,15 @@ cdef void gather(const Problem *problem, Frame *frame, Workspace *work, const Pe
     cdef uint32_t *rows = &frame.rows[task.start]
     work.frame_codes.resize(n * problem.n_features)
     work.frame_rows.resize(n)
-    if problem.lines != NULL:
-        turn_lines(problem, rows, n, work.frame_codes.data())
-    else:
-        for f in range(problem.n_features):
-            for i in range(n):
-                work.frame_codes[f * n + i] = frame.codes[f * frame.stride + rows[i]]
+    for f in range(problem.n_features):
+        for i in range(n):
+            work.frame_codes[f * n + i] = frame.codes[f * frame.stride + rows[i]]
     for i in range(n):
         work.frame_rows[i] = rows[i]
         rows[i] = i
     frame.codes = work.frame_codes.data()
     frame.stride = n
     frame.origin = work.frame_rows.data()
-
-
-cdef void turn_lines(const Problem *problem, const uint32_t *rows, int64_t n, uint8_t *codes) noexcept nogil:
-    """Copy the lines of some rows into columns, some rows at a time: so that neighbours are written together."""
-    cdef const uint8_t *lines[TOGETHER]
-    cdef int64_t i = 0, f, k, size, length = problem.n_features
-    while i < n:
-        size = min(<int64_t> TOGETHER, n - i)
-        for k in range(size):
-            lines[k] = &problem.lines[rows[i + k] * length]
-            prefetch(&problem.lines[rows[min(i + k + 2 * TOGETHER, n - 1)] * length])
-        for f in range(length):
-            for k in range(size):
-                codes[f * n + i + k] = lines[k][f]
-        i += size
 
 
 cdef class Grower:
@@ -133,7 +113,7 @@ cdef class Grower:
     force_parallel : bool
         Use them on small tables too.
     lines : uint8 array of shape (n_rows, n_features) or None
-        The bins row by row. With many rows, this is faster. A pickled grower comes back without them.
+        The bins row by row. With many rows and few leaves, this is faster. A pickled grower comes back without them.
     """
 
     cdef object arguments  # of the constructor, for pickling
