@@ -27,7 +27,7 @@ from benchmarks.runner import LIBRARIES, Report
 from kfhe.study.encoding import Categorical
 from kfhe.study.versions import versions_of
 
-STAGES = (5, 10, 20, 40, 60, 100)  # components after which KFHE-e is looked at
+STAGES = (5, 10, 20, 40, 60, 100, 150, 200)  # components after which KFHE-e is looked at
 SIZES = (10, 20, 25, 30, 35, 40, 60, 100)  # that the robust classifier is trained with
 ROBUST = "Robust KFHE"
 

@@ -28,7 +28,7 @@ FLOOR = 0.001  # so much more than nothing is the weight of a row that is surely
 def exponential(weights: Floats, missed: Missed, *, rows: TrainingRows) -> Floats:
     """KFHE-e: a miss multiplies a row's weight by e. The result is not normalised."""
     n = rows.n_rows
-    measured: Floats = rows.map(multiply, weights, missed, exp(1 / n), exp(1 + 1 / n))
+    measured: Floats = rows.map(multiply, weights, missed, exp(1 / n), exp(1 + 1 / n), rows.n_threads)
     return measured
 
 

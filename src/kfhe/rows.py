@@ -154,7 +154,7 @@ class TrainingRows:
 
     def effective_sample_size(self, weights: Floats) -> float:
         """Return how many equal weights the sampling weights, which sum to 1, are worth."""
-        return effective_sample_size(weights)
+        return effective_sample_size(weights, self.n_threads)
 
     def filter(self, state: Floats, kind: type[KalmanFilter] = KalmanFilter, **settings: Any) -> KalmanFilter:
         """Return a filter of a state with a value, or several, per row; its variance begins as 1."""

@@ -123,8 +123,10 @@ class TreeSensor:
         return {**self.__dict__, "_growers": arguments, "_trees": self._trees.arrays()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        lines = state["_table"].lines
-        growers = [Grower(*args, **settings, lines=lines) for args, settings in state["_growers"]]
+        table, growers = state["_table"], []
+        for arguments, settings in state["_growers"]:
+            lines = table.lines if settings["max_leaf_nodes"] else None
+            growers.append(Grower(*arguments, **settings, lines=lines))
         self.__dict__.update(state, _growers=growers, _trees=TreeStore.from_arrays(state["_trees"]))
 
     def initial(self) -> Floats:

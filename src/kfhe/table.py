@@ -179,7 +179,7 @@ class BinnedTable:
 
     @cached_property
     def lines(self) -> NDArray[np.uint8] | None:
-        """The bins row by row, for tables of many rows and few columns: a row is then one read of memory."""
+        """The bins row by row, for few leaves of many rows and few columns: a row is then one read."""
         n_columns, n_rows = self.codes.shape
         many = n_rows > MANY_ROWS and n_columns <= FEW_COLUMNS
         return np.ascontiguousarray(self.codes.T) if many else None

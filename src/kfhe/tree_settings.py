@@ -114,5 +114,5 @@ class TreeSettings:
             cp=self.cp,
             seed=seed,
             n_threads=n_threads,
-            lines=table.lines,
+            lines=table.lines if self.max_leaf_nodes else None,
         )

@@ -8,7 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from kfhe.engine.arrays import Measurer, correct, effective_sample_size, exact_sum, normalise
+from kfhe.engine.arrays import (
+    Measurer,
+    correct,
+    effective_sample_size,
+    exact_sum,
+    highest,
+    multiply,
+    normalise,
+)
 
 LARGE = 80_000  # rows that are shared out among threads
 
@@ -105,6 +113,23 @@ def test_effective_sample_size_counts_equal_weights():
 def test_effective_sample_size_is_that_of_an_exact_sum(table):
     base = table[-1]
     assert effective_sample_size(base) == 1 / exact_sum(base**2) == effective_sample_size(base[::-1].copy())
+
+
+def test_the_work_of_many_rows_does_not_depend_on_threads():
+    rng = np.random.default_rng(0)
+    values = rng.random(300_001)
+    values /= exact_sum(values)
+    missed = rng.random(len(values)) < 0.3
+    products = np.where(missed, values * 3.0, values * 2.0)
+    for n_threads in (1, 2, 3):
+        assert highest(values, n_threads) == values.max()
+        assert effective_sample_size(values, n_threads) == effective_sample_size(values[::-1].copy())
+        np.testing.assert_array_equal(multiply(values, missed, 2.0, 3.0, n_threads), products)
+    for place in (0, 9000, -1):  # in the first part, in another, in the last one, which is shorter
+        for bad in (-1.0, np.nan, np.inf):
+            worse = values.copy()
+            worse[place] = bad
+            assert all(np.isnan(highest(worse, n_threads)) for n_threads in (1, 2, 3))
 
 
 @pytest.mark.parametrize("size", [5e-324, 1e-310, 1e-300, 1e300, 1e305])

@@ -6,9 +6,10 @@ CHUNK rows that threads share. (Even a team of one thread would cost more than a
 """
 
 from cython.parallel cimport prange
-from libc.math cimport frexp, ldexp
+from libc.math cimport NAN, frexp, ldexp
 from libc.stdint cimport int32_t, int64_t, uint8_t
 from libcpp cimport bool as cpp_bool
+from libcpp.vector cimport vector
 
 import numpy as np
 
@@ -198,15 +199,31 @@ cdef int64_t sum_range(const double *values, double half_scale, double other_hal
     return total
 
 
-cpdef double highest(const double[::1] values) noexcept:
-    """Return the highest of non-negative values, 0 if there is none; NaN if one is negative or not finite."""
+cdef double highest_range(const double *values, int64_t n) noexcept nogil:
     cdef int64_t i, bad = 0
     cdef double top = 0
-    for i in range(values.shape[0]):
+    for i in range(n):
         if values[i] > top:
             top = values[i]
         bad += not 0 <= values[i] <= 1.7976931348623157e308
-    return float("nan") if bad else top
+    return NAN if bad else top
+
+
+cpdef double highest(const double[::1] values, int n_threads=1) noexcept:
+    """Return the highest of non-negative values, 0 if there is none; NaN if one is negative or not finite."""
+    cdef int64_t c, n = values.shape[0], n_chunks = chunks(n, n, n_threads)
+    cdef double top
+    cdef vector[double] tops = vector[double](n_chunks)
+    if n == 0:
+        return 0
+    if n_chunks == 1:
+        return highest_range(&values[0], n)
+    for c in prange(n_chunks, nogil=True, num_threads=n_threads, schedule="static"):
+        tops[c] = highest_range(&values[c * CHUNK], min(<int64_t> CHUNK, n - c * CHUNK))
+    top = tops[0]
+    for c in range(1, n_chunks):
+        top = tops[c] if tops[c] != tops[c] or tops[c] > top else top  # NaN stays
+    return top
 
 
 cpdef int unit_of(double top, int64_t n) noexcept:
@@ -234,7 +251,7 @@ cpdef int64_t sum_of_units(const double[::1] values, int unit, int n_threads=1) 
 
 cpdef double exact_sum(const double[::1] values, int n_threads=1) noexcept:
     """Sum non-negative values over fixed-point integers; NaN if one is negative or not finite."""
-    cdef double top = highest(values)
+    cdef double top = highest(values, n_threads)
     cdef int unit
     if top != top:
         return top
@@ -244,32 +261,49 @@ cpdef double exact_sum(const double[::1] values, int n_threads=1) noexcept:
 
 def normalise(double[::1] weights, int n_threads=1):
     """Divide weights by their sum, in place; return the sum (if it is 0 or NaN, nothing is done)."""
-    cdef int64_t i
+    cdef int64_t i, n = weights.shape[0]
     cdef double total = exact_sum(weights, n_threads)
-    if total > 0:
-        for i in range(weights.shape[0]):
+    if total > 0 and chunks(n, n, n_threads) == 1:
+        for i in range(n):
             weights[i] /= total
+    elif total > 0:
+        for i in prange(n, nogil=True, num_threads=n_threads, schedule="static"):
+            weights[i] = weights[i] / total
     return total
 
 
-def multiply(const double[::1] weights, const cpp_bool[::1] missed, double right, double wrong):
+def multiply(const double[::1] weights, const cpp_bool[::1] missed, double right, double wrong, int n_threads=1):
     """Multiply weights by one factor where a row is right and by another where it was missed."""
-    cdef int64_t i
-    result = np.empty(weights.shape[0])
+    cdef int64_t i, n = weights.shape[0]
+    result = np.empty(n)
     cdef double[::1] products = result
-    for i in range(weights.shape[0]):
-        products[i] = weights[i] * (wrong if missed[i] else right)
+    if chunks(n, n, n_threads) == 1:
+        for i in range(n):
+            products[i] = weights[i] * (wrong if missed[i] else right)
+    else:
+        for i in prange(n, nogil=True, num_threads=n_threads, schedule="static"):
+            products[i] = weights[i] * (wrong if missed[i] else right)
     return result
 
 
-def effective_sample_size(const double[::1] weights):
+cdef int64_t sum_squares(const double *values, double half_scale, double other_half, int64_t n) noexcept nogil:
+    cdef int64_t i, total = 0
+    for i in range(n):
+        total += <int64_t> (values[i] * values[i] * half_scale * other_half + 0.5)
+    return total
+
+
+def effective_sample_size(const double[::1] weights, int n_threads=1):
     """How many equal weights these (which sum to 1) are worth: 1 / sum(weights ** 2), a sum as `exact_sum` takes it."""
-    cdef int64_t i, total = 0, n = weights.shape[0]
-    cdef double top = highest(weights)
+    cdef int64_t c, total = 0, n = weights.shape[0], n_chunks = chunks(n, n, n_threads)
+    cdef double top = highest(weights, n_threads)
     cdef int unit = unit_of(top * top, n)
     cdef double half_scale = ldexp(1.0, unit // 2), other_half = ldexp(1.0, unit - unit // 2)
-    for i in range(n):
-        total += <int64_t> (weights[i] * weights[i] * half_scale * other_half + 0.5)
+    if n_chunks == 1:
+        total = sum_squares(&weights[0], half_scale, other_half, n)
+    else:
+        for c in prange(n_chunks, nogil=True, num_threads=n_threads, schedule="static"):
+            total += sum_squares(&weights[c * CHUNK], half_scale, other_half, min(<int64_t> CHUNK, n - c * CHUNK))
     return 1 / ldexp(<double> total, -unit)
 
 

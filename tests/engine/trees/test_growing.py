@@ -84,8 +84,9 @@ def test_rows_far_apart_are_read_from_lines_with_the_same_outcome(n_classes, lim
         rows = Rows(table, classes, n_classes, weights.astype(np.int32), True)
         expected, _ = rows.grow(Settings(**limits), max_leaf_nodes=max_leaf_nodes)
         for threads in ({}, {"n_threads": 2}, {"n_threads": 3, "force_parallel": True}):
-            tree, _ = rows.grow(Settings(**limits), max_leaf_nodes=max_leaf_nodes, lines=lines, **threads)
-            assert_same_tree(tree, expected)
+            for by_row in (lines, None):
+                options = {"max_leaf_nodes": max_leaf_nodes, "lines": by_row, **threads}
+                assert_same_tree(rows.grow(Settings(**limits), **options)[0], expected)
     with pytest.raises(ValueError, match=r"lines of shape \(19999, 5\) are not those of codes"):
         rows.grow(Settings(), lines=lines[1:])
 

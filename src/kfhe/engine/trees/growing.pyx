@@ -14,7 +14,6 @@ from libcpp.vector cimport vector
 from kfhe.engine.trees.categories cimport scratch_size
 from kfhe.engine.trees.grown_tree cimport GrownTree
 from kfhe.engine.trees.histogram_nodes cimport grow_by_histogram
-from kfhe.engine.trees.memory cimport AHEAD, prefetch
 from kfhe.engine.trees.nodes cimport Buffer, Frame, Growth, Pending, Problem, Workspace, add_node, clear
 from kfhe.engine.trees.pruning cimport FlatNode, cut_back
 from kfhe.engine.trees.team cimport Team
@@ -75,16 +74,9 @@ cdef void gather(const Problem *problem, Frame *frame, Workspace *work, const Pe
     cdef uint32_t *rows = &frame.rows[task.start]
     work.frame_codes.resize(n * problem.n_features)
     work.frame_rows.resize(n)
-    if problem.lines != NULL:
+    for f in range(problem.n_features):
         for i in range(n):
-            if i + AHEAD < n:
-                prefetch(&problem.lines[rows[i + AHEAD] * problem.n_features])
-            for f in range(problem.n_features):
-                work.frame_codes[f * n + i] = problem.lines[rows[i] * problem.n_features + f]
-    else:
-        for f in range(problem.n_features):
-            for i in range(n):
-                work.frame_codes[f * n + i] = frame.codes[f * frame.stride + rows[i]]
+            work.frame_codes[f * n + i] = frame.codes[f * frame.stride + rows[i]]
     for i in range(n):
         work.frame_rows[i] = rows[i]
         rows[i] = i
@@ -121,7 +113,7 @@ cdef class Grower:
     force_parallel : bool
         Use them on small tables too.
     lines : uint8 array of shape (n_rows, n_features) or None
-        The bins row by row. With many rows, this is faster. A pickled grower comes back without them.
+        The bins row by row. With many rows and few leaves, this is faster. A pickled grower comes back without them.
     """
 
     cdef object arguments  # of the constructor, for pickling
@@ -201,6 +193,8 @@ cdef class Grower:
             work.left.resize(n_threads * n_classes)
             work.scratch.resize(n_threads * scratch_size(n_classes))
             work.category_histogram.resize(256 * (n_classes + 1))
+            work.tallies.resize(256)
+            work.room.resize(256)
             self.workspaces.push_back(work)
         self.buffers.push_back(new Buffer())
         return 0

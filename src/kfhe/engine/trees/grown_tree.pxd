@@ -12,6 +12,7 @@ cdef class GrownTree:
     cdef vector[int32_t] weight_list  # of the leaves
     cdef vector[uint64_t] set_list
     cdef vector[int32_t] row_leaves
+    cdef int n_threads  # that share the rows
 
     cdef void lay_out(
         self, vector[Buffer*] &buffers, vector[FlatNode] &flat, vector[int32_t] &stack, vector[int32_t] &leaf_at

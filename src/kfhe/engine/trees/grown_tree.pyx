@@ -110,6 +110,7 @@ cdef class GrownTree:
 
     def __cinit__(self, int64_t n_classes):
         self.n_classes = n_classes
+        self.n_threads = 1
 
     @classmethod
     def from_arrays(
@@ -175,8 +176,12 @@ cdef class GrownTree:
         with nogil:
             for i in range(n_leaves):
                 leaf_classes[i] = heaviest(&self.weight_list[i * self.n_classes], self.n_classes)
-            for i in range(votes.shape[0]):
-                votes[i] = leaf_classes[self.row_leaves[i]]
+            if self.n_threads == 1 or votes.shape[0] < PARALLEL_ROWS:
+                for i in range(votes.shape[0]):
+                    votes[i] = leaf_classes[self.row_leaves[i]]
+            else:
+                for i in prange(votes.shape[0], num_threads=self.n_threads, schedule="static"):
+                    votes[i] = leaf_classes[self.row_leaves[i]]
         return result
 
     def share_votes(self):
@@ -266,6 +271,7 @@ cdef class GrownTree:
         cdef bint plain = self.set_list.size() == 0
         cdef int32_t *leaves = self.row_leaves.data()
         cdef vector[Fork] forks
+        self.n_threads = n_threads
         plant(nodes, <int64_t> self.node_list.size(), problem.n_bins, forks)
         if n_threads == 1 or problem.n_rows < PARALLEL_ROWS:
             for block in range(n_blocks):

@@ -115,24 +115,39 @@ cdef inline bint is_scattered(const Growth *growth, const Pending *task) noexcep
     )
 
 
-cdef void build_scattered(
-    Growth *growth, const Pending *task, const int32_t *features, int64_t n_features, int n_threads
+cdef inline bint is_shared_by_rows(
+    const Growth *growth, const Pending *task, int64_t n_features, int n_threads
 ) noexcept nogil:
-    """Build the histograms of some features from lines. Each thread has a part of the rows; what they find adds up."""
+    """Whether threads build histograms of a part of the rows each, rather than of some features each.
+
+    So they are done at the same time however few the features are; but what they find has to be added up.
+    """
+    cdef const Problem *problem = growth.problem
+    cdef int64_t n = task.end - task.start
+    return (
+        n_threads > 1 and not problem.weighted
+        and n * n_features >= n_threads * problem.total_bins * problem.n_classes
+    )
+
+
+cdef void build_by_rows(
+    Growth *growth, const Pending *task, const int32_t *features, int64_t n_features, bint scattered, int n_threads
+) noexcept nogil:
+    """Build the histograms of some features: from lines if rows are scattered, by several threads if that pays."""
     cdef const Problem *problem = growth.problem
     cdef Workspace *work = growth.work
     cdef int64_t f, n = task.end - task.start
     cdef int thread
     cdef vector[int32_t] slots
-    if n_threads == 1 or n * n_features < n_threads * problem.total_bins * problem.n_classes:  # more to add than to build
-        build_part(problem, growth.frame, work, task.histogram, features, n_features, task.start, task.end)
+    if not is_shared_by_rows(growth, task, n_features, n_threads):
+        build_part(growth, task, features, n_features, scattered, task.histogram, task.start, task.end)
         return
     slots.push_back(task.histogram)
     for thread in range(1, n_threads):
         slots.push_back(take_slot(problem, work))
     for thread in prange(n_threads, num_threads=n_threads, schedule="static"):
         build_part(
-            problem, growth.frame, work, slots[thread], features, n_features, task.start + thread * n // n_threads,
+            growth, task, features, n_features, scattered, slots[thread], task.start + thread * n // n_threads,
             task.start + (thread + 1) * n // n_threads,
         )
     for thread in range(1, n_threads):
@@ -146,10 +161,20 @@ cdef void build_scattered(
 
 
 cdef void build_part(
-    const Problem *problem, const Frame *frame, Workspace *work, int32_t slot, const int32_t *features,
-    int64_t n_features, int64_t start, int64_t stop,
+    const Growth *growth, const Pending *task, const int32_t *features, int64_t n_features, bint scattered,
+    int32_t slot, int64_t start, int64_t stop,
 ) noexcept nogil:
+    """Build histograms of a part of a node's rows."""
+    cdef const Problem *problem = growth.problem
+    cdef const Frame *frame = growth.frame
+    cdef Workspace *work = growth.work
+    cdef Pending part = task[0]
     cdef int64_t f
+    part.start, part.end, part.histogram = start, stop, slot
+    if not scattered:
+        for f in range(0, n_features, 2):
+            build_features(problem, frame, work, &part, features[f], features[min(f + 1, n_features - 1)])
+        return
     for f in range(n_features):
         memset(
             histogram_of(problem, work, slot, features[f]), 0,
@@ -240,15 +265,16 @@ cdef void search_drawn(
     cdef Workspace *work = growth.work
     cdef Split split
     cdef int64_t i, other, n_tried = 0, n_tries = problem.max_features
-    cdef bint scattered = is_scattered(growth, task)
+    cdef bint scattered = is_scattered(growth, task), built
     cdef int n_threads = team_of(growth, task)
     if n_threads > 1:
         n_tried = n_tries
         draw_features(0, n_tries, problem.n_features, problem.seed, problem.tree, task.key, work.drawn)
-        if scattered:
-            build_scattered(growth, task, work.drawn.data(), n_tries, n_threads)
+        built = scattered or is_shared_by_rows(growth, task, n_tries, n_threads)
+        if built:
+            build_by_rows(growth, task, work.drawn.data(), n_tries, scattered, n_threads)
         for i in prange(n_tried, num_threads=n_threads, schedule="dynamic", chunksize=1):
-            if not scattered:
+            if not built:
                 build_features(problem, growth.frame, work, task, work.drawn[i], work.drawn[i])
             work.splits[i].score = 0
             split_feature(problem, work, task, totals, work.drawn[i], threadid(), &work.splits[i])
@@ -262,7 +288,7 @@ cdef void search_drawn(
             draw_features(i, i + n_tries, problem.n_features, problem.seed, problem.tree, task.key, work.drawn)
         if scattered:
             if i % n_tries == 0:
-                build_scattered(growth, task, &work.drawn[i], min(n_tries, problem.n_features - i), 1)
+                build_by_rows(growth, task, &work.drawn[i], min(n_tries, problem.n_features - i), True, 1)
         elif i >= n_tries or i % 2 == 0:  # two at a time, as long as both are wanted
             other = i + 1 if i + 1 < n_tries else i
             build_features(problem, growth.frame, work, task, work.drawn[i], work.drawn[other])
@@ -278,7 +304,7 @@ cdef void build_all(Growth *growth, const Pending *task) noexcept nogil:
     cdef int64_t f, last = problem.n_features - 1
     cdef int n_threads = team_of(growth, task)
     if is_scattered(growth, task):
-        build_scattered(growth, task, problem.features, problem.n_features, n_threads)
+        build_by_rows(growth, task, problem.features, problem.n_features, True, n_threads)
     elif n_threads > 1:
         for f in prange(0, problem.n_features, 2, num_threads=n_threads, schedule="dynamic", chunksize=1):
             build_features(problem, growth.frame, growth.work, task, f, min(f + 1, last))

@@ -93,6 +93,8 @@ cdef cppclass Workspace:
     # Nodes of few rows: the rows, in the order of the nodes (members) and of each feature
     vector[Row] rows
     vector[uint64_t] pairs
+    vector[uint64_t] tallies  # what the rows of a node weigh, bin after bin,
+    vector[uint64_t] room  # and room to add them up
     vector[uint8_t] codes
     vector[uint16_t] members
     vector[uint32_t] orders

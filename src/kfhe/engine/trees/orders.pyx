@@ -3,13 +3,16 @@
 An entry of an order has the row in its lower 16 bits, and the row's bin above them.
 """
 
-from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t
+from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
+from libcpp.vector cimport vector
+
+from kfhe.engine.trees.bits cimport lowest_bit
 
 import numpy as np
 
 cdef enum:
-    FEW_ROWS = 24  # that are sorted faster one by one than by counting
+    FEW_ROWS = 72  # most bins have none of them, and are passed over; fewer than 256
 
 
 cdef void sort_members(
@@ -17,15 +20,10 @@ cdef void sort_members(
 ) noexcept nogil:
     """Sort rows by bin, stably; each entry gets its bin above the row's 16 bits."""
     cdef uint32_t starts[257]
-    cdef int64_t i, j
+    cdef int64_t i
     cdef uint32_t code
     if n_members <= FEW_ROWS:
-        for i in range(n_members):
-            code, j = codes[members[i]], i
-            while j > 0 and order[j - 1] >> 16 > code:
-                order[j] = order[j - 1]
-                j -= 1
-            order[j] = code << 16 | members[i]
+        sort_few(codes, members, n_members, order)
         return
     memset(starts, 0, (n_bins + 1) * sizeof(uint32_t))
     for i in range(n_members):
@@ -36,6 +34,62 @@ cdef void sort_members(
         code = codes[members[i]]
         order[starts[code]] = code << 16 | members[i]
         starts[code] += 1
+
+
+cdef void sort_few(
+    const uint8_t *codes, const uint16_t *members, int64_t n_members, uint32_t *order
+) noexcept nogil:
+    """The same, looking at those bins only that have rows."""
+    cdef uint8_t starts[256]
+    cdef uint64_t bits, present[4]
+    cdef int64_t i, b
+    cdef uint8_t code, size, start = 0
+    memset(starts, 0, sizeof(starts))
+    memset(present, 0, sizeof(present))
+    for i in range(n_members):
+        code = codes[members[i]]
+        starts[code] += 1
+        present[code >> 6] |= <uint64_t> 1 << (code & 63)
+    for i in range(4):
+        bits = present[i]
+        while bits:
+            b = 64 * i + lowest_bit(bits)
+            size, starts[b] = starts[b], start
+            start += size
+            bits &= bits - 1
+    for i in range(n_members):
+        code = codes[members[i]]
+        order[starts[code]] = <uint32_t> code << 16 | members[i]
+        starts[code] += 1
+
+
+cdef int64_t tally_members(
+    const uint8_t *codes, const uint16_t *members, int64_t n_members, const uint64_t *pairs, uint64_t *room,
+    uint32_t *order, uint64_t *tallies,
+) noexcept nogil:
+    """Sort rows of two classes by bin and add up those of each: an entry for each bin that has rows.
+
+    In place of a row an entry has the number of its tally. ``room`` is 256 zeros, and is so again. Returns the number
+    of entries.
+    """
+    cdef uint64_t bits, present[4]
+    cdef int64_t i, b, n_entries = 0
+    cdef uint8_t code
+    memset(present, 0, sizeof(present))
+    for i in range(n_members):
+        code = codes[members[i]]
+        room[code] += pairs[members[i]]
+        present[code >> 6] |= <uint64_t> 1 << (code & 63)
+    for i in range(4):
+        bits = present[i]
+        while bits:
+            b = 64 * i + lowest_bit(bits)
+            order[n_entries] = <uint32_t> (b << 16 | n_entries)
+            tallies[n_entries] = room[b]
+            room[b] = 0
+            n_entries += 1
+            bits &= bits - 1
+    return n_entries
 
 
 cdef int64_t part_members(uint16_t *members, int64_t n, const uint8_t *side, uint16_t *spare) noexcept nogil:
@@ -95,3 +149,21 @@ def side_of_sorted(const uint32_t[::1] order, const uint8_t[::1] side, uint8_t w
     result = np.empty(order.shape[0] + 1, dtype=np.uint32)
     cdef uint32_t[::1] target = result
     return result[: copy_side(&order[0], order.shape[0], &side[0], wanted, &target[0]) if order.shape[0] else 0]
+
+
+def tallied(const uint8_t[::1] codes, const uint16_t[::1] members, const uint64_t[::1] pairs):
+    """Return an entry (uint32) for each bin that some rows (members) are in, sorted, and what they weigh (uint64).
+
+    An entry has its own number in the lower 16 bits, and the bin above them; ``pairs`` are the weights of all rows, in
+    their lower 32 bits if they are of the first class, in the upper ones if of the second.
+    """
+    cdef vector[uint64_t] room = vector[uint64_t](256)
+    order, tallies = np.empty(256, dtype=np.uint32), np.empty(256, dtype=np.uint64)
+    cdef uint32_t[::1] entries = order
+    cdef uint64_t[::1] weights = tallies
+    cdef int64_t n = 0
+    if members.shape[0]:
+        n = tally_members(
+            &codes[0], &members[0], members.shape[0], &pairs[0], room.data(), &entries[0], &weights[0]
+        )
+    return order[:n], tallies[:n]

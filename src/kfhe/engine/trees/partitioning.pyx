@@ -74,6 +74,16 @@ cdef int64_t part_block(
     return n_left
 
 
+cdef inline void bring_back(
+    int64_t n, uint32_t *rows, uint16_t *classes, int32_t *weights, const uint32_t *spare_rows,
+    const uint16_t *spare_classes, const int32_t *spare_weights,
+) noexcept nogil:
+    """Copy rows from the spare arrays."""
+    memcpy(rows, spare_rows, n * sizeof(uint32_t))
+    memcpy(classes, spare_classes, n * sizeof(uint16_t))
+    memcpy(weights, spare_weights, n * sizeof(int32_t))
+
+
 cdef int64_t part_rows(
     const uint8_t *column, const uint8_t *goes_left, int64_t n, uint32_t *rows, uint16_t *classes, int32_t *weights,
     uint32_t *spare_rows, uint16_t *spare_classes, int32_t *spare_weights, int64_t *left_totals, int64_t n_classes,
@@ -85,7 +95,8 @@ cdef int64_t part_rows(
     """
     cdef vector[int64_t] n_left = vector[int64_t](n_threads)
     cdef vector[int64_t] totals = vector[int64_t](n_threads * (n_classes + APART))
-    cdef int64_t size = (n + n_threads - 1) // n_threads, b, k, first, place = 0, total, size_right
+    cdef int64_t size = (n + n_threads - 1) // n_threads, b, k, first, place = 0, total
+    cdef vector[int64_t] places = vector[int64_t](n_threads)
     if n_threads == 1:
         n_left[0] = part_block(
             column, goes_left, n, rows, classes, weights, spare_rows, spare_classes, spare_weights, totals.data()
@@ -107,12 +118,16 @@ cdef int64_t part_rows(
             left_totals[k] += totals[b * (n_classes + APART) + k]
     total = place
     for b in range(n_threads):
-        first = b * size
-        size_right = max(0, min(size, n - first)) - n_left[b]
-        memcpy(&rows[place], &spare_rows[first], size_right * sizeof(uint32_t))
-        memcpy(&classes[place], &spare_classes[first], size_right * sizeof(uint16_t))
-        memcpy(&weights[place], &spare_weights[first], size_right * sizeof(int32_t))
-        place += size_right
+        places[b] = place
+        place += max(0, min(size, n - b * size)) - n_left[b]
+    if n_threads == 1:
+        bring_back(n - total, &rows[total], &classes[total], &weights[total], spare_rows, spare_classes, spare_weights)
+    else:
+        for b in prange(n_threads, num_threads=n_threads, schedule="static", chunksize=1):
+            bring_back(
+                max(0, min(size, n - b * size)) - n_left[b], &rows[places[b]], &classes[places[b]],
+                &weights[places[b]], spare_rows + b * size, spare_classes + b * size, spare_weights + b * size,
+            )
     return total
 
 

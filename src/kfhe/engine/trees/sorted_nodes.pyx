@@ -6,7 +6,7 @@ parent's: it is worked on after the smaller one's subtree, whose rows weigh noth
 they have become many.
 """
 
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memset
 
 from kfhe.engine.trees.bounds cimport pair_of
@@ -14,7 +14,7 @@ from kfhe.engine.trees.categories cimport split_categories
 from kfhe.engine.trees.nodes cimport (
     Frame, Growth, Pending, Problem, Workspace, draw_features, is_terminal, origin_of,
 )
-from kfhe.engine.trees.orders cimport copy_side, part_members, part_order, sort_members
+from kfhe.engine.trees.orders cimport copy_side, part_members, part_order, sort_members, tally_members
 from kfhe.engine.trees.partitioning cimport mark_sides
 from kfhe.engine.trees.random_cuts cimport cut_members, cut_number
 from kfhe.engine.trees.split cimport NodeTotals, Row, Split, bar_for, better
@@ -35,9 +35,12 @@ cdef double ENTRIES_PER_ROW = 1.25
 
 cdef void split_feature(
     const Problem *problem, Workspace *work, int64_t n_sorted, const Pending *task, int32_t feature,
-    const NodeTotals *totals, uint32_t *order, int64_t n_entries, Split *best,
+    const NodeTotals *totals, const uint32_t *order, int64_t n_entries, const uint64_t *pairs, Split *best,
 ) noexcept nogil:
-    """Search one feature of a node of few rows; a feature that doesn't vary gives no split."""
+    """Search one feature of a node of few rows; a feature that doesn't vary gives no split.
+
+    ``pairs`` are what the entries of the order weigh.
+    """
     cdef Split split
     # What is not better than the best so far need not be looked at.
     cdef double bar = bar_for(feature, best)
@@ -60,8 +63,7 @@ cdef void split_feature(
         )
     else:
         sweep(
-            order, n_entries, work.rows.data(), work.pairs.data(), problem.n_bins[feature] - 1, totals,
-            work.left.data(), &split,
+            order, n_entries, work.rows.data(), pairs, problem.n_bins[feature] - 1, totals, work.left.data(), &split,
         )
     if split.score > bar and better(&split, best):
         best[0] = split
@@ -108,20 +110,29 @@ cdef void search_drawn(
     """Try features in the node's random order: ``max_features``, and more until there is a split."""
     cdef const Problem *problem = growth.problem
     cdef Workspace *work = growth.work
-    cdef int64_t i, n = task.end - task.start, n_tries = problem.max_features
+    cdef int64_t i, n_entries = 0, n = task.end - task.start, n_tries = problem.max_features
     cdef int32_t feature
+    cdef const uint8_t *codes
+    cdef const uint16_t *members = &work.members[task.start]
+    cdef bint tallied = problem.n_classes == 2 and not problem.weighted  # else each row is an entry of its own
+    cdef const uint64_t *pairs = work.tallies.data() if tallied else work.pairs.data()
     for i in range(problem.n_features):
         if i >= n_tries and best.score > 0:
             break
         if i % n_tries == 0:
             draw_features(i, i + n_tries, problem.n_features, problem.seed, problem.tree, task.key, work.drawn)
         feature = work.drawn[i]
-        if not problem.categorical[feature] and not problem.random_cuts:
-            sort_members(
-                &work.codes[feature * growth.n_sorted], &work.members[task.start], n, problem.n_bins[feature],
-                work.orders.data(),
+        codes = &work.codes[feature * growth.n_sorted]
+        if problem.categorical[feature] or problem.random_cuts:
+            pass
+        elif tallied:
+            n_entries = tally_members(
+                codes, members, n, work.pairs.data(), work.room.data(), work.orders.data(), work.tallies.data()
             )
-        split_feature(problem, work, growth.n_sorted, task, feature, totals, work.orders.data(), n, best)
+        else:
+            n_entries = n
+            sort_members(codes, members, n, problem.n_bins[feature], work.orders.data())
+        split_feature(problem, work, growth.n_sorted, task, feature, totals, work.orders.data(), n_entries, pairs, best)
 
 
 cdef void search_varying(Growth *growth, Pending *task, const NodeTotals *totals, Split *best) noexcept nogil:
@@ -143,7 +154,9 @@ cdef void search_varying(Growth *growth, Pending *task, const NodeTotals *totals
             continue
         work.active[task.first_active + n_active] = feature
         n_active += 1
-        split_feature(problem, work, n_sorted, task, feature, totals, order, task.n_entries, best)
+        split_feature(
+            problem, work, n_sorted, task, feature, totals, order, task.n_entries, work.pairs.data(), best
+        )
     task.n_active = n_active
 
 

@@ -23,7 +23,7 @@ cdef enum:
 cdef struct Sweep:
     const uint32_t *order
     const Row *rows
-    const uint64_t *pairs  # two classes: the weights of the rows
+    const uint64_t *pairs  # two classes: the weights of the rows; more: whether they weigh anything
     const NodeTotals *node
     Split *best
     int64_t found  # the last row before the best cut; -1: none has beaten what there was
@@ -35,7 +35,7 @@ cdef void sweep(
 ) noexcept nogil:
     """Try each threshold, with the missing values right of it and, if there are any, left of it.
 
-    ``left`` has room for a number per class.
+    ``rows`` are for more than two classes. ``left`` has room for a number per class.
     """
     cdef Sweep sweep
     cdef int64_t n_present = n_entries, i
@@ -45,7 +45,7 @@ cdef void sweep(
     sweep_rows(&sweep, n_entries - 1, n_entries, n_entries, left)
     while n_present > 0 and order[n_present - 1] >> 16 == missing_bin:
         n_present -= 1
-        any_missing |= rows[order[n_present] & 0xFFFF].weight > 0
+        any_missing |= pairs[order[n_present] & 0xFFFF] > 0
     if sweep.found >= 0:
         best.missing_left = not any_missing and 2 * best.left_weight >= node.weight
     if any_missing:
@@ -62,9 +62,9 @@ cdef void sweep(
 cdef void describe_cut(const Sweep *sweep) noexcept nogil:
     """Tell between which bins the best cut is."""
     cdef int64_t i = sweep.found, j = sweep.found + 1
-    while sweep.rows[sweep.order[i] & 0xFFFF].weight == 0:
+    while sweep.pairs[sweep.order[i] & 0xFFFF] == 0:
         i -= 1
-    while sweep.rows[sweep.order[j] & 0xFFFF].weight == 0:
+    while sweep.pairs[sweep.order[j] & 0xFFFF] == 0:
         j += 1
     sweep.best.last_left = sweep.order[i] >> 16
     sweep.best.first_right = sweep.order[j] >> 16
@@ -84,7 +84,7 @@ cdef inline int64_t count_of(const Sweep *sweep, int64_t start, int64_t stop) no
     """Number of rows in a part of the order."""
     cdef int64_t i, count = 0
     for i in range(start, stop):
-        count += sweep.rows[sweep.order[i] & 0xFFFF].weight > 0
+        count += sweep.pairs[sweep.order[i] & 0xFFFF] > 0
     return count
 
 
