@@ -55,9 +55,9 @@ def test_what_is_still_held_is_returned_too_and_not_made_again(workers):
     assert workers.parts(workers.each(add, doubled, 10)) == [12, 14]
     del workers.run[:]
     assert workers.parts(doubled) == [2, 4]
-    assert workers.run == ["picked"] * 2
+    assert workers.run == ["all_picked"] * 2
     assert workers.parts(workers.each(add, doubled, 20)) == [22, 24]
-    assert workers.run == ["picked"] * 2 + ["add"] * 2
+    assert workers.run == ["all_picked"] * 2 + ["add"] * 2
 
 
 def test_what_nobody_holds_never_runs(workers):

@@ -3,7 +3,8 @@
 Every decision is made on sums of whole numbers, and these may be added up in any order. Large nodes are split
 in rounds: each worker builds the histograms of its own rows, the sums of which are searched for splits by one
 task, and what that finds is sent back. What is below a node of few rows is grown whole, by a worker that the
-others send the node's rows to. If only few leaves are wanted, no row is ever sent.
+others send the node's rows to. If only few leaves are wanted, no row is ever sent. If all rows are in one part,
+its worker grows the whole tree as one machine would.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ from kfhe.dask.nodes import (
     Parting,
     completed,
     decided,
+    grower_of,
     grown_below,
+    grown_whole,
     item,
     opened,
     packed_rows,
@@ -96,9 +99,17 @@ class Grower:
         )
         self._n_bins, self._n_classes = table.n_bins, n_classes
         self._described = workers.run(as_is, described)
+        self._whole = workers.each(grower_of, table.codes, labels, self._described)  # for a single part
 
-    def grow(self, weights: Spread, counts: bool, number: int) -> TreeArrays:
-        """Grow a tree on the rows of positive weight; the arguments are those of the local grower."""
+    def grow(self, weights: Spread, counts: bool, number: int, name: str) -> TreeArrays:
+        """Grow a tree on the rows of positive weight; the arguments are those of the local grower.
+
+        The name is another one for each tree; by it, workers remember what they know of its leaves.
+        """
+        workers = self._workers
+        if workers.n_parts == 1:
+            (tree,) = workers.parts(workers.each(grown_whole, self._whole, weights, counts, number, name))
+            return tree  # type: ignore[no-any-return]
         growth = Growth(
             self._workers, self._codes, self._described, self._settings, self._n_classes, counts, number
         )

@@ -11,11 +11,13 @@ from numpy.typing import NDArray
 from kfhe.dask.trees import TreeArrays
 from kfhe.dask.workers import added_up
 from kfhe.engine.trees.growing import Grower
+from kfhe.engine.trees.grown_tree import leaves_of_codes
 from kfhe.engine.trees.histograms import class_histograms, count_histograms
 from kfhe.engine.trees.nodes import drawn_features
 from kfhe.engine.trees.partitioning import cut, partition, sides
 from kfhe.engine.trees.random_cuts import cut_numbers
 from kfhe.engine.trees.splitting import best_split
+from kfhe.table import BinnedTable, Schema
 from kfhe.tree_settings import TreeSettings
 
 if TYPE_CHECKING:
@@ -248,3 +250,40 @@ def grown_below(
 def joined_rows(pieces: list[NDArray[Any]]) -> NDArray[Any]:
     """Put rows together, which are along the last axis."""
     return pieces[0] if len(pieces) == 1 else np.concatenate(pieces, axis=-1)
+
+
+# ---------------------------------------------------------------- trees of a single part
+
+
+def grower_of(codes: NDArray[np.uint8], labels: NDArray[np.int32], described: Described) -> Grower:
+    """Return what grows whole trees, and has room for the next one where the last one was."""
+    table = BinnedTable(
+        Schema.of_columns([], [], ()),
+        codes,
+        described.n_bins,
+        described.categorical,
+        described.low,
+        described.high,
+    )
+    return described.settings.grower(table, labels, described.n_classes, described.seed, 1)
+
+
+_remembered: dict[str, NDArray[np.int32]] = {}  # the leaves of the last tree's rows, where it was grown
+
+
+def grown_whole(
+    grower: Grower, weights: NDArray[np.int32], counts: bool, number: int, name: str
+) -> TreeArrays:
+    """Grow a whole tree, and remember the leaf of each row."""
+    tree = grower.grow(weights, counts, number)
+    _remembered.clear()
+    _remembered[name] = tree.leaves
+    return TreeArrays.of(tree)
+
+
+def leaves_in(
+    tree: tuple[Any, Any], codes: NDArray[np.uint8], n_bins: NDArray[np.int32], name: str
+) -> NDArray[np.int32]:
+    """Return the leaf of each row; unless it is remembered, it is found by the bins."""
+    remembered = _remembered.pop(name, None)
+    return leaves_of_codes(*tree, codes, n_bins) if remembered is None else remembered
