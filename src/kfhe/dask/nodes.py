@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kfhe.dask.trees import TreeArrays
+from kfhe.dask.trees import TreeArrays, finished, first_leaves_of
 from kfhe.dask.workers import added_up
 from kfhe.engine.trees.growing import Grower
 from kfhe.engine.trees.grown_tree import leaves_of_codes
@@ -21,6 +23,7 @@ from kfhe.table import BinnedTable, Schema
 from kfhe.tree_settings import TreeSettings
 
 if TYPE_CHECKING:
+    from kfhe.dask.growing import TopNode
     from kfhe.engine.trees.splitting import Split
 
 Integers = NDArray[np.int64]
@@ -135,8 +138,16 @@ def completed(
     return Histograms(np.stack(wanted[0]), np.stack(wanted[1]) if wanted[1] else None)
 
 
-def decided(histograms: Histograms, described: Described, number: int, keys: list[int]) -> list[Found | None]:
+def decided(
+    addends: list[Histograms],
+    plan: list[tuple[bool, bool, tuple[int, int]]],
+    rounds: dict[int, Histograms],
+    described: Described,
+    number: int,
+    keys: list[int],
+) -> list[Found | None]:
     """Return the best split of each node."""
+    histograms = completed(addends, plan, rounds)
     counts = histograms.counts
     return [
         _best_found(histogram, None if counts is None else counts[i], described, number, key)
@@ -204,12 +215,15 @@ def _searched(
 Bundle = list[tuple[NDArray[np.uint8], NDArray[np.uint16], NDArray[np.int32]]]
 
 
-def packed_rows(nodes: OpenNodes, codes: NDArray[np.uint8], groups: list[list[int]]) -> list[Bundle]:
-    """Return the rows of nodes, to be sent: for each group of nodes a bundle."""
-    return [
+def packed_rows(
+    nodes: OpenNodes, codes: NDArray[np.uint8], groups: list[list[int]]
+) -> tuple[list[Bundle], list[NDArray[np.uint32]]]:
+    """Return the rows of nodes, to be sent: for each group of nodes a bundle. Return also which rows it were."""
+    bundles = [
         [(codes.take(nodes[i].rows, axis=1), nodes[i].classes, nodes[i].weights) for i in group]
         for group in groups
     ]
+    return bundles, [nodes[i].rows for group in groups for i in group]
 
 
 def item(items: Any, i: int) -> Any:
@@ -219,10 +233,10 @@ def item(items: Any, i: int) -> Any:
 
 def grown_below(
     roots: list[tuple[int, int]], bundles: list[Bundle], described: Described, counts: bool, number: int
-) -> list[TreeArrays]:
-    """Grow what is below nodes, of which each bundle has some rows."""
+) -> tuple[list[TreeArrays], list[list[NDArray[np.int32]]]]:
+    """Grow what is below nodes, of which each bundle has some rows; return also the leaves of these."""
     settings = described.settings
-    trees = []
+    trees, leaves = [], []
     for i, (key, depth) in enumerate(roots):
         codes, classes, weights = (joined_rows([bundle[i][part] for bundle in bundles]) for part in range(3))
         grower = Grower(
@@ -243,8 +257,10 @@ def grown_below(
             seed=described.seed,
             n_threads=1,
         )
-        trees.append(TreeArrays.of(grower.grow(weights, counts, number, key)))
-    return trees
+        tree = grower.grow(weights, counts, number, key)
+        trees.append(TreeArrays.of(tree))
+        leaves.append(np.split(tree.leaves, np.cumsum([len(bundle[i][1]) for bundle in bundles])[:-1]))
+    return trees, leaves
 
 
 def joined_rows(pieces: list[NDArray[Any]]) -> NDArray[Any]:
@@ -268,22 +284,57 @@ def grower_of(codes: NDArray[np.uint8], labels: NDArray[np.int32], described: De
     return described.settings.grower(table, labels, described.n_classes, described.seed, 1)
 
 
-_remembered: dict[str, NDArray[np.int32]] = {}  # the leaves of the last tree's rows, where it was grown
-
-
 def grown_whole(
     grower: Grower, weights: NDArray[np.int32], counts: bool, number: int, name: str
 ) -> TreeArrays:
     """Grow a whole tree, and remember the leaf of each row."""
     tree = grower.grow(weights, counts, number)
-    _remembered.clear()
-    _remembered[name] = tree.leaves
+    remember(tree.leaves, name, 0)
     return TreeArrays.of(tree)
 
 
+# ---------------------------------------------------------------- leaves of rows
+
+_remembered: dict[tuple[str, int], NDArray[np.int32]] = {}  # by the tree's name and the part; of the last tree
+
+
+def remember(leaves: NDArray[np.int32], name: str, part: int) -> None:
+    """Remember the leaf of each row of a part. Nothing depends on it: it only saves time, if it is there."""
+    for key in [key for key in _remembered.copy() if key[0] != name]:
+        _remembered.pop(key, None)
+    _remembered[name, part] = leaves
+
+
+def found_ahead(
+    top: list[TopNode],
+    below: list[int],
+    grown: list[tuple[list[TreeArrays], list[list[NDArray[np.int32]]]]],
+    described: Described,
+    kept: tuple[int, float],
+    codes: NDArray[np.uint8],
+    rows: list[NDArray[np.uint32]],
+    name: str,
+    part: int,
+) -> None:
+    """Find the leaf of each row of a part while the tree is still on its way to the client and back.
+
+    What is below some nodes was grown by workers, which know the leaves of the rows that were sent to them.
+    """
+    trees = dict(zip(below, chain(*(trees for trees, _ in grown)), strict=True))
+    whole = [replace(node, below=trees.get(i)) for i, node in enumerate(top)]
+    leaves = np.full(codes.shape[1], -1, dtype=np.int32)
+    if not any(kept):
+        first_leaves = first_leaves_of(whole)
+        for i, some, found in zip(below, rows, chain(*(leaves for _, leaves in grown)), strict=True):
+            leaves[some] = found[part] + first_leaves[i]
+    tree = finished(whole, described.n_classes, *kept)
+    nodes = np.ascontiguousarray(tree.nodes).view(np.uint8)
+    remember(leaves_of_codes(nodes, tree.category_sets, codes, described.n_bins, leaves), name, part)
+
+
 def leaves_in(
-    tree: tuple[Any, Any], codes: NDArray[np.uint8], n_bins: NDArray[np.int32], name: str
+    tree: tuple[Any, Any], codes: NDArray[np.uint8], n_bins: NDArray[np.int32], name: str, part: int
 ) -> NDArray[np.int32]:
     """Return the leaf of each row; unless it is remembered, it is found by the bins."""
-    remembered = _remembered.pop(name, None)
+    remembered = _remembered.pop((name, part), None)
     return leaves_of_codes(*tree, codes, n_bins) if remembered is None else remembered

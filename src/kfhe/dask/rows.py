@@ -353,7 +353,8 @@ class SpreadGrower:
             rows.grown[known] = self._grower.grow(weights, counts, number, name)
         arrays = rows.grown[known]
         nodes = Shared((arrays.nodes.view(np.uint8), arrays.category_sets))
-        leaves = rows.map(leaves_in, nodes, self._table.codes, self._table.n_bins, name)
+        parts = OfParts(range(rows.workers.n_parts))
+        leaves = rows.map(leaves_in, nodes, self._table.codes, self._table.n_bins, name, parts)
         return SpreadTree.spread(rows, arrays, leaves)
 
 
