@@ -15,12 +15,13 @@ from numpy.typing import NDArray
 
 from kfhe.dask.growing import Grower
 from kfhe.dask.nodes import leaves_in
+from kfhe.dask.rooms import Rooms
 from kfhe.dask.spread import OfParts, Sample, Shared, Spread
 from kfhe.dask.trees import TreeArrays
 from kfhe.dask.workers import Workers, added_up
 from kfhe.engine.arrays import Measurer, class_totals, correct, highest, sum_of_units, unit_of
 from kfhe.engine.bank import HonestBank
-from kfhe.engine.draws import REDRAWS, block_totals, draw_rows, draws_of_blocks
+from kfhe.engine.draws import REDRAWS, ROWS_OF_BLOCK, block_totals, draw_rows, draws_of_blocks
 from kfhe.engine.trees.grown_tree import GrownTree
 from kfhe.engine.trees.votes import leaf_classes, leaf_shares
 from kfhe.forest import NODE_DTYPE
@@ -75,6 +76,11 @@ class SpreadRows(TrainingRows):
     def uniform(self) -> bool:
         """Whether all rows weigh the same."""
         return self.all_alike
+
+    @cached_property
+    def rooms(self) -> Spread:
+        """Where each part has the states of filters."""
+        return Spread(self.workers.pieces(self.map(Rooms)))
 
     @property
     def n_rows(self) -> int:
@@ -183,7 +189,7 @@ class SpreadFilter(KalmanFilter):
         self.state = self._rows.map(returned, self.state, self.transition, self.prior)
 
     def _correct(self, measurement: Any, gain: float) -> None:
-        self.state = self._rows.map(corrected, self.state, measurement, gain)
+        self.state = self._rows.map(corrected, self._rows.rooms, self.state, measurement, gain)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> SpreadFilter:
         copied = object.__new__(SpreadFilter)
@@ -405,7 +411,8 @@ def of_all(function: Callable[[Any], Any], parts: list[Any]) -> Any:
 
 def square_units(values: Floats, unit: int) -> int:
     """Return the sum of the squares of values, in units."""
-    return sum_of_units(np.square(values), unit)
+    starts = range(0, len(values), ROWS_OF_BLOCK)  # by blocks, as memory for all squares would take longer
+    return sum(sum_of_units(np.square(values[i : i + ROWS_OF_BLOCK]), unit) for i in starts)
 
 
 def chosen_blocks(
@@ -422,9 +429,10 @@ def drawn(
     return draw_rows(weights, span[0], chosen[slice(*span)], *keyed)
 
 
-def corrected(state: Floats, measurement: Floats, gain: float) -> Floats:
+def corrected(rooms: Rooms, state: Floats, measurement: Floats, gain: float) -> Floats:
     """Return a state that has moved towards a measurement."""
-    after: Floats = state.copy()
+    after = rooms.empty(state.shape)
+    np.copyto(after, state)
     correct(after.ravel(), measurement.ravel(), gain)
     return after
 
