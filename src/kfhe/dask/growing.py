@@ -3,8 +3,8 @@
 Every decision is made on sums of whole numbers, and these may be added up in any order. Large nodes are split
 in rounds: each worker builds the histograms of its own rows, the sums of which are searched for splits by one
 task, and what that finds is sent back. What is below a node of few rows is grown whole, by a worker that the
-others send the node's rows to. If only few leaves are wanted, no row is ever sent. If all rows are in one part,
-its worker grows the whole tree as one machine would.
+others send the node's rows to. If only few leaves are wanted, no row is ever sent. If all rows are in one
+part, its worker grows the whole tree as one machine would.
 """
 
 from __future__ import annotations
@@ -110,8 +110,9 @@ class Grower:
         """
         workers = self._workers
         if workers.n_parts == 1:
+            tree: TreeArrays
             (tree,) = workers.parts(workers.each(grown_whole, self._whole, weights, counts, number, name))
-            return tree  # type: ignore[no-any-return]
+            return tree
         settings, limited = self._settings, self._limited()
         growth = Growth(workers, self._codes, self._described, settings, self._n_classes, counts, number)
         growth.begin(weights, self._labels)
@@ -287,7 +288,7 @@ class Growth:
         keys = [self.nodes[i].key for i in order]
         splits = workers.run(decided, sums, plan, parents, described, self.number, keys)
         whole = workers.run(completed, sums, plan, parents)  # for the next round; nobody waits for it now
-        self._n_threads = workers.n_threads()  # asked while they work: workers that are new help with subtrees
+        self._n_threads = workers.n_threads()  # asked while they work; new ones help with subtrees
         found = workers.result(splits)
         for place, (i, each) in enumerate(zip(order, found, strict=True)):
             self.nodes[i].histogram, self.nodes[i].found = (len(self._rounds), place), each

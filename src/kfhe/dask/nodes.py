@@ -218,7 +218,7 @@ Bundle = list[tuple[NDArray[np.uint8], NDArray[np.uint16], NDArray[np.int32]]]
 def packed_rows(
     nodes: OpenNodes, codes: NDArray[np.uint8], groups: list[list[int]]
 ) -> tuple[list[Bundle], list[NDArray[np.uint32]]]:
-    """Return the rows of nodes, to be sent: for each group of nodes a bundle. Return also which rows it were."""
+    """Return the rows of nodes, to be sent: for each group of nodes a bundle; and which rows these are."""
     bundles = [
         [(codes.take(nodes[i].rows, axis=1), nodes[i].classes, nodes[i].weights) for i in group]
         for group in groups
@@ -295,12 +295,13 @@ def grown_whole(
 
 # ---------------------------------------------------------------- leaves of rows
 
-_remembered: dict[tuple[str, int], NDArray[np.int32]] = {}  # by the tree's name and the part; of the last tree
+_remembered: dict[tuple[str, int], NDArray[np.int32]] = {}  # of the last two trees, by name and part
 
 
 def remember(leaves: NDArray[np.int32], name: str, part: int) -> None:
     """Remember the leaf of each row of a part. Nothing depends on it: it only saves time, if it is there."""
-    for key in [key for key in _remembered.copy() if key[0] != name]:
+    names = [*dict.fromkeys(each for each, _ in _remembered.copy())]
+    for key in [key for key in _remembered.copy() if key[0] not in (*names[-1:], name)]:
         _remembered.pop(key, None)
     _remembered[name, part] = leaves
 

@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-_FREE = 3  # references to a room that nobody is in: of the list, of the loop, and of the call that counts them
+_FREE = 3  # references to a room that nobody is in: of the list, the loop, and the call that counts them
 
 
 class Rooms:
     """Makes arrays in memory that was another array's, once nobody has that one any more.
 
-    A worker gives freed memory back at once (Dask sets it so), and the system clears what it hands out: for an
-    array that is made anew in each iteration, this takes longer than what is computed.
+    A worker gives freed memory back at once (Dask sets it so), and the system clears what it hands out: for
+    an array that is made anew in each iteration, this takes longer than what is computed.
 
     Examples
     --------

@@ -102,7 +102,8 @@ class SpreadRows(TrainingRows):
 
     def normalise(self, weights: KalmanFilter) -> None:
         """Divide the sampling weights that a filter holds by their sum, once that is known."""
-        workers, state = self.workers, weights.state
+        workers = self.workers
+        state: Any = weights.state
         sums = workers.want(workers.each(unit_sums, state, self.n_rows))
 
         def divided() -> Spread:

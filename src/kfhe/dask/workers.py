@@ -107,7 +107,7 @@ class Workers:
         return [self.run(picked, task, path) for task in tasks] if path else tasks
 
     def everywhere(self, spread: Spread) -> Any:
-        """Return what functions get as a list of all parts; if there is just one, it needs no task of its own."""
+        """Return what functions get as a list of all parts; if there is just one, without a task for it."""
         return self.each(in_list, spread) if self.n_parts == 1 else self.pieces(spread)
 
     def once(self, function: Callable[..., Any], *arguments: Any) -> Any:
