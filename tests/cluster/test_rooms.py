@@ -1,7 +1,9 @@
 """Memory that is used again, but never while anybody has an array in it."""
 
 import pickle
+from types import SimpleNamespace
 
+from kfhe.dask import rooms as module
 from kfhe.dask.rooms import Rooms
 
 
@@ -41,3 +43,14 @@ def test_rooms_that_are_sent_are_empty():
     rooms.empty((1000,))
     assert len(pickle.dumps(rooms)) < 100
     assert pickle.loads(pickle.dumps(rooms)).empty((2,)).shape == (2,)
+
+
+def test_a_worker_that_has_little_memory_left_keeps_none_for_later(monkeypatch):
+    rooms = Rooms()
+    kept = rooms.empty((10,))
+    kept[:] = 1
+    worker = SimpleNamespace(memory_manager=SimpleNamespace(memory_limit=1000))
+    monkeypatch.setattr(module, "get_worker", lambda: worker)
+    assert rooms.empty((10,)).base is None
+    assert rooms._rooms == []
+    assert (kept == 1).all()

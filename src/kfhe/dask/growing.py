@@ -286,8 +286,8 @@ class Growth:
         sums = workers.addends(workers.pieces(built))
         parents = {number: self._rounds[number] for number in used}
         keys = [self.nodes[i].key for i in order]
-        splits = workers.run(decided, sums, plan, parents, described, self.number, keys)
-        whole = workers.run(completed, sums, plan, parents)  # for the next round; nobody waits for it now
+        whole = workers.run(completed, sums, plan, parents)
+        splits = workers.run(decided, whole, described, self.number, keys)
         self._n_threads = workers.n_threads()  # asked while they work; new ones help with subtrees
         found = workers.result(splits)
         for place, (i, each) in enumerate(zip(order, found, strict=True)):
