@@ -79,7 +79,7 @@ class SpreadRows(TrainingRows):
 
     @cached_property
     def rooms(self) -> Spread:
-        """Where each part has the states of filters."""
+        """Where each part has the states of filters, and measurements of them."""
         return Spread(self.workers.pieces(self.map(Rooms)))
 
     @property
@@ -106,14 +106,14 @@ class SpreadRows(TrainingRows):
         state: Any = weights.state
         sums = workers.want(workers.each(unit_sums, state, self.n_rows))
 
-        def divided() -> Spread:
+        def normalised() -> Spread:
             total, top = _total_and_top(workers, state, sums, self.n_rows)
             self.check_total(total)
-            normalised: Spread = self.map(np.divide, state, total)
-            normalised.top = top / total
-            return normalised
+            after: Spread = self.map(divided, self.rooms, state, total)
+            after.top = top / total
+            return after
 
-        weights.state = Spread.promised(divided)  # type: ignore[assignment]
+        weights.state = Spread.promised(normalised)  # type: ignore[assignment]
 
     def effective_sample_size(self, weights: Any) -> float:
         """Return how many equal weights the sampling weights, which sum to 1, are worth."""
@@ -246,7 +246,7 @@ class SpreadMeasurer:
         rows, workers = self._rows, self._rows.workers
         n_classes = len(rows.classes)
         self.measurement = self.missed = None  # the last ones make room
-        measured = rows.map(measure, rows.labels, rows.base, n_classes, state, votes, fusion)
+        measured = rows.map(measure, rows.rooms, rows.labels, rows.base, n_classes, state, votes, fusion)
         self.measurement, self.missed, sums = measured.items(3)
         missed, alone = zip(*workers.parts(sums), strict=True)
         return sum(missed), sum(alone)
@@ -438,6 +438,11 @@ def corrected(rooms: Rooms, state: Floats, measurement: Floats, gain: float) -> 
     return after
 
 
+def divided(rooms: Rooms, weights: Floats, total: float) -> Floats:
+    """Return weights divided by their sum."""
+    return np.divide(weights, total, out=rooms.empty(weights.shape))
+
+
 def returned(state: Floats, transition: float, prior: Floats | float) -> Floats:
     """Return a state that has moved back towards the prior."""
     return state * transition + (1 - transition) * prior
@@ -470,10 +475,10 @@ def whole_weight(labels: Labels, base: Floats, n_classes: int) -> int:
 
 
 def measure(
-    labels: Labels, base: Floats, n_classes: int, state: Floats, votes: Any, fusion: float
+    rooms: Rooms, labels: Labels, base: Floats, n_classes: int, state: Floats, votes: Any, fusion: float
 ) -> tuple[Floats, NDArray[np.bool_], tuple[int, int]]:
     """Return a measurement, the rows that it misses, and the weight of what it and the votes alone miss."""
-    measurer = Measurer(labels, base, n_classes)
+    measurer = Measurer(labels, base, n_classes, measurement=rooms.empty((len(labels), n_classes)))
     sums = measurer.measure(state, votes, fusion)
     return measurer.measurement, measurer.missed, sums
 
