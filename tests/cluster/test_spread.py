@@ -155,3 +155,13 @@ def test_all_that_a_single_part_needs_is_one_task(workers):
     del total
     assert workers.parts(spread) == [111]
     assert workers.run == ["add+in_list+sum+add"]
+
+
+def test_all_that_leads_to_what_was_wanted_first_runs_first(workers):
+    given = workers.each(double, OfParts([1, 2]))
+    workers.parts(given)
+    del workers.run[:]
+    doubled = workers.each(double, given)
+    workers.want(workers.each(add, given, 1))
+    assert workers.parts(doubled) == [4, 8]
+    assert workers.run[:2] == ["add+double"] * 2

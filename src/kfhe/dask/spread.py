@@ -222,6 +222,7 @@ class Program:
 def program_of(wanted: Sequence[Step], steps: Sequence[Step]) -> tuple[Program, list[Step]]:
     """Make a program of some steps and all that has to do with them; return it, and the steps that are left.
 
+    All that has to do with the first runs first: what it needs on the way has made room for the others then.
     What nobody needs is in neither.
     """
     needed = {id(each) for each in steps if each.made() is not None}
@@ -238,7 +239,9 @@ def program_of(wanted: Sequence[Step], steps: Sequence[Step]) -> tuple[Program, 
                 both = groups[id(argument.step)] + groups[id(each)]
                 groups |= {id(member): both for member in both}
     own = {id(member) for step in wanted for member in groups[id(step)]}
-    return Program([each for each in kept if id(each) in own]), [each for each in kept if id(each) not in own]
+    ranks = {id(groups[id(step)]): rank for rank, step in reversed([*enumerate(wanted)])}
+    chosen = sorted((each for each in kept if id(each) in own), key=lambda each: ranks[id(groups[id(each)])])
+    return Program(chosen), [each for each in kept if id(each) not in own]
 
 
 def picked(value: Any, path: Path) -> Any:

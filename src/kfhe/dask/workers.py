@@ -123,7 +123,7 @@ class Workers:
         """Return all parts: for what is small."""
         if spread.brought is None:
             others, self._wanted = self._wanted, []
-            self._bring([spread, *(other for other in others if other is not spread)])
+            self._bring([*(other for other in others if other is not spread), spread])
         parts, spread.brought = spread.brought, None
         assert parts is not None
         return parts
