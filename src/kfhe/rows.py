@@ -148,9 +148,14 @@ class TrainingRows:
         divided: Floats = self.map(np.divide, values, self.exact_sum(values))
         return divided
 
-    def normalise(self, weights: KalmanFilter) -> float:
-        """Divide the sampling weights that a filter holds by their sum, and return that."""
-        return normalise(weights.state, self.n_threads)
+    def normalise(self, weights: KalmanFilter) -> None:
+        """Divide the sampling weights that a filter holds by their sum; raise if that is not positive."""
+        self.check_total(normalise(weights.state, self.n_threads))
+
+    def check_total(self, total: float) -> None:
+        """Raise if sampling weights of this sum leave nothing to draw."""
+        if not total > 0:
+            raise ValueError("emphasis left no row with a positive weight to sample from")
 
     def effective_sample_size(self, weights: Floats) -> float:
         """Return how many equal weights the sampling weights, which sum to 1, are worth."""

@@ -77,8 +77,7 @@ class TrainingRun:
             ends = iteration % self.n_measurements == 0
             if ends and model.variance > 0:  # a filter that is certain draws no more rows
                 self.weights.update(emphasis(self.weights.state, reading.missed), reading.error)
-                if not rows.normalise(self.weights) > 0:
-                    raise ValueError("emphasis left no row with a positive weight to sample from")
+                rows.normalise(self.weights)
             row = Iteration(  # in the order of its fields: by name it would take as long as a filter does
                 iteration,
                 reading.error,

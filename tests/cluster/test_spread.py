@@ -5,7 +5,7 @@ import weakref
 
 import pytest
 
-from kfhe.dask.spread import OfParts
+from kfhe.dask.spread import OfParts, Shared, Spread
 from kfhe.dask.workers import Workers
 
 
@@ -55,9 +55,9 @@ def test_what_is_still_held_is_returned_too_and_not_made_again(workers):
     assert workers.parts(workers.each(add, doubled, 10)) == [12, 14]
     del workers.run[:]
     assert workers.parts(doubled) == [2, 4]
-    assert workers.run == ["picked"] * 2
+    assert workers.run == ["all_picked"] * 2
     assert workers.parts(workers.each(add, doubled, 20)) == [22, 24]
-    assert workers.run == ["picked"] * 2 + ["add"] * 2
+    assert workers.run == ["all_picked"] * 2 + ["add"] * 2
 
 
 def test_what_nobody_holds_never_runs(workers):
@@ -114,3 +114,54 @@ def test_what_is_no_longer_needed_is_let_go_while_a_task_runs(workers):
     spread = workers.each(after, workers.each(used, workers.each(made, OfParts([0]))))
     workers.n_parts = 1
     assert workers.parts(spread) == [[None]]
+
+
+def test_what_is_wanted_comes_with_what_is_asked_for_next(workers):
+    given = workers.each(double, OfParts([1, 2]))
+    workers.parts(given)
+    del workers.run[:]
+    wanted, asked = workers.want(workers.each(add, given, 1)), workers.each(add, given, 2)
+    assert workers.parts(asked) == [4, 6]
+    assert workers.run == ["add+add"] * 2 + ["all_picked"] * 2
+    assert workers.parts(wanted) == [3, 5]
+    assert len(workers.run) == 4
+
+
+def test_a_promise_is_kept_when_it_is_needed(workers):
+    asked = []
+
+    def promise():
+        asked.append(1)
+        return workers.each(double, OfParts([1, 2]))
+
+    spread = Spread.promised(promise)
+    after = Spread.promised(lambda: workers.each(add, spread, 1))
+    assert not asked
+    assert workers.parts(after) == [3, 5]
+    assert workers.parts(workers.each(add, spread.resolved(), 0)) == [2, 4]
+    assert asked == [1]
+
+
+def test_what_parts_share_is_one_task_for_all_of_them(workers):
+    spread = workers.each(add, workers.each(add, OfParts([1, 2]), Shared(10)), Shared(100))
+    assert workers.parts(spread) == [111, 112]
+    assert workers.run == ["as_is"] + ["add+add"] * 2
+
+
+def test_all_that_a_single_part_needs_is_one_task(workers):
+    workers.n_parts = 1
+    total = workers.once(sum, workers.everywhere(workers.each(add, OfParts([1]), Shared(10))))
+    spread = workers.each(add, total, 100)
+    del total
+    assert workers.parts(spread) == [111]
+    assert workers.run == ["add+in_list+sum+add"]
+
+
+def test_all_that_leads_to_what_was_wanted_first_runs_first(workers):
+    given = workers.each(double, OfParts([1, 2]))
+    workers.parts(given)
+    del workers.run[:]
+    doubled = workers.each(double, given)
+    workers.want(workers.each(add, given, 1))
+    assert workers.parts(doubled) == [4, 8]
+    assert workers.run[:2] == ["add+double"] * 2

@@ -3,7 +3,8 @@
 Every decision is made on sums of whole numbers, and these may be added up in any order. Large nodes are split
 in rounds: each worker builds the histograms of its own rows, the sums of which are searched for splits by one
 task, and what that finds is sent back. What is below a node of few rows is grown whole, by a worker that the
-others send the node's rows to. If only few leaves are wanted, no row is ever sent.
+others send the node's rows to. If only few leaves are wanted, no row is ever sent. If all rows are in one
+part, its worker grows the whole tree as one machine would.
 """
 
 from __future__ import annotations
@@ -22,15 +23,18 @@ from kfhe.dask.nodes import (
     Parting,
     completed,
     decided,
+    found_ahead,
+    grower_of,
     grown_below,
+    grown_whole,
     item,
     opened,
     packed_rows,
     parted,
     totals_of,
 )
-from kfhe.dask.spread import Future, Spread
-from kfhe.dask.trees import TreeArrays, cut_back, joined
+from kfhe.dask.spread import Future, OfParts, Spread
+from kfhe.dask.trees import TreeArrays, finished
 from kfhe.dask.workers import Workers, as_is
 from kfhe.engine.trees.nodes import child_key
 from kfhe.table import BinnedTable
@@ -96,20 +100,29 @@ class Grower:
         )
         self._n_bins, self._n_classes = table.n_bins, n_classes
         self._described = workers.run(as_is, described)
+        self._ahead: Spread | None = None  # by which workers find out the leaves of the last tree's rows
+        self._whole = workers.each(grower_of, table.codes, labels, self._described)  # for a single part
 
-    def grow(self, weights: Spread, counts: bool, number: int) -> TreeArrays:
-        """Grow a tree on the rows of positive weight; the arguments are those of the local grower."""
-        growth = Growth(
-            self._workers, self._codes, self._described, self._settings, self._n_classes, counts, number
-        )
+    def grow(self, weights: Spread, counts: bool, number: int, name: str) -> TreeArrays:
+        """Grow a tree on the rows of positive weight; the arguments are those of the local grower.
+
+        The name is another one for each tree; by it, workers remember what they know of its leaves.
+        """
+        workers = self._workers
+        if workers.n_parts == 1:
+            tree: TreeArrays
+            (tree,) = workers.parts(workers.each(grown_whole, self._whole, weights, counts, number, name))
+            return tree
+        settings, limited = self._settings, self._limited()
+        growth = Growth(workers, self._codes, self._described, settings, self._n_classes, counts, number)
         growth.begin(weights, self._labels)
-        if self._limited():
-            growth.grow_best_first(self._settings.max_leaf_nodes or 2**62)
+        kept = 0 if limited else settings.max_leaf_nodes or 0, settings.cp
+        if limited:
+            growth.grow_best_first(settings.max_leaf_nodes or 2**62)
         else:
-            growth.grow_levels(self._sent_rows())
-        tree = joined(growth.nodes, self._n_classes)
-        most = 0 if self._limited() else self._settings.max_leaf_nodes or 0
-        return cut_back(tree, most, self._settings.cp) if most or self._settings.cp else tree
+            sent = growth.grow_levels(self._sent_rows())
+            self._ahead = growth.send(sent, kept, name) if sent else None
+        return finished(growth.nodes, self._n_classes, *kept)
 
     def _sent_rows(self) -> int:
         """Return how many rows a node may have for them to be sent: a part's share of all rows."""
@@ -145,10 +158,11 @@ class Growth:
             *sums, n = self.workers.total(totals_of, weights, labels, self.n_classes)
             totals, count = np.array(sums), int(sum(sums) if self.counts else n)
         self.nodes.append(TopNode(1, (), totals, count))
+        self._n_threads = self.workers.n_parts
         self._rounds: list[Future] = []  # each the histograms of some nodes, of weights and of counts
 
-    def grow_levels(self, sent_rows: int) -> None:
-        """Split all nodes of more rows than that, level by level; send the rows of the others."""
+    def grow_levels(self, sent_rows: int) -> list[int]:
+        """Split all nodes of more rows than that, level by level; return those whose rows are to be sent."""
         sent, level = self._parted_by_size([0], sent_rows)
         if level:
             self._search_root()
@@ -158,8 +172,7 @@ class Growth:
             more, level = self._parted_by_size(children, sent_rows)
             sent += more
             self._search(split, level, keep=[*level, *sent])
-        if sent:
-            self._send(sent)
+        return sent
 
     def grow_best_first(self, max_leaves: int) -> None:
         """Split the nodes that gain most, until there are so many leaves.
@@ -271,23 +284,30 @@ class Growth:
             return
         used = sorted({number for _, with_large, (number, _) in plan if with_large})
         sums = workers.addends(workers.pieces(built))
-        whole = workers.run(completed, sums, plan, {number: self._rounds[number] for number in used})
+        parents = {number: self._rounds[number] for number in used}
         keys = [self.nodes[i].key for i in order]
-        found = workers.result(workers.run(decided, whole, described, self.number, keys))
+        whole = workers.run(completed, sums, plan, parents)
+        splits = workers.run(decided, whole, described, self.number, keys)
+        self._n_threads = workers.n_threads()  # asked while they work; new ones help with subtrees
+        found = workers.result(splits)
         for place, (i, each) in enumerate(zip(order, found, strict=True)):
             self.nodes[i].histogram, self.nodes[i].found = (len(self._rounds), place), each
         self._rounds.append(whole)
 
-    def _send(self, some: list[int]) -> None:
-        """Send the rows of each node to one worker, and let it grow what is below."""
+    def send(self, some: list[int], kept: tuple[int, float], name: str) -> Spread:
+        """Send the rows of each node to one worker, and let it grow what is below.
+
+        Meanwhile the leaves of the rows are found, as long as somebody holds what is returned.
+        """
         workers = self.workers
-        n_groups = min(workers.n_threads(), len(some))  # workers that are new help with this
+        n_groups = min(self._n_threads, len(some))
         loads, groups = [(0, g) for g in range(n_groups)], [[] for _ in range(n_groups)]  # type: ignore[var-annotated]
         for i in sorted(some, key=lambda i: -self.nodes[i].count):
             load, g = heappop(loads)
             groups[g].append(i)
             heappush(loads, (load + self.nodes[i].count, g))
-        packed = workers.each(packed_rows, self._open, self.codes, groups)
+        below = [*chain(*groups)]
+        packed, rows = workers.each(packed_rows, self._open, self.codes, groups).items(2)
         del self._open  # else it would be kept on the workers
         parts = workers.pieces(packed)
         grown = []
@@ -295,5 +315,12 @@ class Growth:
             roots = [(self.nodes[i].key, self.nodes[i].depth) for i in group]
             bundles = [workers.run(item, part, g) for part in parts]
             grown.append(workers.run(grown_below, roots, bundles, self.described, self.counts, self.number))
-        for i, tree in zip(chain(*groups), chain(*workers.result(grown)), strict=True):
+        trees = [workers.run(item, each, 0) for each in grown]
+        numbered = OfParts(range(workers.n_parts))
+        ahead = workers.each(
+            found_ahead, self.nodes, below, grown, self.described, kept, self.codes, rows, name, numbered
+        )
+        ahead = Spread(workers.pieces(ahead))
+        for i, tree in zip(below, chain(*workers.result(trees)), strict=True):
             self.nodes[i].below = tree
+        return ahead

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kfhe.dask.trees import TreeArrays
+from kfhe.dask.trees import TreeArrays, finished, first_leaves_of
 from kfhe.dask.workers import added_up
 from kfhe.engine.trees.growing import Grower
+from kfhe.engine.trees.grown_tree import leaves_of_codes
 from kfhe.engine.trees.histograms import class_histograms, count_histograms
 from kfhe.engine.trees.nodes import drawn_features
 from kfhe.engine.trees.partitioning import cut, partition, sides
 from kfhe.engine.trees.random_cuts import cut_numbers
 from kfhe.engine.trees.splitting import best_split
+from kfhe.table import BinnedTable, Schema
 from kfhe.tree_settings import TreeSettings
 
 if TYPE_CHECKING:
+    from kfhe.dask.growing import TopNode
     from kfhe.engine.trees.splitting import Split
 
 Integers = NDArray[np.int64]
@@ -202,12 +207,15 @@ def _searched(
 Bundle = list[tuple[NDArray[np.uint8], NDArray[np.uint16], NDArray[np.int32]]]
 
 
-def packed_rows(nodes: OpenNodes, codes: NDArray[np.uint8], groups: list[list[int]]) -> list[Bundle]:
-    """Return the rows of nodes, to be sent: for each group of nodes a bundle."""
-    return [
+def packed_rows(
+    nodes: OpenNodes, codes: NDArray[np.uint8], groups: list[list[int]]
+) -> tuple[list[Bundle], list[NDArray[np.uint32]]]:
+    """Return the rows of nodes, to be sent: for each group of nodes a bundle; and which rows these are."""
+    bundles = [
         [(codes.take(nodes[i].rows, axis=1), nodes[i].classes, nodes[i].weights) for i in group]
         for group in groups
     ]
+    return bundles, [nodes[i].rows for group in groups for i in group]
 
 
 def item(items: Any, i: int) -> Any:
@@ -217,10 +225,10 @@ def item(items: Any, i: int) -> Any:
 
 def grown_below(
     roots: list[tuple[int, int]], bundles: list[Bundle], described: Described, counts: bool, number: int
-) -> list[TreeArrays]:
-    """Grow what is below nodes, of which each bundle has some rows."""
+) -> tuple[list[TreeArrays], list[list[NDArray[np.int32]]]]:
+    """Grow what is below nodes, of which each bundle has some rows; return also the leaves of these."""
     settings = described.settings
-    trees = []
+    trees, leaves = [], []
     for i, (key, depth) in enumerate(roots):
         codes, classes, weights = (joined_rows([bundle[i][part] for bundle in bundles]) for part in range(3))
         grower = Grower(
@@ -241,10 +249,85 @@ def grown_below(
             seed=described.seed,
             n_threads=1,
         )
-        trees.append(TreeArrays.of(grower.grow(weights, counts, number, key)))
-    return trees
+        tree = grower.grow(weights, counts, number, key)
+        trees.append(TreeArrays.of(tree))
+        leaves.append(np.split(tree.leaves, np.cumsum([len(bundle[i][1]) for bundle in bundles])[:-1]))
+    return trees, leaves
 
 
 def joined_rows(pieces: list[NDArray[Any]]) -> NDArray[Any]:
     """Put rows together, which are along the last axis."""
     return pieces[0] if len(pieces) == 1 else np.concatenate(pieces, axis=-1)
+
+
+# ---------------------------------------------------------------- trees of a single part
+
+
+def grower_of(codes: NDArray[np.uint8], labels: NDArray[np.int32], described: Described) -> Grower:
+    """Return what grows whole trees, and has room for the next one where the last one was."""
+    table = BinnedTable(
+        Schema.of_columns([], [], ()),
+        codes,
+        described.n_bins,
+        described.categorical,
+        described.low,
+        described.high,
+    )
+    return described.settings.grower(table, labels, described.n_classes, described.seed, 1)
+
+
+def grown_whole(
+    grower: Grower, weights: NDArray[np.int32], counts: bool, number: int, name: str
+) -> TreeArrays:
+    """Grow a whole tree, and remember the leaf of each row."""
+    tree = grower.grow(weights, counts, number)
+    remember(tree.leaves, name, 0)
+    return TreeArrays.of(tree)
+
+
+# ---------------------------------------------------------------- leaves of rows
+
+_remembered: dict[tuple[str, int], NDArray[np.int32]] = {}  # of the last two trees, by name and part
+
+
+def remember(leaves: NDArray[np.int32], name: str, part: int) -> None:
+    """Remember the leaf of each row of a part. Nothing depends on it: it only saves time, if it is there."""
+    names = [*dict.fromkeys(each for each, _ in _remembered.copy())]
+    for key in [key for key in _remembered.copy() if key[0] not in (*names[-1:], name)]:
+        _remembered.pop(key, None)
+    _remembered[name, part] = leaves
+
+
+def found_ahead(
+    top: list[TopNode],
+    below: list[int],
+    grown: list[tuple[list[TreeArrays], list[list[NDArray[np.int32]]]]],
+    described: Described,
+    kept: tuple[int, float],
+    codes: NDArray[np.uint8],
+    rows: list[NDArray[np.uint32]],
+    name: str,
+    part: int,
+) -> None:
+    """Find the leaf of each row of a part while the tree is still on its way to the client and back.
+
+    What is below some nodes was grown by workers, which know the leaves of the rows that were sent to them.
+    """
+    trees = dict(zip(below, chain(*(trees for trees, _ in grown)), strict=True))
+    whole = [replace(node, below=trees.get(i)) for i, node in enumerate(top)]
+    leaves = np.full(codes.shape[1], -1, dtype=np.int32)
+    if not any(kept):
+        first_leaves = first_leaves_of(whole)
+        for i, some, found in zip(below, rows, chain(*(leaves for _, leaves in grown)), strict=True):
+            leaves[some] = found[part] + first_leaves[i]
+    tree = finished(whole, described.n_classes, *kept)
+    nodes = np.ascontiguousarray(tree.nodes).view(np.uint8)
+    remember(leaves_of_codes(nodes, tree.category_sets, codes, described.n_bins, leaves), name, part)
+
+
+def leaves_in(
+    tree: tuple[Any, Any], codes: NDArray[np.uint8], n_bins: NDArray[np.int32], name: str, part: int
+) -> NDArray[np.int32]:
+    """Return the leaf of each row; unless it is remembered, it is found by the bins."""
+    remembered = _remembered.pop((name, part), None)
+    return leaves_of_codes(*tree, codes, n_bins) if remembered is None else remembered

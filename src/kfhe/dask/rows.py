@@ -8,18 +8,21 @@ from functools import cached_property
 from itertools import pairwise
 from math import ldexp
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kfhe.dask.growing import Grower
-from kfhe.dask.spread import OfParts, Sample, Spread
+from kfhe.dask.nodes import leaves_in
+from kfhe.dask.rooms import Rooms
+from kfhe.dask.spread import OfParts, Sample, Shared, Spread
 from kfhe.dask.trees import TreeArrays
-from kfhe.dask.workers import Workers, added_up, as_is
+from kfhe.dask.workers import Workers, added_up
 from kfhe.engine.arrays import Measurer, class_totals, correct, highest, sum_of_units, unit_of
 from kfhe.engine.bank import HonestBank
-from kfhe.engine.draws import REDRAWS, block_totals, draw_rows, draws_of_blocks
-from kfhe.engine.trees.grown_tree import GrownTree, leaves_of_codes
+from kfhe.engine.draws import REDRAWS, ROWS_OF_BLOCK, block_totals, draw_rows, draws_of_blocks
+from kfhe.engine.trees.grown_tree import GrownTree
 from kfhe.engine.trees.votes import leaf_classes, leaf_shares
 from kfhe.forest import NODE_DTYPE
 from kfhe.kalman import KalmanFilter
@@ -31,6 +34,7 @@ from kfhe.validation import MAX_WEIGHT
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int32]
 
+UNITS_TRIED = 3  # in which a part sums up values before the highest of all is known
 DRAWS_OF_TASK = 2**21  # draws of which one task finds out into which blocks they fall
 
 
@@ -73,6 +77,11 @@ class SpreadRows(TrainingRows):
         """Whether all rows weigh the same."""
         return self.all_alike
 
+    @cached_property
+    def rooms(self) -> Spread:
+        """Where each part has the states of filters, and measurements of them."""
+        return Spread(self.workers.pieces(self.map(Rooms)))
+
     @property
     def n_rows(self) -> int:
         """How many rows there are."""
@@ -91,19 +100,25 @@ class SpreadRows(TrainingRows):
         """Return the sum of non-negative values, one per row."""
         return exact_total(self.workers, values, self.n_rows)
 
-    def normalise(self, weights: KalmanFilter) -> float:
-        """Divide the sampling weights that a filter holds by their sum, and return that."""
+    def normalise(self, weights: KalmanFilter) -> None:
+        """Divide the sampling weights that a filter holds by their sum, once that is known."""
+        workers = self.workers
         state: Any = weights.state
-        total, top = _total_and_top(self.workers, state, self.n_rows)
-        if total > 0:
-            state = weights.state = self.map(np.divide, state, total)
-            state.top = top / total
-        return total
+        sums = workers.want(workers.each(unit_sums, state, self.n_rows))
+
+        def normalised() -> Spread:
+            total, top = _total_and_top(workers, state, sums, self.n_rows)
+            self.check_total(total)
+            after: Spread = self.map(divided, self.rooms, state, total)
+            after.top = top / total
+            return after
+
+        weights.state = Spread.promised(normalised)  # type: ignore[assignment]
 
     def effective_sample_size(self, weights: Any) -> float:
         """Return how many equal weights the sampling weights, which sum to 1, are worth."""
-        assert weights.squares is not None, "rows have been drawn by them"
-        return 1 / weights.squares
+        sums, unit = weights.resolved().squares  # rows have been drawn by them
+        return 1 / in_ones(self.workers.parts(sums), unit)
 
     def filter(self, state: Any, kind: type[KalmanFilter] = KalmanFilter, **settings: Any) -> KalmanFilter:
         """Return a filter of a state that is spread."""
@@ -175,7 +190,7 @@ class SpreadFilter(KalmanFilter):
         self.state = self._rows.map(returned, self.state, self.transition, self.prior)
 
     def _correct(self, measurement: Any, gain: float) -> None:
-        self.state = self._rows.map(corrected, self.state, measurement, gain)
+        self.state = self._rows.map(corrected, self._rows.rooms, self.state, measurement, gain)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> SpreadFilter:
         copied = object.__new__(SpreadFilter)
@@ -192,24 +207,25 @@ class SpreadDraws:
     def draw(self, weights: Any, iteration: int, attempt: int, redraws: int = REDRAWS) -> Spread:
         """Return how often each row is in the sample; redrawn while a class is missing, but not for ever."""
         rows, workers = self._rows, self._rows.workers
+        weights = weights.resolved()
         if weights.top is None:
             weights.top = max(workers.parts(rows.map(highest, weights)))
-        unit = unit_of(weights.top * weights.top, rows.n_rows)
-        squares = rows.map(square_units, weights, unit)
-        totals = workers.pieces(rows.map(block_totals, weights))
+        totals = workers.everywhere(rows.map(block_totals, weights))
         spans = OfParts([*pairwise(rows.first_blocks)])
         first, n = attempt * (REDRAWS + 1), rows.n_samples
+        n_at_once = n if workers.n_parts == 1 else DRAWS_OF_TASK
         for redraw in range(first, first + redraws + 1):
             keyed = (rows.seed, iteration, redraw)
             chosen = [
-                workers.run(chosen_blocks, totals, start, min(start + DRAWS_OF_TASK, n), keyed)
-                for start in range(0, n, DRAWS_OF_TASK)
+                workers.once(chosen_blocks, totals, start, min(start + n_at_once, n), keyed)
+                for start in range(0, n, n_at_once)
             ]
             counts = workers.each(drawn, weights, workers.sum(chosen), spans, keyed)
             of_classes = rows.map(class_totals, rows.labels, counts, len(rows.classes))
-            # In one go, as each wait takes time: how many rows were drawn, and what is asked for later
-            found, sums = workers.result([workers.pieces(of_classes), workers.pieces(squares)])
-            counts.sample, weights.squares = Sample(iteration, redraw, added_up(found)), in_ones(sums, unit)
+            # Both in one go: how many rows were drawn, and what is asked for later
+            unit = unit_of(weights.top * weights.top, rows.n_rows)
+            weights.squares = workers.want(rows.map(square_units, weights, unit)), unit
+            counts.sample = Sample(iteration, redraw, added_up(workers.parts(of_classes)))
             if (counts.sample.class_totals > 0).sum() == rows.n_present:
                 break
         return counts
@@ -230,7 +246,7 @@ class SpreadMeasurer:
         rows, workers = self._rows, self._rows.workers
         n_classes = len(rows.classes)
         self.measurement = self.missed = None  # the last ones make room
-        measured = rows.map(measure, rows.labels, rows.base, n_classes, state, votes, fusion)
+        measured = rows.map(measure, rows.rooms, rows.labels, rows.base, n_classes, state, votes, fusion)
         self.measurement, self.missed, sums = measured.items(3)
         missed, alone = zip(*workers.parts(sums), strict=True)
         return sum(missed), sum(alone)
@@ -256,8 +272,7 @@ class SpreadBank:
 
     def update(self, leaves: Any, votes: Floats, counts: Any) -> None:
         """Let a component move the rows that it has not seen."""
-        shared = self._rows.workers.run(as_is, votes)
-        self._bank = self._rows.map(moved, self._bank, leaves, shared, counts)
+        self._bank = self._rows.map(moved, self._bank, leaves, Shared(votes), counts)
 
     def state(self, b: int) -> Any:
         """Return the state of one filter."""
@@ -318,7 +333,7 @@ class SpreadTree(GrownTree):
 
     def votes(self, leaf_votes: Any) -> Any:
         """Return what the leaf of each training row votes for."""
-        return self.rows.map(taken, self.rows.workers.run(as_is, leaf_votes), self.leaf_parts)
+        return self.rows.map(taken, Shared(leaf_votes), self.leaf_parts)
 
 
 class SpreadGrower:
@@ -339,26 +354,35 @@ class SpreadGrower:
     def grow(self, weights: Any, counts: bool, number: int) -> SpreadTree:
         """Grow a tree on the rows of positive weight."""
         rows, sample = self._rows, weights.sample
-        name = repr(self._settings), number, None if sample is None else (sample.iteration, sample.redraw)
-        if name not in rows.grown:
-            rows.grown[name] = self._grower.grow(weights, counts, number)
-        arrays = rows.grown[name]
-        shared = rows.workers.run(as_is, (arrays.nodes.view(np.uint8), arrays.category_sets))
-        leaves = rows.map(leaves_in, shared, self._table.codes, self._table.n_bins)
+        known = repr(self._settings), number, None if sample is None else (sample.iteration, sample.redraw)
+        name = uuid4().hex
+        if known not in rows.grown:
+            rows.grown[known] = self._grower.grow(weights, counts, number, name)
+        arrays = rows.grown[known]
+        nodes = Shared((arrays.nodes.view(np.uint8), arrays.category_sets))
+        parts = OfParts(range(rows.workers.n_parts))
+        leaves = rows.map(leaves_in, nodes, self._table.codes, self._table.n_bins, name, parts)
         return SpreadTree.spread(rows, arrays, leaves)
 
 
 def exact_total(workers: Workers, values: Spread, n: int) -> float:
     """Return the sum of n non-negative values, to the bit that one machine gets; NaN if one is not."""
-    return _total_and_top(workers, values, n)[0]
+    return _total_and_top(workers, values, workers.each(unit_sums, values, n), n)[0]
 
 
-def _total_and_top(workers: Workers, values: Spread, n: int) -> tuple[float, float]:
-    """Return the exact sum of n non-negative values, and the highest of them; NaN if one is not."""
-    tops = workers.pieces(workers.each(highest, values))
-    sums, tops = workers.result([workers.pieces(workers.each(units_in, values, tops, n)), tops])
-    unit = unit_for(tops, n)
-    return float("nan") if unit is None else in_ones(sums, unit), max(tops)
+def _total_and_top(workers: Workers, values: Spread, sums: Spread, n: int) -> tuple[float, float]:
+    """Return the exact sum of n non-negative values, and the highest of them; NaN if one is not.
+
+    ``sums`` is what the parts sum up to, in the units that are likely by what each knows.
+    """
+    tops, sums_of_parts = zip(*workers.parts(sums), strict=True)
+    if np.isnan(tops).any():
+        return float("nan"), float("nan")
+    top = max(tops)
+    unit = unit_of(top, n)
+    if all(unit in some for some in sums_of_parts):
+        return in_ones([some[unit] for some in sums_of_parts], unit), top
+    return in_ones(workers.parts(workers.each(sum_of_units, values, unit)), unit), top
 
 
 def in_ones(sums: list[int], unit: int) -> float:
@@ -369,15 +393,16 @@ def in_ones(sums: list[int], unit: int) -> float:
 # ---------------------------------------------------------------- what workers do
 
 
-def unit_for(tops: list[float], n: int) -> int | None:
-    """Return the unit in which n values are summed, by the highest of each part; None if one is NaN."""
-    return None if np.isnan(tops).any() else unit_of(max(tops), n)
+def unit_sums(values: Floats, n: int) -> tuple[float, dict[int, int]]:
+    """Return the highest of values, of n in all, and their sum in the units that fit it or one a bit higher.
 
-
-def units_in(values: Floats, tops: list[float], n: int) -> int:
-    """Return the sum of values, of n in all, in units."""
-    unit = unit_for(tops, n)
-    return 0 if unit is None else sum_of_units(values, unit)
+    The unit is that of the highest value of all parts, most often one of these.
+    """
+    top = highest(values)
+    if np.isnan(top):
+        return top, {}
+    unit = unit_of(top, n)
+    return top, {coarser: sum_of_units(values, coarser) for coarser in range(unit, unit - UNITS_TRIED, -1)}
 
 
 def of_all(function: Callable[[Any], Any], parts: list[Any]) -> Any:
@@ -387,7 +412,8 @@ def of_all(function: Callable[[Any], Any], parts: list[Any]) -> Any:
 
 def square_units(values: Floats, unit: int) -> int:
     """Return the sum of the squares of values, in units."""
-    return sum_of_units(np.square(values), unit)
+    starts = range(0, len(values), ROWS_OF_BLOCK)  # by blocks, as memory for all squares would take longer
+    return sum(sum_of_units(np.square(values[i : i + ROWS_OF_BLOCK]), unit) for i in starts)
 
 
 def chosen_blocks(
@@ -404,11 +430,17 @@ def drawn(
     return draw_rows(weights, span[0], chosen[slice(*span)], *keyed)
 
 
-def corrected(state: Floats, measurement: Floats, gain: float) -> Floats:
+def corrected(rooms: Rooms, state: Floats, measurement: Floats, gain: float) -> Floats:
     """Return a state that has moved towards a measurement."""
-    after: Floats = state.copy()
+    after = rooms.empty(state.shape)
+    np.copyto(after, state)
     correct(after.ravel(), measurement.ravel(), gain)
     return after
+
+
+def divided(rooms: Rooms, weights: Floats, total: float) -> Floats:
+    """Return weights divided by their sum."""
+    return np.divide(weights, total, out=rooms.empty(weights.shape))
 
 
 def returned(state: Floats, transition: float, prior: Floats | float) -> Floats:
@@ -443,10 +475,10 @@ def whole_weight(labels: Labels, base: Floats, n_classes: int) -> int:
 
 
 def measure(
-    labels: Labels, base: Floats, n_classes: int, state: Floats, votes: Any, fusion: float
+    rooms: Rooms, labels: Labels, base: Floats, n_classes: int, state: Floats, votes: Any, fusion: float
 ) -> tuple[Floats, NDArray[np.bool_], tuple[int, int]]:
     """Return a measurement, the rows that it misses, and the weight of what it and the votes alone miss."""
-    measurer = Measurer(labels, base, n_classes)
+    measurer = Measurer(labels, base, n_classes, measurement=rooms.empty((len(labels), n_classes)))
     sums = measurer.measure(state, votes, fusion)
     return measurer.measurement, measurer.missed, sums
 
@@ -494,8 +526,3 @@ def bank_misses(
 def taken(leaf_votes: Any, leaves: Labels) -> Any:
     """Return the votes of the leaves that rows are in."""
     return leaf_votes[leaves]
-
-
-def leaves_in(tree: tuple[Any, Any], codes: NDArray[np.uint8], n_bins: Labels) -> Labels:
-    """Return the leaf of each row."""
-    return leaves_of_codes(*tree, codes, n_bins)

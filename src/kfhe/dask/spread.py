@@ -42,18 +42,35 @@ class Spread:
         What is known of a sample, if these are its counts.
     top : float or None
         The highest of its values, if that is known.
-    squares : float or None
-        The sum of their squares, if that is known.
+    squares : tuple of Spread and int, or None
+        The sum of their squares in each part, and the unit that it is in, if rows were drawn by them.
+    brought : list or None
+        The parts themselves, if they were brought here and nobody has asked for them yet.
     """
 
     def __init__(self, tasks: Sequence[Future] = ()) -> None:
         self.sample: Sample | None = None
         self.top: float | None = None
-        self.squares: float | None = None
+        self.squares: tuple[Spread, int] | None = None
+        self.brought: list[Any] | None = None
         self._tasks: Sequence[Future] = tasks
         self._path: Path = ()  # where a part is in what its task returns, or in the whole
         self._whole: Spread | None = None  # of whose parts these are items
         self._step: Step | None = None  # that is still to make it
+        self._promise: Callable[[], Spread] | None = None
+
+    @classmethod
+    def promised(cls, promise: Callable[[], Spread]) -> Self:
+        """Return what a function is to say when it is needed: it may wait for what is not known yet."""
+        spread = cls()
+        spread._promise = promise
+        return spread
+
+    def resolved(self) -> Spread:
+        """Return what it stands for, if it was promised; else itself."""
+        if self._promise is not None:
+            self._whole, self._promise = self._promise(), None
+        return self if self._whole is None or self._path else self._whole
 
     @classmethod
     def of_step(cls, function: Callable[..., Any], arguments: Sequence[Any]) -> tuple[Self, Step]:
@@ -71,6 +88,7 @@ class Spread:
 
     def place(self) -> tuple[Step | None, Sequence[Future], Path]:
         """Return the step that is still to make it, or the tasks that do, and the path from there."""
+        self.resolved()
         if self._whole is None:
             return self._step, self._tasks, self._path
         step, tasks, path = self._whole.place()
@@ -96,6 +114,19 @@ class OfParts:
 
     def __init__(self, values: Sequence[Any]) -> None:
         self.values = values
+
+
+class Shared:
+    """An argument that is too large to be sent with the task of each part, unless there is just one.
+
+    Parameters
+    ----------
+    value : object
+        What all parts get.
+    """
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
 
 
 class Argument(NamedTuple):
@@ -135,7 +166,7 @@ class Program:
     name : str
         The names of the functions.
     given : list
-        What the task gets; of `OfParts`, those of its part.
+        What the task gets; of `OfParts`, those of its part. The first is what all parts share, a tuple.
     made : list of Spread
         What its task returns: if these are several, a tuple.
     """
@@ -143,7 +174,7 @@ class Program:
     def __init__(self, steps: list[Step]) -> None:
         numbers = {id(step): i for i, step in enumerate(steps)}
         self.name = "+".join(funcname(step.function) for step in steps)
-        self.given: list[Any] = []
+        self.given: list[Any] = [()]
         self.made: list[Spread] = []
         self._calls: list[tuple[Callable[..., Any], list[tuple[bool, int, Path]]]] = []
         self._returned: list[int] = []
@@ -163,6 +194,9 @@ class Program:
         """Return whether a step makes an argument, the number of it or of what is given, and a path."""
         if argument.step is not None:
             return True, numbers[id(argument.step)], argument.path
+        if isinstance(argument.given, Shared):
+            self.given[0] = (*self.given[0], argument.given.value)
+            return False, 0, (len(self.given[0]) - 1,)
         self.given.append(argument.given)
         return False, len(self.given) - 1, argument.path
 
@@ -185,9 +219,10 @@ class Program:
         return returned[0] if len(returned) == 1 else returned
 
 
-def program_of(step: Step, steps: Sequence[Step]) -> tuple[Program, list[Step]]:
-    """Make a program of a step and all that has to do with it; return it, and the steps that are left.
+def program_of(wanted: Sequence[Step], steps: Sequence[Step]) -> tuple[Program, list[Step]]:
+    """Make a program of some steps and all that has to do with them; return it, and the steps that are left.
 
+    All that has to do with the first runs first: what it needs on the way has made room for the others then.
     What nobody needs is in neither.
     """
     needed = {id(each) for each in steps if each.made() is not None}
@@ -203,8 +238,10 @@ def program_of(step: Step, steps: Sequence[Step]) -> tuple[Program, list[Step]]:
             if argument.step is not None and groups[id(argument.step)] is not groups[id(each)]:
                 both = groups[id(argument.step)] + groups[id(each)]
                 groups |= {id(member): both for member in both}
-    own = {id(member) for member in groups[id(step)]}
-    return Program([each for each in kept if id(each) in own]), [each for each in kept if id(each) not in own]
+    own = {id(member) for step in wanted for member in groups[id(step)]}
+    ranks = {id(groups[id(step)]): rank for rank, step in reversed([*enumerate(wanted)])}
+    chosen = sorted((each for each in kept if id(each) in own), key=lambda each: ranks[id(groups[id(each)])])
+    return Program(chosen), [each for each in kept if id(each) not in own]
 
 
 def picked(value: Any, path: Path) -> Any:
@@ -212,3 +249,8 @@ def picked(value: Any, path: Path) -> Any:
     for i in path:
         value = value[i]
     return value
+
+
+def all_picked(value: Any, paths: Sequence[Path]) -> list[Any]:
+    """Return what is at the ends of several paths."""
+    return [picked(value, path) for path in paths]

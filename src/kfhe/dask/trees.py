@@ -65,9 +65,10 @@ class _Writer:
     def below(self, place: int, tree: TreeArrays) -> None:
         """Write a whole tree; its root has a place, all else comes next."""
         nodes = tree.nodes.copy()
-        leaves, categorical = nodes["kind"] == LEAF, (nodes["kind"] & CATEGORICAL) > 0
-        nodes["left"] += np.where(leaves, self.n_leaves, self.n_nodes - 1).astype(np.int32)
-        nodes["threshold"] += np.where(categorical, self.n_sets, 0)
+        leaves = nodes["kind"] == LEAF
+        nodes["left"] += np.where(leaves, np.int32(self.n_leaves), np.int32(self.n_nodes - 1))
+        if len(tree.category_sets):
+            nodes["threshold"] += np.where(nodes["kind"] & CATEGORICAL, self.n_sets, 0)
         rest = slice(self.n_nodes, self.n_nodes + len(nodes) - 1)
         self.tree.nodes[place], self.tree.nodes[rest] = nodes[0], nodes[1:]
         self.tree.gains[place], self.tree.gains[rest] = tree.gains[0], tree.gains[1:]
@@ -81,14 +82,31 @@ class _Writer:
         self.n_sets += len(tree.category_sets)
 
 
-def joined(top: list[TopNode], n_classes: int) -> TreeArrays:
-    """Return the whole tree; the first node of the top is the root."""
+def _reached(top: list[TopNode]) -> list[int]:
+    """Return the nodes of the top in the order in which they are written; the first is the root."""
     reached, stack = [], [0]
     while stack:
         reached.append(stack.pop())
         node = top[reached[-1]]
         if node.found is not None:
             stack += [node.left + 1, node.left]
+    return reached
+
+
+def first_leaves_of(top: list[TopNode]) -> dict[int, int]:
+    """Return the number of the first leaf below each node that has a tree below it."""
+    first_leaves, n_leaves = {}, 0
+    for i in _reached(top):
+        tree = top[i].below
+        if tree is not None:
+            first_leaves[i] = n_leaves
+        n_leaves += len(tree.leaf_weights) if tree is not None else top[i].found is None
+    return first_leaves
+
+
+def joined(top: list[TopNode], n_classes: int) -> TreeArrays:
+    """Return the whole tree; the first node of the top is the root."""
+    reached = _reached(top)
     own = [top[i] for i in reached if top[i].below is None]
     below = [top[i].below for i in reached if top[i].below is not None]
     writer = _Writer(
@@ -109,6 +127,12 @@ def joined(top: list[TopNode], n_classes: int) -> TreeArrays:
             left = writer.split(places[i], node)
             places[node.left], places[node.left + 1] = left, left + 1
     return writer.tree
+
+
+def finished(top: list[TopNode], n_classes: int, max_leaf_nodes: int, cp: float) -> TreeArrays:
+    """Return the whole tree, without what the settings don't let stand."""
+    tree = joined(top, n_classes)
+    return cut_back(tree, max_leaf_nodes, cp) if max_leaf_nodes or cp else tree
 
 
 def cut_back(tree: TreeArrays, max_leaf_nodes: int, cp: float) -> TreeArrays:

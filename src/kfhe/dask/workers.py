@@ -15,7 +15,7 @@ from uuid import uuid4
 from dask.utils import funcname
 from distributed import Client, KilledWorker, get_client, wait
 
-from kfhe.dask.spread import Future, Spread, Step, picked, program_of
+from kfhe.dask.spread import Future, Spread, Step, all_picked, picked, program_of
 
 AT_ONCE = 2  # parts that are added up by one task: neighbours, which are on one worker most often
 PATIENCE = 60.0  # seconds without a single worker before training gives up
@@ -40,6 +40,7 @@ class Workers:
     def __init__(self, client: Client, n_parts: int) -> None:
         self.client, self.n_parts = client, n_parts
         self._steps: list[Step] = []  # that are still to be started
+        self._wanted: list[Spread] = []  # what is asked for soon
 
     @classmethod
     def here(cls, n_parts: int) -> Self:
@@ -87,25 +88,60 @@ class Workers:
         self._steps.append(step)
         return spread
 
-    def _start(self, step: Step) -> None:
-        """Start a step, in a program with all that has to do with it."""
-        program, self._steps = program_of(step, self._steps)
+    def _start(self, spreads: Sequence[Spread]) -> None:
+        """Start what is still to make some spreads, in a program with all that has to do with it."""
+        steps = [step for step, _, _ in (spread.place() for spread in spreads) if step is not None]
+        if not steps:
+            return
+        program, self._steps = program_of(steps, self._steps)
+        if program.given[0] and self.n_parts > 1:
+            program.given[0] = self.run(as_is, program.given[0])
         tasks = [self.run(program, *program.given_to(p)) for p in range(self.n_parts)]
         for i, spread in enumerate(program.made):
             spread.start(tasks, (i,) if len(program.made) > 1 else ())
 
     def pieces(self, spread: Spread) -> Sequence[Future]:
         """Return tasks of which each returns just a part."""
-        step, _, _ = spread.place()
-        if step is not None:
-            self._start(step)
+        self._start([spread])
         _, tasks, path = spread.place()
         return [self.run(picked, task, path) for task in tasks] if path else tasks
 
+    def everywhere(self, spread: Spread) -> Any:
+        """Return what functions get as a list of all parts; if there is just one, without a task for it."""
+        return self.each(in_list, spread) if self.n_parts == 1 else self.pieces(spread)
+
+    def once(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Run a function once for all parts; if there is just one, in a task with all else."""
+        return (self.each if self.n_parts == 1 else self.run)(function, *arguments)
+
+    def want(self, spread: Spread) -> Spread:
+        """Have the parts of something small brought here with whatever is asked for next; return it."""
+        self._wanted.append(spread)
+        return spread
+
     def parts(self, spread: Spread) -> list[Any]:
         """Return all parts: for what is small."""
-        parts: list[Any] = self.result(self.pieces(spread))
+        if spread.brought is None:
+            others, self._wanted = self._wanted, []
+            self._bring([*(other for other in others if other is not spread), spread])
+        parts, spread.brought = spread.brought, None
+        assert parts is not None
         return parts
+
+    def _bring(self, spreads: Sequence[Spread]) -> None:
+        """Bring parts here: in one go, as each task and each wait take time."""
+        self._start(spreads)
+        together: dict[int, tuple[Sequence[Future], list[Spread]]] = {}  # by the tasks that return them
+        for spread in spreads:
+            tasks = spread.place()[1]
+            together.setdefault(id(tasks), (tasks, []))[1].append(spread)
+        small = []
+        for tasks, some in together.values():
+            paths = [spread.place()[2] for spread in some]
+            small.append([self.run(all_picked, task, paths) if any(paths) else task for task in tasks])
+        for (_, some), found in zip(together.values(), self.result(small), strict=True):
+            for i, spread in enumerate(some):
+                spread.brought = [each[i] if spread.place()[2] else each for each in found]
 
     def addends(self, futures: Sequence[Future]) -> Sequence[Future]:
         """Return a few things whose sum is that of what tasks return; workers add up neighbours."""
@@ -163,6 +199,11 @@ def added_up(values: list[Any]) -> Any:
     for value in values[1:]:
         total = total + value
     return total
+
+
+def in_list(value: Any) -> list[Any]:
+    """Return the list of a single part."""
+    return [value]
 
 
 def as_is(value: Any) -> Any:

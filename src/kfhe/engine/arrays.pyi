@@ -23,7 +23,12 @@ class Measurer:
     missed: NDArray[np.bool_]
     total: float
     def __init__(
-        self, labels: NDArray[np.int32], base: Floats, n_classes: int, n_threads: int = 1
+        self,
+        labels: NDArray[np.int32],
+        base: Floats,
+        n_classes: int,
+        n_threads: int = 1,
+        measurement: Floats | None = None,
     ) -> None: ...
     def measure(
         self, scores: Floats, votes: NDArray[np.int32] | Floats, fusion: float

@@ -23,6 +23,9 @@ def test_rows_walk_to_the_leaves_that_growing_knows(n, gaps, categorical, rng):
     tree = settings.grower(table, labels, 3, 0, 1).grow(counts, True, 1)
     leaves = leaves_of_codes(tree.nodes, tree.category_sets, table.codes, table.n_bins)
     np.testing.assert_array_equal(leaves, tree.leaves)
+    known = np.where(counts > 0, leaves, -1).astype(np.int32)
+    leaves = leaves_of_codes(tree.nodes, tree.category_sets, table.codes, table.n_bins, known)
+    np.testing.assert_array_equal(leaves, tree.leaves)
     assert n < 700 or len(tree.leaf_weights) > 50
 
 

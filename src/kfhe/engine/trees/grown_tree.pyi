@@ -33,4 +33,5 @@ def leaves_of_codes(
     category_sets: NDArray[np.uint64],
     codes: NDArray[np.uint8],
     n_bins: NDArray[np.int32],
+    known: NDArray[np.int32] | None = None,
 ) -> NDArray[np.int32]: ...

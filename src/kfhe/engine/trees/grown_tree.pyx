@@ -283,17 +283,20 @@ cdef class GrownTree:
 
 def leaves_of_codes(
     const uint8_t[::1] nodes, const uint64_t[:, ::1] category_sets, const uint8_t[:, ::1] codes,
-    const int32_t[::1] n_bins,
+    const int32_t[::1] n_bins, known=None,
 ):
-    """Return the leaf of each row (int32), by the bins of its values: (n_features, n_rows)."""
-    cdef int64_t i, size, start = 0, n = codes.shape[1], n_nodes = nodes.shape[0] // <int64_t> sizeof(Node)
+    """Return the leaf of each row (int32), by the bins of its values: (n_features, n_rows).
+
+    ``known`` has the leaves that need not be looked for, and -1 for the others; it is filled in and returned.
+    """
+    cdef int64_t i, size, end, start = 0, n = codes.shape[1], n_nodes = nodes.shape[0] // <int64_t> sizeof(Node)
     cdef bint plain = category_sets.shape[0] == 0
     cdef const uint64_t *sets = &category_sets[0, 0] if category_sets.shape[0] else NULL
     cdef const Node *all_nodes = <const Node *> &nodes[0]
     cdef vector[Fork] forks
     cdef uint32_t rows[BLOCK]
     cdef Problem problem
-    result = np.empty(n, dtype=np.int32)
+    result = np.full(n, -1, dtype=np.int32) if known is None else known
     cdef int32_t[::1] leaves = result
     if n == 0:
         return result
@@ -302,9 +305,10 @@ def leaves_of_codes(
     with nogil:
         plant(all_nodes, n_nodes, &n_bins[0], forks)
         while start < n:
-            size = min(<int64_t> BLOCK, n - start)
-            for i in range(size):
-                rows[i] = <uint32_t> (start + i)
+            size, end = 0, min(n, start + BLOCK)
+            for i in range(start, end):
+                rows[size] = <uint32_t> i
+                size += leaves[i] < 0
             walk(forks.data(), all_nodes, sets, &problem, plain, rows, size, &leaves[0])
-            start += size
+            start = end
     return result
