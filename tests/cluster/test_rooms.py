@@ -52,5 +52,5 @@ def test_a_worker_that_has_little_memory_left_keeps_none_for_later(monkeypatch):
     worker = SimpleNamespace(memory_manager=SimpleNamespace(memory_limit=1000))
     monkeypatch.setattr(module, "get_worker", lambda: worker)
     assert rooms.empty((10,)).base is None
-    assert rooms._rooms == []
+    assert not rooms._rooms
     assert (kept == 1).all()

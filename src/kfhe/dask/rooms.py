@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from math import prod
-from sys import getrefcount
 from threading import Lock
 from typing import Any
+from weakref import ref
 
 import numpy as np
 import psutil
 from distributed import get_worker
 from numpy.typing import NDArray
-
-_FREE = 3  # references to a room that nobody is in: of the list, the loop, and the call that counts them
 
 _PLENTY = 0.5  # share of a worker's memory up to which rooms are kept
 
@@ -36,7 +34,7 @@ class Rooms:
     """
 
     def __init__(self) -> None:
-        self._rooms: list[NDArray[np.uint8]] = []
+        self._rooms: dict[int, tuple[memoryview, ref[NDArray[np.float64]]]] = {}  # and the last array in it
         self._lock = Lock()
 
     def __reduce__(self) -> Any:
@@ -45,16 +43,17 @@ class Rooms:
 
     def empty(self, shape: tuple[int, ...]) -> NDArray[np.float64]:
         """Return an array of numbers that are not set; it is the caller's as long as anybody has it."""
-        n_bytes = 8 * prod(shape)
+        size = prod(shape)
         with self._lock:
             if not _is_plenty_left():
                 self._rooms.clear()
                 return np.empty(shape)
-            for room in self._rooms:
-                if room.nbytes == n_bytes and getrefcount(room) == _FREE:
-                    return room.view(np.float64).reshape(shape)
-            self._rooms.append(np.empty(n_bytes, dtype=np.uint8))
-            return self._rooms[-1].view(np.float64).reshape(shape)
+            free = (i for i, (room, last) in self._rooms.items() if len(room) == size and last() is None)
+            number = next(free, len(self._rooms))
+            room = self._rooms[number][0] if number in self._rooms else np.empty(size).data
+            whole = np.frombuffer(room)  # views of it keep it alive, as its memory is not an array's
+            self._rooms[number] = room, ref(whole)
+            return whole.reshape(shape)
 
 
 def _is_plenty_left() -> bool:
