@@ -3,7 +3,8 @@
 import os
 import signal
 import sys
-from threading import Timer
+from contextlib import ExitStack
+from threading import Event, Thread
 
 import dask.array as da
 import numpy as np
@@ -181,13 +182,22 @@ def test_a_cluster_that_is_gone_is_told(monkeypatch):
 def test_ctrl_c_ends_it_and_the_cluster_is_free(client, monkeypatch):
     def interrupted(self, tallies, tree):
         if tree == 1:
-            Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
+            presses.start()
         return added(self, tallies, tree)
 
-    added = SpreadOutOfBag._added
+    def press_until_it_ends():  # Python drops what is raised in finalizers, and Dask has many
+        pause = 0.1
+        while not ended.wait(pause):
+            os.kill(os.getpid(), signal.SIGINT)
+            pause = 2.0
+
+    added, ended, presses = SpreadOutOfBag._added, Event(), Thread(target=press_until_it_ends, daemon=True)
     monkeypatch.setattr(SpreadOutOfBag, "_added", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        label_quality(*arrays(2, *numbers()))
+    with ExitStack() as stack:
+        stack.callback(ended.set)
+        with pytest.raises(KeyboardInterrupt):
+            label_quality(*arrays(2, *numbers()), n_estimators=100_000)
+    presses.join()
     assert client.submit(sum, [1, 2]).result(timeout=10) == 3
 
 

@@ -165,3 +165,11 @@ def test_all_that_leads_to_what_was_wanted_first_runs_first(workers):
     workers.want(workers.each(add, given, 1))
     assert workers.parts(doubled) == [4, 8]
     assert workers.run[:2] == ["add+double"] * 2
+
+
+def test_a_whole_and_an_item_of_it_can_be_brought_together(workers):
+    whole = workers.each(halves, OfParts([3, 8]))
+    _, second = whole.items(2)
+    workers.want(second)
+    assert workers.parts(whole) == [(1, 2), (4, 4)]
+    assert workers.parts(second) == [2, 4]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain
+from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from kfhe.dask.trees import TreeArrays, finished, first_leaves_of
 from kfhe.dask.workers import added_up
 from kfhe.engine.trees.growing import Grower
-from kfhe.engine.trees.grown_tree import leaves_of_codes
+from kfhe.engine.trees.grown_tree import GrownTree, leaves_of_codes
 from kfhe.engine.trees.histograms import class_histograms, count_histograms
 from kfhe.engine.trees.nodes import drawn_features
 from kfhe.engine.trees.partitioning import cut, partition, sides
@@ -263,8 +264,23 @@ def joined_rows(pieces: list[NDArray[Any]]) -> NDArray[Any]:
 # ---------------------------------------------------------------- trees of a single part
 
 
-def grower_of(codes: NDArray[np.uint8], labels: NDArray[np.int32], described: Described) -> Grower:
-    """Return what grows whole trees, and has room for the next one where the last one was."""
+class WholeGrower:
+    """Grows whole trees, the next one where the last one was: so one at a time, whoever asks."""
+
+    def __init__(self, grower: Grower) -> None:
+        self._grower, self._lock = grower, Lock()
+
+    def __reduce__(self) -> Any:
+        return WholeGrower, (self._grower,)
+
+    def grow(self, weights: NDArray[np.int32], counts: bool, number: int) -> GrownTree:
+        """Grow a tree, once nobody else does: a fit that was given up may still be at it."""
+        with self._lock:
+            return self._grower.grow(weights, counts, number)
+
+
+def grower_of(codes: NDArray[np.uint8], labels: NDArray[np.int32], described: Described) -> WholeGrower:
+    """Return what grows whole trees."""
     table = BinnedTable(
         Schema.of_columns([], [], ()),
         codes,
@@ -273,11 +289,11 @@ def grower_of(codes: NDArray[np.uint8], labels: NDArray[np.int32], described: De
         described.low,
         described.high,
     )
-    return described.settings.grower(table, labels, described.n_classes, described.seed, 1)
+    return WholeGrower(described.settings.grower(table, labels, described.n_classes, described.seed, 1))
 
 
 def grown_whole(
-    grower: Grower, weights: NDArray[np.int32], counts: bool, number: int, name: str
+    grower: WholeGrower, weights: NDArray[np.int32], counts: bool, number: int, name: str
 ) -> TreeArrays:
     """Grow a whole tree, and remember the leaf of each row."""
     tree = grower.grow(weights, counts, number)

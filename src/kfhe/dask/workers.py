@@ -71,13 +71,22 @@ class Workers:
 
     def n_threads(self) -> int:
         """Return how many threads all workers have together now."""
-        return sum(self.client.nthreads().values()) or 1
+        return sum(self._threads().values()) or 1
 
     def homes(self) -> list[str | None]:
         """Return a worker for each part: neighbours share one, and each thread gets as many."""
-        threads = self.client.nthreads()
+        threads = self._threads()
         seats = [address for address in sorted(threads) for _ in range(threads[address])]
         return [seats[p * len(seats) // self.n_parts] if seats else None for p in range(self.n_parts)]
+
+    def _threads(self) -> dict[str, int]:
+        """Return how many threads each worker has now."""
+        try:
+            threads: dict[str, int] = self.client.nthreads()
+            return threads
+        except Exception as error:  # a closed client raises errors of several kinds
+            self._check(error)
+            raise
 
     def each(self, function: Callable[..., Any], *arguments: Any) -> Spread:
         """Run a function for each part: of what is spread it gets that part, of all else the whole.
@@ -140,8 +149,9 @@ class Workers:
             paths = [spread.place()[2] for spread in some]
             small.append([self.run(all_picked, task, paths) if any(paths) else task for task in tasks])
         for (_, some), found in zip(together.values(), self.result(small), strict=True):
+            is_picked = any(spread.place()[2] for spread in some)
             for i, spread in enumerate(some):
-                spread.brought = [each[i] if spread.place()[2] else each for each in found]
+                spread.brought = [each[i] if is_picked else each for each in found]
 
     def addends(self, futures: Sequence[Future]) -> Sequence[Future]:
         """Return a few things whose sum is that of what tasks return; workers add up neighbours."""
