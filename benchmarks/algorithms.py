@@ -10,6 +10,7 @@ from kfhe.study.encoding import Categorical, encoding_steps
 from kfhe.study.plan import Algorithm
 
 OURS = "KFHE-e"
+ROBUST = "Robust KFHE"
 ONE_HOT = "KFHE-e one-hot"
 PEERS = (
     "scikit-learn AdaBoost",

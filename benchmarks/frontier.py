@@ -2,71 +2,29 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import warnings
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from contextlib import ExitStack
 from dataclasses import dataclass, field
-from multiprocessing import get_context
 from pathlib import Path
 from statistics import median
-from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import Any
 
 import joblib
 from rich.table import Table
 
-from benchmarks import machine
-from benchmarks.algorithms import OURS, build, is_installed
-from benchmarks.datasets import NOISE, split
+from benchmarks.algorithms import OURS, ROBUST
+from benchmarks.contenders import Contender, ContenderRun
 from benchmarks.report import busy_lines
-from benchmarks.runner import LIBRARIES, Report
-from kfhe.study.encoding import Categorical
-from kfhe.study.versions import versions_of
+from benchmarks.runner import Report
 
 STAGES = (5, 10, 20, 40, 60, 100, 150, 200)  # components after which KFHE-e is looked at
 SIZES = (10, 20, 25, 30, 35, 40, 60, 100)  # that the robust classifier is trained with
-ROBUST = "Robust KFHE"
 
 EXPLANATION = """\
 Seconds to fit, medians over the rounds, and macro F1 on the clean labels of held-out rows. The stages of
 KFHE-e are of one training: what came before the first component, and the components' seconds in the trace.
 The robust classifier decides at the end how its trees vote, so it is trained anew with each number of them.
 * is on the frontier: nobody is both faster and better."""
-
-
-@dataclass(frozen=True)
-class Contender:
-    """An algorithm with settings.
-
-    Attributes
-    ----------
-    name, algorithm : str
-        What it is called here, and in studies.
-    sizes : tuple of int
-        Sizes of the ensemble, the largest last.
-    settings : dict
-        Parameters that are not its defaults.
-    """
-
-    name: str
-    algorithm: str
-    sizes: tuple[int, ...] = (100,)
-    settings: dict[str, Any] = field(default_factory=dict)
-
-    @property
-    def ours(self) -> bool:
-        """Whether it is one of our classifiers."""
-        return self.algorithm in (OURS, ROBUST)
-
-    @property
-    def staged(self) -> bool:
-        """Whether the smaller sizes are stages of the largest."""
-        return self.algorithm == OURS
-
 
 FEWER_ROWS = {"max_samples": "auto"}
 FAST = {"max_samples": "auto", "max_features": 0.5}
@@ -113,20 +71,10 @@ class Point:
 
 
 @dataclass
-class FrontierRun:
-    """All that a run has found; as `Run` has it, with points instead of figures."""
+class FrontierRun(ContenderRun):
+    """All that a run has found."""
 
-    settings: dict[str, Any]
-    versions: dict[str, str | None] = field(default_factory=lambda: versions_of(LIBRARIES))
-    tables: dict[str, dict[str, int]] = field(default_factory=dict)
     points: list[Point] = field(default_factory=list)
-    left_out: dict[str, str] = field(default_factory=dict)
-
-    @classmethod
-    def with_settings(cls, *, rounds: int, n_threads: Sequence[int]) -> FrontierRun:
-        """Return a run that has not measured anything yet."""
-        noted = {"rounds": rounds, "threads": list(n_threads), "labels_changed": NOISE}
-        return cls({**noted, **machine.facts()})
 
     def of(self, dataset: str, threads: int) -> list[Point]:
         """Return the points for a dataset and a number of threads."""
@@ -143,13 +91,11 @@ def on_frontier(points: Sequence[Point]) -> list[Point]:
     return kept
 
 
-class Entrant:
-    """A contender in a process of its own, with its data."""
+class Fitting:
+    """A contender that is trained anew in each round."""
 
-    def __init__(self, dataset: Path, contender: Contender, n_threads: int) -> None:
-        os.environ["OMP_NUM_THREADS"] = str(n_threads)  # read when libraries are loaded
-        warnings.simplefilter("ignore")
-        self.data, self.contender, self.n_threads = joblib.load(dataset), contender, n_threads
+    def __init__(self, file: Path, contender: Contender, n_threads: int) -> None:
+        self.data, self.contender, self.n_threads = joblib.load(file), contender, n_threads
         self.scores: dict[int, float] = {}  # by size
         few = slice(1000)
         self._new(2).fit(self.data.X_train[few], self.data.y_train[few])  # loads libraries, starts threads
@@ -157,7 +103,7 @@ class Entrant:
     def one_round(self) -> list[tuple[int, float, float]]:
         """Fit, and return the components, the seconds and macro F1 of each size."""
         *smaller, largest = self.contender.sizes
-        if self.contender.staged:
+        if self.contender.algorithm == OURS:  # the smaller sizes are stages of the largest
             model, seconds = self._fitted(largest)
             took, n = model.trace_["seconds"].cumsum(), model.n_iter_
             stages = [stage for stage in smaller if stage < n] + [n]
@@ -181,28 +127,13 @@ class Entrant:
         return model, perf_counter() - started
 
     def _new(self, n_components: int) -> Any:
-        contender, categorical = self.contender, Categorical.of(self.data.X_train)
-        return build(contender.algorithm, categorical, n_components, self.n_threads, **contender.settings)
+        return self.contender.new(self.data.X_train, n_components, self.n_threads)
 
     def _f1(self, predicted: Any) -> float:
         from kfhe.metrics import metrics_of
 
         true = self.data.y_test
         return float(metrics_of(true, predicted.ravel(), None, int(true.max()) + 1)["f1_macro"])
-
-
-_entrants: list[Entrant] = []
-
-
-def start(dataset: Path, contender: Contender, n_threads: int) -> None:
-    """Set up this process's entrant."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    _entrants.append(Entrant(dataset, contender, n_threads))
-
-
-def one_round() -> list[tuple[int, float, float]]:
-    """Have this process's entrant do a round."""
-    return _entrants[0].one_round()
 
 
 def measure(
@@ -225,38 +156,16 @@ def measure(
     report : callable, default: does nothing
         Is told what is going on.
     """
-    present = [each for each in contenders if is_installed(each.algorithm)]
-    run.left_out.update({each.name: "not installed" for each in contenders if each not in present})
-    report(f"{dataset}: making the data")
-    data = split(dataset)
-    shape = data.X_train.shape
-    run.tables[dataset] = {"rows": shape[0], "columns": shape[1], "classes": int(data.y_train.max()) + 1}
-    with TemporaryDirectory(prefix="kfhe-bench-") as folder:
-        file = Path(folder) / "data"
-        joblib.dump(data, file)
-        del data
+    present = run.installed(contenders)
+    with run.data(dataset, report) as file:
         for n_threads in run.settings["threads"]:
-            run.points += _points(run, dataset, file, present, n_threads, report)
-
-
-def _points(
-    run: FrontierRun, dataset: str, file: Path, contenders: list[Contender], n_threads: int, report: Report
-) -> list[Point]:
-    """Go round so often as the settings say, and gather what each contender shows."""
-    found: dict[tuple[str, int], Point] = {}
-    with ExitStack() as stack:
-        processes = {}
-        for each in contenders:
-            pool = ProcessPoolExecutor(max_workers=1, mp_context=get_context("spawn"))
-            processes[each.name] = stack.enter_context(pool)
-            processes[each.name].submit(start, file, each, n_threads).result()
-        for i in range(run.settings["rounds"]):
-            for each in contenders:
-                report(f"{dataset}, {n_threads} threads: {each.name}, round {i + 1}")
-                for components, seconds, score in processes[each.name].submit(one_round).result():
-                    point = Point(dataset, each.name, n_threads, components, [], score)
-                    found.setdefault((each.name, components), point).seconds.append(seconds)
-    return list(found.values())
+            found: dict[tuple[str, int], Point] = {}
+            where = f"{dataset}, {n_threads} threads"
+            for name, shown in run.rounds(where, present, Fitting, file, n_threads, report):
+                components, seconds, score = shown
+                point = Point(dataset, name, n_threads, components, [], score)
+                found.setdefault((name, components), point).seconds.append(seconds)
+            run.points += found.values()
 
 
 def table(run: FrontierRun, dataset: str, threads: int) -> Table:

@@ -2,34 +2,22 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import warnings
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
-from multiprocessing import get_context
 from pathlib import Path
 from statistics import median
-from tempfile import TemporaryDirectory
-from typing import Any
 
 import joblib
 import numpy as np
 from rich.table import Table
 
-from benchmarks import machine
-from benchmarks.algorithms import OURS, build, is_installed
-from benchmarks.datasets import NOISE, split
-from benchmarks.frontier import Contender
+from benchmarks.algorithms import OURS
+from benchmarks.contenders import Contender, ContenderRun
 from benchmarks.goals import Goal
 from benchmarks.report import busy_lines
-from benchmarks.runner import LIBRARIES, Report
+from benchmarks.runner import Report
 from benchmarks.worker import BATCH, seconds_per_call
-from kfhe.study.encoding import Categorical
-from kfhe.study.versions import versions_of
 
 DATASETS = ("clusters2", "clusters7")
 ROWS = (1, 100, 1_000, 10_000, BATCH)
@@ -70,20 +58,10 @@ class Timing:
 
 
 @dataclass
-class PredictionRun:
-    """All that a run has found; as `Run` has it, with timings instead of figures."""
+class PredictionRun(ContenderRun):
+    """All that a run has found."""
 
-    settings: dict[str, Any]
-    versions: dict[str, str | None] = field(default_factory=lambda: versions_of(LIBRARIES))
-    tables: dict[str, dict[str, int]] = field(default_factory=dict)
     timings: list[Timing] = field(default_factory=list)
-    left_out: dict[str, str] = field(default_factory=dict)
-
-    @classmethod
-    def with_settings(cls, *, rounds: int, n_threads: int) -> PredictionRun:
-        """Return a run that has not measured anything yet."""
-        noted = {"rounds": rounds, "threads": n_threads, "labels_changed": NOISE}
-        return cls({**noted, **machine.facts()})
 
     def of(self, dataset: str, contender: str, method: str) -> dict[int, float]:
         """Return the seconds that a contender takes, by number of rows."""
@@ -96,15 +74,11 @@ class PredictionRun:
 
 
 class Predictor:
-    """A contender in a process of its own, trained."""
+    """A contender that has been trained."""
 
-    def __init__(self, dataset: Path, contender: Contender, n_threads: int) -> None:
-        os.environ["OMP_NUM_THREADS"] = str(n_threads)  # read when libraries are loaded
-        warnings.simplefilter("ignore")
-        data, (n_components,) = joblib.load(dataset), contender.sizes
-        self.model = build(
-            contender.algorithm, Categorical.of(data.X_train), n_components, n_threads, **contender.settings
-        )
+    def __init__(self, file: Path, contender: Contender, n_threads: int) -> None:
+        data, (n_components,) = joblib.load(file), contender.sizes
+        self.model = contender.new(data.X_train, n_components, n_threads)
         self.model.fit(data.X_train, data.y_train)
         repeated = np.arange(max(ROWS)) % len(data.y_test)
         self.rows = data.X_test[repeated].astype(np.float64)  # what most people's arrays are
@@ -117,20 +91,6 @@ class Predictor:
             for method in METHODS
             for n in ROWS
         ]
-
-
-_predictors: list[Predictor] = []
-
-
-def start(dataset: Path, contender: Contender, n_threads: int) -> None:
-    """Train this process's contender."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    _predictors.append(Predictor(dataset, contender, n_threads))
-
-
-def one_round() -> list[tuple[str, int, float]]:
-    """Have this process's contender do a round."""
-    return _predictors[0].one_round()
 
 
 def measure(
@@ -153,27 +113,12 @@ def measure(
     report : callable, default: does nothing
         Is told what is going on.
     """
-    present = [each for each in contenders if is_installed(each.algorithm)]
-    run.left_out.update({each.name: "not installed" for each in contenders if each not in present})
-    report(f"{dataset}: making the data")
-    data = split(dataset)
-    shape = data.X_train.shape
-    run.tables[dataset] = {"rows": shape[0], "columns": shape[1], "classes": int(data.y_train.max()) + 1}
-    found: dict[tuple[str, str, int], Timing] = {}
-    with TemporaryDirectory(prefix="kfhe-bench-") as folder, ExitStack() as stack:
-        file, processes = Path(folder) / "data", {}
-        joblib.dump(data, file)
-        for each in present:
-            report(f"{dataset}: training {each.name}")
-            pool = ProcessPoolExecutor(max_workers=1, mp_context=get_context("spawn"))
-            processes[each.name] = stack.enter_context(pool)
-            processes[each.name].submit(start, file, each, run.settings["threads"]).result()
-        for i in range(run.settings["rounds"]):
-            for name, process in processes.items():
-                report(f"{dataset}: {name}, round {i + 1}")
-                for method, n, seconds in process.submit(one_round).result():
-                    timing = found.setdefault((name, method, n), Timing(dataset, name, method, n))
-                    timing.seconds.append(seconds)
+    present, found = run.installed(contenders), dict[tuple[str, str, int], Timing]()
+    with run.data(dataset, report) as file:
+        turns = run.rounds(dataset, present, Predictor, file, run.settings["threads"], report)
+        for name, (method, n, seconds) in turns:
+            timing = found.setdefault((name, method, n), Timing(dataset, name, method, n))
+            timing.seconds.append(seconds)
     run.timings += found.values()
 
 

@@ -10,12 +10,12 @@ from typer.testing import CliRunner
 
 from benchmarks import datasets, frontier, scaling
 from benchmarks.__main__ import app
-from benchmarks.algorithms import OURS, is_installed
+from benchmarks.algorithms import OURS, ROBUST, is_installed
+from benchmarks.contenders import Contender
 from benchmarks.datasets import FRONTIER, FULL, USUAL, Match
-from benchmarks.frontier import CONTENDERS, ROBUST, Contender, FrontierRun, Point, beaten_lines, on_frontier
+from benchmarks.frontier import CONTENDERS, FrontierRun, Point, beaten_lines, on_frontier
 from benchmarks.frontier_plot import draw
 from benchmarks.scaling import AXES, Case, Cost, ScalingRun, cases, growth, powers_of_two
-from kfhe.study.encoding import Categorical
 
 
 def invoke(*arguments):
@@ -94,7 +94,7 @@ class TestFrontier:
     def test_every_contender_takes_its_settings(self, contender):
         if not is_installed(contender.algorithm):
             pytest.skip(f"{contender.algorithm} is not installed")
-        model = frontier.build(contender.algorithm, Categorical([], []), 1, 1, **contender.settings)
+        model = contender.new(np.zeros((1, 1)), 1, 1)
         assert contender.settings.items() <= model.get_params().items()
 
     def test_the_picture_has_a_panel_for_each_dataset_and_a_line_for_each_contender(self):

@@ -10,10 +10,9 @@ from typer.testing import CliRunner
 from benchmarks import datasets, prediction
 from benchmarks.__main__ import app
 from benchmarks.algorithms import OURS, is_installed
+from benchmarks.contenders import Contender
 from benchmarks.datasets import Match
-from benchmarks.frontier import Contender
 from benchmarks.prediction import CONTENDERS, METHODS, PredictionRun, Timing, least_ratio
-from kfhe.study.encoding import Categorical
 
 
 def invoke(*arguments):
@@ -60,7 +59,7 @@ class TestRatio:
 def test_every_contender_takes_its_settings(contender):
     if not is_installed(contender.algorithm):
         pytest.skip(f"{contender.algorithm} is not installed")
-    model = prediction.build(contender.algorithm, Categorical([], []), 1, 1, **contender.settings)
+    model = contender.new(np.zeros((1, 1)), 1, 1)
     assert contender.settings.items() <= model.get_params().items()
 
 
