@@ -113,7 +113,8 @@ def _noise(model: RobustKFHEClassifier, class_counts: dict[str, int]) -> str:
 def _summary(model: BaseKFHE, class_counts: dict[str, int], seconds: float) -> str:
     from kfhe import RobustKFHEClassifier
 
-    trained = f"Trained {model.n_iter_ + 1} trees in {seconds:.1f} s"
+    took = f"{seconds:.1f} s" if seconds >= 0.1 else f"{1000 * seconds:.0f} ms"
+    trained = f"Trained {model.n_iter_ + 1} trees in {took}"
     if isinstance(model, RobustKFHEClassifier):
         return (
             f"{trained}. On rows that they have not seen, they agree with {model.oob_score_:.1%} of the "
