@@ -78,9 +78,6 @@ cdef cppclass Workspace:
     vector[int32_t] drawn  # features in the order in which a node tries them
     vector[int64_t] left  # for searches: a number per class and thread
     vector[double] scratch
-    # A task's rows, copied together
-    vector[uint8_t] frame_codes
-    vector[uint32_t] frame_rows
     # Nodes of many rows: the pool of histograms, the split of each feature, rows on their way right
     vector[int32_t] histograms
     vector[int32_t] count_histograms
