@@ -177,8 +177,7 @@ cdef class Grower:
             work.left.resize(n_threads * n_classes)
             work.scratch.resize(n_threads * scratch_size(n_classes))
             work.category_histogram.resize(256 * (n_classes + 1))
-            work.tallies.resize(256)
-            work.room.resize(256)
+            memset(work.tallies.room, 0, sizeof(work.tallies.room))
             self.workspaces.push_back(work)
         self.buffers.push_back(new Buffer())
         return 0

@@ -4,6 +4,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libcpp.vector cimport vector
 
 from kfhe.engine.trees.split cimport NodeTotals, Row, Split
+from kfhe.engine.trees.tallies cimport Tallies
 
 cdef struct Problem:
     const uint8_t *codes  # bins, one feature after the other
@@ -90,8 +91,7 @@ cdef cppclass Workspace:
     # Nodes of few rows: the rows, in the order of the nodes (members) and of each feature
     vector[Row] rows
     vector[uint64_t] pairs
-    vector[uint64_t] tallies  # what the rows of a node weigh, bin after bin,
-    vector[uint64_t] room  # and room to add them up
+    Tallies tallies
     vector[uint8_t] codes
     vector[uint16_t] members
     vector[uint32_t] orders
