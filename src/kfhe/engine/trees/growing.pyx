@@ -17,6 +17,7 @@ from kfhe.engine.trees.grown_tree cimport GrownTree
 from kfhe.engine.trees.histogram_nodes cimport grow_by_histogram
 from kfhe.engine.trees.nodes cimport Buffer, Frame, Growth, Pending, Problem, Workspace, add_node, clear
 from kfhe.engine.trees.pruning cimport FlatNode, cut_back
+from kfhe.engine.trees.tallies cimport Tallies
 from kfhe.engine.trees.team cimport Team
 
 cdef extern from *:
@@ -177,7 +178,7 @@ cdef class Grower:
             work.left.resize(n_threads * n_classes)
             work.scratch.resize(n_threads * scratch_size(n_classes))
             work.category_histogram.resize(256 * (n_classes + 1))
-            memset(work.tallies.room, 0, sizeof(work.tallies.room))
+            memset(&work.tallies, 0, sizeof(Tallies))
             self.workspaces.push_back(work)
         self.buffers.push_back(new Buffer())
         return 0

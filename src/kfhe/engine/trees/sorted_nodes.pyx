@@ -184,7 +184,10 @@ cdef void gather(Growth *growth) noexcept nogil:
     cdef const Frame *frame = growth.frame
     cdef Workspace *work = growth.work
     cdef int64_t i, f, n = growth.n_sorted, first = growth.first
+    # In variables of their own, which no byte that is written can change
+    cdef const uint32_t *rows = &frame.rows[first]
     cdef const uint8_t *column
+    cdef uint8_t *copy
     if <int64_t> work.members.size() < n:
         work.members.resize(n)
         work.spare.resize(n)
@@ -201,9 +204,9 @@ cdef void gather(Growth *growth) noexcept nogil:
         work.rows[i].label = frame.classes[first + i]
         work.pairs[i] = pair_of(frame.weights[first + i], frame.classes[first + i])
     for f in range(problem.n_features):
-        column = &frame.codes[f * frame.stride]
+        column, copy = &frame.codes[f * frame.stride], &work.codes[f * n]
         for i in range(n):
-            work.codes[f * n + i] = column[frame.rows[first + i]]
+            copy[i] = column[rows[i]]
 
 
 cdef void prepare_features(Growth *growth, Pending *task) noexcept nogil:
@@ -233,17 +236,20 @@ cdef int64_t partition(
     cdef const Problem *problem = growth.problem
     cdef Workspace *work = growth.work
     cdef const uint8_t *column = &work.codes[split.feature * growth.n_sorted]
+    cdef const uint16_t *members = &work.members[task.start]
+    cdef const Row *rows = work.rows.data()
+    cdef uint8_t *sides = work.side.data()
     cdef uint8_t goes_left[256]
     cdef int64_t i, row, side
     mark_sides(
         split, problem.n_bins[split.feature], &problem.low[256 * split.feature],
         &problem.high[256 * split.feature], goes_left,
     )
-    for i in range(task.start, task.end):
-        row = work.members[i]
+    for i in range(task.end - task.start):
+        row = members[i]
         side = goes_left[column[row]]
-        work.side[row] = side
-        left_totals[work.rows[row].label] += side * work.rows[row].weight
+        sides[row] = side
+        left_totals[rows[row].label] += side * rows[row].weight
     return part_members(&work.members[task.start], task.end - task.start, work.side.data(), work.spare.data())
 
 

@@ -5,7 +5,8 @@ from kfhe.engine.trees.split cimport NodeTotals, Split
 
 # The bins of one feature that rows of a node are in, and room to find them.
 cdef struct Tallies:
-    uint64_t room[256]  # zeros
+    uint64_t room[256]  # zeros,
+    uint64_t present[4][4]  # and these
     int64_t n_bins
     uint8_t bins[256]
     int32_t first[256]  # the weight of each class up to each of these bins

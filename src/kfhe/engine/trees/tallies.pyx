@@ -15,23 +15,24 @@ from kfhe.engine.trees.splitting cimport add_up
 import numpy as np
 
 cdef enum:
-    LANES = 4  # sets of bins that are filled in turns: to add to one waits until what was added before is written
+    LANES = 4  # of which one need not wait for what another has just written
 
 
 cdef void tally(
     const uint8_t *codes, const uint16_t *members, int64_t n_members, const uint64_t *pairs, Tallies *tallies
 ) noexcept nogil:
     """Find the bins of some rows, and what the rows up to each of them weigh; ``codes`` are those of one feature."""
-    cdef uint64_t bits, cumulated = 0, present[LANES][4]
-    cdef int64_t i, b, n = 0
+    cdef uint64_t bits, cumulated = 0
+    cdef int64_t i, b, lane, n = 0
     cdef uint8_t code
-    memset(present, 0, sizeof(present))
     for i in range(n_members):
         code = codes[members[i]]
         tallies.room[code] += pairs[members[i]]
-        present[i % LANES][code >> 6] |= <uint64_t> 1 << (code & 63)
+        tallies.present[i % LANES][code >> 6] |= <uint64_t> 1 << (code & 63)
     for i in range(4):
-        bits = present[0][i] | present[1][i] | present[2][i] | present[3][i]
+        bits = tallies.present[0][i] | tallies.present[1][i] | tallies.present[2][i] | tallies.present[3][i]
+        for lane in range(LANES):
+            tallies.present[lane][i] = 0
         while bits:
             b = 64 * i + lowest_bit(bits)
             cumulated += tallies.room[b]
@@ -135,7 +136,7 @@ def best_tallied_split(
     node = add_up(totals.data(), NULL, 1, classes)
     node.min_count = min_samples_leaf
     memset(&split, 0, sizeof(Split))
-    memset(tallies.room, 0, sizeof(tallies.room))
+    memset(&tallies, 0, sizeof(Tallies))
     tally(&codes[0], &members[0], members.shape[0], pairs.data(), &tallies)
     cut_tallies(&tallies, <uint32_t> n_bins - 1, &node, &split)
     return split if split.score > 0 else None
@@ -148,8 +149,7 @@ def tallied(const uint8_t[::1] codes, const uint16_t[::1] members, const uint64_
     of the second.
     """
     cdef Tallies tallies
-    memset(tallies.room, 0, sizeof(tallies.room))
-    tallies.n_bins = 0
+    memset(&tallies, 0, sizeof(Tallies))
     if members.shape[0]:
         tally(&codes[0], &members[0], members.shape[0], &pairs[0], &tallies)
     n = tallies.n_bins
