@@ -13,19 +13,18 @@ from kfhe.engine.trees.nodes cimport Frame, Pending, Problem
 
 cdef enum:
     STRIP = 262144  # rows; their bins in one column fit the cache of a core
-    MOST_ROWS = 65536  # of a task that it pays for
 
 
 cdef void gather(
     const Problem *problem, const Frame *table, const vector[Pending] &tasks, Frames *frames, int n_threads
 ) noexcept nogil:
     """Make a frame for each task: the table's, or one of its own if its rows are far apart."""
-    cdef int64_t i, f, t, n, n_gathered = 0, n_tasks = <int64_t> tasks.size()
+    cdef int64_t f, t, n, n_gathered = 0, n_tasks = <int64_t> tasks.size()
     cdef Frame *frame
     frames.of_task.assign(n_tasks, table[0])
     for t in range(n_tasks):
         n = tasks[t].end - tasks[t].start
-        if n <= MOST_ROWS and problem.n_rows > 4 * n:
+        if problem.n_rows > 4 * n:
             frames.of_task[t].stride = n
             n_gathered += n
     if n_gathered == 0:

@@ -32,8 +32,9 @@ cdef extern from *:
 cdef enum:
     TASKS_PER_THREAD = 8
     MAX_SORTED_ROWS = 8192
-    TASK_GROUPS = 4  # of the rows of a table, at most a fourth is copied at a time
-    MANY_ROWS = 262144  # that one thread also takes in tasks, to have those of a task together in memory
+    MAX_TASK_ROWS = 65536  # that fit a core's cache, in a table that is not wide
+    GROUPS = 4  # of the rows of a table, about a fourth is copied together at a time
+    MANY_ROWS = 32768  # that one thread also takes in tasks, to have those of a task together in memory
 
 # Rows below which sorting beats histograms, per cell of an average histogram. Measured.
 cdef double SORTED_ROWS_PER_CELL = 0.5
@@ -257,7 +258,7 @@ cdef class Grower:
         if self.grows_best_first(n):
             growth.max_leaves = self.max_leaves
         elif growth.n_threads > 1 or n > MANY_ROWS:
-            growth.task_rows = max(1, n // (TASKS_PER_THREAD * max(2, growth.n_threads)))
+            growth.task_rows = max(1, min(MAX_TASK_ROWS, n // (TASKS_PER_THREAD * max(2, growth.n_threads))))
             if not self.problem.force_parallel:
                 growth.task_rows = max(growth.task_rows, self.problem.sorted_rows)
         memset(&root, 0, sizeof(Pending))
@@ -287,7 +288,7 @@ cdef class Grower:
             n_rows += tasks[i].end - tasks[i].start
         larger_first.tasks = tasks
         sort(by_size.begin(), by_size.end(), larger_first)
-        n_groups = 1 + TASK_GROUPS * n_rows // self.problem.n_rows
+        n_groups = 1 + GROUPS * n_rows // self.problem.n_rows
         for group in range(n_groups):
             self.run_group(growth, by_size, group, n_groups)
 
