@@ -1,10 +1,10 @@
-from libc.stdint cimport int64_t, uint8_t, uint32_t
+from libc.stdint cimport uint8_t, uint32_t
 from libcpp.vector cimport vector
 
 from kfhe.engine.trees.nodes cimport Frame, Pending, Problem
 
 
-# The rows of some tasks, copied together; the room for them is kept from tree to tree.
+# The rows of some tasks, copied together.
 cdef cppclass Frames:
     vector[Frame] of_task
     vector[uint8_t] codes

@@ -118,7 +118,6 @@ cdef class Grower:
     cdef vector[uint32_t] rows
     cdef vector[uint16_t] classes
     cdef vector[int32_t] weights
-    cdef Frames frames
     cdef vector[FlatNode] flat
     cdef vector[int32_t] flat_stack, leaf_at
 
@@ -281,6 +280,7 @@ cdef class Grower:
         cdef const Pending *tasks = growth.tasks.data()
         cdef vector[int64_t] by_size
         cdef LargerFirst larger_first
+        cdef Frames frames  # not kept: of several growers, one has a use for them
         while <int64_t> self.buffers.size() < n_tasks + 1:
             self.buffers.push_back(new Buffer())
         for i in range(n_tasks):
@@ -290,10 +290,10 @@ cdef class Grower:
         sort(by_size.begin(), by_size.end(), larger_first)
         n_groups = 1 + GROUPS * n_rows // self.problem.n_rows
         for group in range(n_groups):
-            self.run_group(growth, by_size, group, n_groups)
+            self.run_group(growth, by_size, group, n_groups, &frames)
 
     cdef void run_group(
-        self, const Growth *growth, const vector[int64_t] &by_size, int64_t group, int64_t n_groups
+        self, const Growth *growth, const vector[int64_t] &by_size, int64_t group, int64_t n_groups, Frames *frames
     ) noexcept nogil:
         """Grow a group of subtrees, large and small, the largest first, each into a buffer of its own."""
         cdef int64_t i
@@ -303,10 +303,10 @@ cdef class Grower:
             if i % n_groups == group:
                 numbers.push_back(by_size[i])
                 tasks.push_back(growth.tasks[0][by_size[i]])
-        gather(&self.problem, growth.frame, tasks, &self.frames, growth.n_threads)
+        gather(&self.problem, growth.frame, tasks, frames, growth.n_threads)
         for i in prange(<int64_t> tasks.size(), num_threads=growth.n_threads, schedule="dynamic", chunksize=1):
             run_task(
-                growth, &self.frames.of_task[i], self.buffers[numbers[i] + 1], self.workspaces[threadid()], &tasks[i]
+                growth, &frames.of_task[i], self.buffers[numbers[i] + 1], self.workspaces[threadid()], &tasks[i]
             )
 
 
