@@ -164,6 +164,22 @@ def test_more_rows_than_16_bits_count_make_the_same_tree_on_any_number_of_thread
     assert len(totals) == 8
 
 
+@pytest.mark.parametrize("max_features", [0, 1])
+def test_rows_of_tasks_are_copied_together_from_all_over_a_long_table(max_features):
+    """One in forty is drawn: a single thread leaves them where they are, two copy them, strip by strip."""
+    rng = np.random.default_rng(0)
+    n = 800_000
+    X = rng.normal(size=(n, 2)).astype(np.float32)
+    labels = ((X[:, 0] > X[:, 1]) ^ (rng.random(n) < 0.2)).astype(np.int32)
+    weights = rng.integers(1, 4, size=n, dtype=np.int32) * (rng.random(n) < 0.025)
+    rows = Rows(BinnedTable.from_table(X, None, 255, 2), labels, 2, weights.astype(np.int32), True)
+    limits = Settings(max_features=max_features)
+    tree, votes = rows.grow(limits)
+    other, other_votes = rows.grow(limits, n_threads=2, force_parallel=True)
+    assert_same_tree(other, tree)
+    np.testing.assert_array_equal(other_votes, votes)
+
+
 # ---------------------------------------------------------------- the features that a node draws
 
 

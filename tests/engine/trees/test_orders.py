@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from kfhe.engine.trees.orders import side_of_sorted, sorted_order, tallied
+from kfhe.engine.trees.orders import side_of_sorted, sorted_order
 
 bins = st.sampled_from([0, 1, 2, 7, 63, 64, 127, 128, 191, 192, 254, 255])
 codes = arrays(np.uint8, st.one_of(st.integers(1, 40), st.integers(60, 90)), elements=bins)
@@ -36,17 +36,3 @@ def test_a_side_of_a_sorted_order_is_the_order_of_that_side(codes, seed):
     for wanted in (0, 1):
         expected = sorted_order(codes, members[side == wanted], 256)
         np.testing.assert_array_equal(side_of_sorted(order, side, wanted), expected)
-
-
-@given(codes=codes, seed=st.integers(0, 99))
-def test_a_tally_adds_up_the_rows_of_each_bin_that_has_some(codes, seed):
-    rng = np.random.default_rng(seed)
-    members = rng.permutation(len(codes))[: rng.integers(len(codes) + 1)].astype(np.uint16)
-    weights, labels = rng.integers(5, size=len(codes)), rng.integers(2, size=len(codes))
-    order, tallies = tallied(codes, members, weights.astype(np.uint64) << (32 * labels).astype(np.uint64))
-    sums = np.zeros((256, 2), dtype=int)
-    np.add.at(sums, (codes[members], labels[members]), weights[members])
-    np.testing.assert_array_equal(order >> 16, np.unique(codes[members]))
-    np.testing.assert_array_equal(order & 0xFFFF, np.arange(len(order)))
-    np.testing.assert_array_equal(tallies & 0xFFFFFFFF, sums[order >> 16, 0])
-    np.testing.assert_array_equal(tallies >> 32, sums[order >> 16, 1])

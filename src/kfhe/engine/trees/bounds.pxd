@@ -34,9 +34,14 @@ cdef inline Bound bound_of(const NodeTotals *node, double score) noexcept nogil:
     return bound
 
 
+cdef inline double bar_above(double score, double weight, double squares) noexcept nogil:
+    """What 2 v^2 / (left * right) has to exceed for a cut to be better than a score, if not by rounding alone."""
+    return (score * MARGIN * weight - squares) * (1 - 1e-9)
+
+
 cdef inline void raise_bar(Bound *bound, double score) noexcept nogil:
     cdef double weight = bound.weight
-    bound.bar = (score * MARGIN * weight - bound.squares) * (1 - 1e-9)
+    bound.bar = bar_above(score, weight, bound.squares)
     bound.slack = 1e-12 * weight * weight * weight * sqrt(max(bound.bar, 0.0))
 
 

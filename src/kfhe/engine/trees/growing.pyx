@@ -12,10 +12,12 @@ from libcpp.algorithm cimport sort
 from libcpp.vector cimport vector
 
 from kfhe.engine.trees.categories cimport scratch_size
+from kfhe.engine.trees.frames cimport Frames, gather
 from kfhe.engine.trees.grown_tree cimport GrownTree
 from kfhe.engine.trees.histogram_nodes cimport grow_by_histogram
 from kfhe.engine.trees.nodes cimport Buffer, Frame, Growth, Pending, Problem, Workspace, add_node, clear
 from kfhe.engine.trees.pruning cimport FlatNode, cut_back
+from kfhe.engine.trees.tallies cimport Tallies
 from kfhe.engine.trees.team cimport Team
 
 cdef extern from *:
@@ -30,8 +32,9 @@ cdef extern from *:
 cdef enum:
     TASKS_PER_THREAD = 8
     MAX_SORTED_ROWS = 8192
-    GATHER_ROWS = 65536
-    MANY_ROWS = 4 * GATHER_ROWS  # that one thread also takes in tasks, to have those of a task together in memory
+    MAX_TASK_ROWS = 65536  # that fit a core's cache, in a table that is not wide
+    GROUPS = 4  # of the rows of a table, about a fourth is copied together at a time
+    MANY_ROWS = 32768  # that one thread also takes in tasks, to have those of a task together in memory
 
 # Rows below which sorting beats histograms, per cell of an average histogram. Measured.
 cdef double SORTED_ROWS_PER_CELL = 0.5
@@ -48,41 +51,23 @@ cdef cppclass LargerFirst:
         return this.tasks[a].end - this.tasks[a].start > this.tasks[b].end - this.tasks[b].start
 
 
-cdef void run_task(const Growth *growth, Buffer *buffer, Workspace *work, const Pending *task) noexcept nogil:
+cdef void run_task(
+    const Growth *growth, Frame *frame, Buffer *buffer, Workspace *work, const Pending *task
+) noexcept nogil:
     """Grow a put-off subtree into a buffer of its own."""
     cdef const Problem *problem = growth.problem
     cdef const Buffer *parent = growth.buffer
     cdef Growth own = growth[0]
-    cdef Frame frame = growth.frame[0]
     cdef Pending root = task[0]
-    cdef int64_t n_classes = problem.n_classes, n = task.end - task.start
+    cdef int64_t n_classes = problem.n_classes
     clear(buffer)
     add_node(buffer, n_classes, parent.nodes[task.node].count)
     buffer.nodes[0].start, buffer.nodes[0].end = parent.nodes[task.node].start, parent.nodes[task.node].end
     memcpy(buffer.totals.data(), &parent.totals[task.node * n_classes], n_classes * sizeof(int64_t))
     root.node = 0
-    if n <= GATHER_ROWS and problem.n_rows > 4 * n:
-        gather(problem, &frame, work, task)
-    own.buffer, own.work, own.frame = buffer, work, &frame
+    own.buffer, own.work, own.frame = buffer, work, frame
     own.task_rows, own.n_threads = 0, 1
     grow_by_histogram(&own, &root)
-
-
-cdef void gather(const Problem *problem, Frame *frame, Workspace *work, const Pending *task) noexcept nogil:
-    """Copy rows together that are far apart in memory."""
-    cdef int64_t i, f, n = task.end - task.start
-    cdef uint32_t *rows = &frame.rows[task.start]
-    work.frame_codes.resize(n * problem.n_features)
-    work.frame_rows.resize(n)
-    for f in range(problem.n_features):
-        for i in range(n):
-            work.frame_codes[f * n + i] = frame.codes[f * frame.stride + rows[i]]
-    for i in range(n):
-        work.frame_rows[i] = rows[i]
-        rows[i] = i
-    frame.codes = work.frame_codes.data()
-    frame.stride = n
-    frame.origin = work.frame_rows.data()
 
 
 cdef class Grower:
@@ -193,8 +178,7 @@ cdef class Grower:
             work.left.resize(n_threads * n_classes)
             work.scratch.resize(n_threads * scratch_size(n_classes))
             work.category_histogram.resize(256 * (n_classes + 1))
-            work.tallies.resize(256)
-            work.room.resize(256)
+            memset(&work.tallies, 0, sizeof(Tallies))
             self.workspaces.push_back(work)
         self.buffers.push_back(new Buffer())
         return 0
@@ -273,7 +257,7 @@ cdef class Grower:
         if self.grows_best_first(n):
             growth.max_leaves = self.max_leaves
         elif growth.n_threads > 1 or n > MANY_ROWS:
-            growth.task_rows = max(1, n // (TASKS_PER_THREAD * max(2, growth.n_threads)))
+            growth.task_rows = max(1, min(MAX_TASK_ROWS, n // (TASKS_PER_THREAD * max(2, growth.n_threads))))
             if not self.problem.force_parallel:
                 growth.task_rows = max(growth.task_rows, self.problem.sorted_rows)
         memset(&root, 0, sizeof(Pending))
@@ -291,19 +275,39 @@ cdef class Grower:
         return self.max_leaves and self.max_leaves * cells <= BEST_FIRST_CELLS_PER_ROW * n_rows
 
     cdef void run_tasks(self, const Growth *growth) noexcept nogil:
-        """Grow the subtrees that were put off, the largest first, each into a buffer of its own."""
-        cdef int64_t i, n_tasks = <int64_t> growth.tasks.size()
+        """Grow the subtrees that were put off, in groups whose rows are copied together."""
+        cdef int64_t i, group, n_rows = 0, n_groups, n_tasks = <int64_t> growth.tasks.size()
         cdef const Pending *tasks = growth.tasks.data()
         cdef vector[int64_t] by_size
         cdef LargerFirst larger_first
+        cdef Frames frames  # not kept: of several growers, one has a use for them
         while <int64_t> self.buffers.size() < n_tasks + 1:
             self.buffers.push_back(new Buffer())
         for i in range(n_tasks):
             by_size.push_back(i)
+            n_rows += tasks[i].end - tasks[i].start
         larger_first.tasks = tasks
         sort(by_size.begin(), by_size.end(), larger_first)
-        for i in prange(n_tasks, num_threads=growth.n_threads, schedule="dynamic", chunksize=1):
-            run_task(growth, self.buffers[by_size[i] + 1], self.workspaces[threadid()], &tasks[by_size[i]])
+        n_groups = 1 + GROUPS * n_rows // self.problem.n_rows
+        for group in range(n_groups):
+            self.run_group(growth, by_size, group, n_groups, &frames)
+
+    cdef void run_group(
+        self, const Growth *growth, const vector[int64_t] &by_size, int64_t group, int64_t n_groups, Frames *frames
+    ) noexcept nogil:
+        """Grow a group of subtrees, large and small, the largest first, each into a buffer of its own."""
+        cdef int64_t i
+        cdef vector[int64_t] numbers
+        cdef vector[Pending] tasks
+        for i in range(<int64_t> by_size.size()):
+            if i % n_groups == group:
+                numbers.push_back(by_size[i])
+                tasks.push_back(growth.tasks[0][by_size[i]])
+        gather(&self.problem, growth.frame, tasks, frames, growth.n_threads)
+        for i in prange(<int64_t> tasks.size(), num_threads=growth.n_threads, schedule="dynamic", chunksize=1):
+            run_task(
+                growth, &frames.of_task[i], self.buffers[numbers[i] + 1], self.workspaces[threadid()], &tasks[i]
+            )
 
 
 def made_again(args, settings):

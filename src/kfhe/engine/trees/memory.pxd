@@ -12,3 +12,4 @@ cdef extern from *:
 
 cdef enum:
     AHEAD = 12  # rows that are on their way
+    CACHE_LINE = 64  # bytes that come together

@@ -4,6 +4,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libcpp.vector cimport vector
 
 from kfhe.engine.trees.split cimport NodeTotals, Row, Split
+from kfhe.engine.trees.tallies cimport Tallies
 
 cdef struct Problem:
     const uint8_t *codes  # bins, one feature after the other
@@ -78,9 +79,6 @@ cdef cppclass Workspace:
     vector[int32_t] drawn  # features in the order in which a node tries them
     vector[int64_t] left  # for searches: a number per class and thread
     vector[double] scratch
-    # A task's rows, copied together
-    vector[uint8_t] frame_codes
-    vector[uint32_t] frame_rows
     # Nodes of many rows: the pool of histograms, the split of each feature, rows on their way right
     vector[int32_t] histograms
     vector[int32_t] count_histograms
@@ -93,8 +91,7 @@ cdef cppclass Workspace:
     # Nodes of few rows: the rows, in the order of the nodes (members) and of each feature
     vector[Row] rows
     vector[uint64_t] pairs
-    vector[uint64_t] tallies  # what the rows of a node weigh, bin after bin,
-    vector[uint64_t] room  # and room to add them up
+    Tallies tallies
     vector[uint8_t] codes
     vector[uint16_t] members
     vector[uint32_t] orders

@@ -4,11 +4,6 @@ cdef void sort_members(
     const uint8_t *codes, const uint16_t *members, int64_t n_members, int64_t n_bins, uint32_t *order
 ) noexcept nogil
 
-cdef int64_t tally_members(
-    const uint8_t *codes, const uint16_t *members, int64_t n_members, const uint64_t *pairs, uint64_t *room,
-    uint32_t *order, uint64_t *tallies,
-) noexcept nogil
-
 cdef int64_t part_members(uint16_t *members, int64_t n, const uint8_t *side, uint16_t *spare) noexcept nogil
 
 cdef void part_order(

@@ -5,7 +5,6 @@ An entry of an order has the row in its lower 16 bits, and the row's bin above t
 
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
-from libcpp.vector cimport vector
 
 from kfhe.engine.trees.bits cimport lowest_bit
 
@@ -61,35 +60,6 @@ cdef void sort_few(
         code = codes[members[i]]
         order[starts[code]] = <uint32_t> code << 16 | members[i]
         starts[code] += 1
-
-
-cdef int64_t tally_members(
-    const uint8_t *codes, const uint16_t *members, int64_t n_members, const uint64_t *pairs, uint64_t *room,
-    uint32_t *order, uint64_t *tallies,
-) noexcept nogil:
-    """Sort rows of two classes by bin and add up those of each: an entry for each bin that has rows.
-
-    In place of a row an entry has the number of its tally. ``room`` is 256 zeros, and is so again. Returns the number
-    of entries.
-    """
-    cdef uint64_t bits, present[4]
-    cdef int64_t i, b, n_entries = 0
-    cdef uint8_t code
-    memset(present, 0, sizeof(present))
-    for i in range(n_members):
-        code = codes[members[i]]
-        room[code] += pairs[members[i]]
-        present[code >> 6] |= <uint64_t> 1 << (code & 63)
-    for i in range(4):
-        bits = present[i]
-        while bits:
-            b = 64 * i + lowest_bit(bits)
-            order[n_entries] = <uint32_t> (b << 16 | n_entries)
-            tallies[n_entries] = room[b]
-            room[b] = 0
-            n_entries += 1
-            bits &= bits - 1
-    return n_entries
 
 
 cdef int64_t part_members(uint16_t *members, int64_t n, const uint8_t *side, uint16_t *spare) noexcept nogil:
@@ -149,21 +119,3 @@ def side_of_sorted(const uint32_t[::1] order, const uint8_t[::1] side, uint8_t w
     result = np.empty(order.shape[0] + 1, dtype=np.uint32)
     cdef uint32_t[::1] target = result
     return result[: copy_side(&order[0], order.shape[0], &side[0], wanted, &target[0]) if order.shape[0] else 0]
-
-
-def tallied(const uint8_t[::1] codes, const uint16_t[::1] members, const uint64_t[::1] pairs):
-    """Return an entry (uint32) for each bin that some rows (members) are in, sorted, and what they weigh (uint64).
-
-    An entry has its own number in the lower 16 bits, and the bin above them; ``pairs`` are the weights of all rows, in
-    their lower 32 bits if they are of the first class, in the upper ones if of the second.
-    """
-    cdef vector[uint64_t] room = vector[uint64_t](256)
-    order, tallies = np.empty(256, dtype=np.uint32), np.empty(256, dtype=np.uint64)
-    cdef uint32_t[::1] entries = order
-    cdef uint64_t[::1] weights = tallies
-    cdef int64_t n = 0
-    if members.shape[0]:
-        n = tally_members(
-            &codes[0], &members[0], members.shape[0], &pairs[0], room.data(), &entries[0], &weights[0]
-        )
-    return order[:n], tallies[:n]

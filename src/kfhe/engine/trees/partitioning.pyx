@@ -55,23 +55,38 @@ cdef void mark_sides(
 
 cdef int64_t part_block(
     const uint8_t *column, const uint8_t *goes_left, int64_t n, uint32_t *rows, uint16_t *classes, int32_t *weights,
-    uint32_t *spare_rows, uint16_t *spare_classes, int32_t *spare_weights, int64_t *left_totals,
+    uint32_t *spare_rows, uint16_t *spare_classes, int32_t *spare_weights, int64_t n_classes, int64_t *left_totals,
 ) noexcept nogil:
     """Move the rows that go left to the front, and the others to the spare arrays; return how many go left."""
-    cdef int64_t i, n_left = 0, n_right = 0
-    cdef uint8_t side
+    cdef int64_t i, n_left = 0, side
+    cdef uint32_t row
+    cdef uint16_t label
+    cdef int32_t weight
     for i in range(n):
-        side = goes_left[column[rows[i]]]
-        spare_rows[n_right] = rows[i]
-        spare_classes[n_right] = classes[i]
-        spare_weights[n_right] = weights[i]
-        left_totals[spare_classes[n_right]] += spare_weights[n_right] * side
-        rows[n_left] = spare_rows[n_right]
-        classes[n_left] = spare_classes[n_right]
-        weights[n_left] = spare_weights[n_right]
+        row, label, weight = rows[i], classes[i], weights[i]
+        side = goes_left[column[row]]
+        rows[n_left] = spare_rows[i - n_left] = row
+        classes[n_left] = spare_classes[i - n_left] = label
+        weights[n_left] = spare_weights[i - n_left] = weight
         n_left += side
-        n_right += not side
+    add_weights(classes, weights, n_left, n_classes, left_totals)
     return n_left
+
+
+cdef inline void add_weights(
+    const uint16_t *classes, const int32_t *weights, int64_t n, int64_t n_classes, int64_t *totals
+) noexcept nogil:
+    """Add up what rows of each class weigh; of two, in numbers that need not be written to memory and read again."""
+    cdef int64_t i, total = 0, second = 0
+    if n_classes == 2:
+        for i in range(n):
+            total += weights[i]
+            second += weights[i] & -<int32_t> classes[i]
+        totals[0] += total - second
+        totals[1] += second
+    else:
+        for i in range(n):
+            totals[classes[i]] += weights[i]
 
 
 cdef inline void bring_back(
@@ -99,14 +114,15 @@ cdef int64_t part_rows(
     cdef vector[int64_t] places = vector[int64_t](n_threads)
     if n_threads == 1:
         n_left[0] = part_block(
-            column, goes_left, n, rows, classes, weights, spare_rows, spare_classes, spare_weights, totals.data()
+            column, goes_left, n, rows, classes, weights, spare_rows, spare_classes, spare_weights, n_classes,
+            totals.data(),
         )
     else:
         for b in prange(n_threads, num_threads=n_threads, schedule="static", chunksize=1):
             n_left[b] = part_block(
                 column, goes_left, max(0, min(size, n - b * size)), rows + b * size, classes + b * size,
                 weights + b * size, spare_rows + b * size, spare_classes + b * size, spare_weights + b * size,
-                &totals[b * (n_classes + APART)],
+                n_classes, &totals[b * (n_classes + APART)],
             )
     for b in range(n_threads):
         first = b * size

@@ -109,6 +109,7 @@ cdef void cut_members(
     """
     cdef uint8_t missing = <uint8_t> (n_bins - 1), low = 255, high = 0, top = 0, cut, code
     cdef int64_t i, n_left
+    cdef int last_left, first_right
     cdef double score = best.score
     for i in range(n):
         code = found[i] = codes[members[i]]
@@ -128,10 +129,11 @@ cdef void cut_members(
         n_left += add_rows(found, missing, missing, members, n, rows, pairs, node, left)
         judge(left, n_left, True, node, best)
     if best.score > score:
-        best.last_left, best.first_right = low, missing
+        last_left, first_right = low, missing
         for i in range(n):
-            best.last_left = max(best.last_left, found[i] if found[i] <= cut else low)
-            best.first_right = min(best.first_right, found[i] if found[i] > cut else missing)
+            last_left = max(last_left, found[i] if found[i] <= cut else low)
+            first_right = min(first_right, found[i] if found[i] > cut else missing)
+        best.last_left, best.first_right = last_left, first_right
 
 
 cdef inline int64_t add_rows(

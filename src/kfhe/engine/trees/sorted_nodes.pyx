@@ -14,12 +14,13 @@ from kfhe.engine.trees.categories cimport split_categories
 from kfhe.engine.trees.nodes cimport (
     Frame, Growth, Pending, Problem, Workspace, draw_features, is_terminal, origin_of,
 )
-from kfhe.engine.trees.orders cimport copy_side, part_members, part_order, sort_members, tally_members
+from kfhe.engine.trees.orders cimport copy_side, part_members, part_order, sort_members
 from kfhe.engine.trees.partitioning cimport mark_sides
 from kfhe.engine.trees.random_cuts cimport cut_members, cut_number
 from kfhe.engine.trees.split cimport NodeTotals, Row, Split, bar_for, better
 from kfhe.engine.trees.subtrees cimport Way, grow_subtree
 from kfhe.engine.trees.sweeping cimport sweep
+from kfhe.engine.trees.tallies cimport cut_tallies, tally
 
 cdef Way SORTED
 SORTED.passes_on = passes_on
@@ -35,11 +36,11 @@ cdef double ENTRIES_PER_ROW = 1.25
 
 cdef void split_feature(
     const Problem *problem, Workspace *work, int64_t n_sorted, const Pending *task, int32_t feature,
-    const NodeTotals *totals, const uint32_t *order, int64_t n_entries, const uint64_t *pairs, Split *best,
+    const NodeTotals *totals, const uint32_t *order, int64_t n_entries, Split *best,
 ) noexcept nogil:
     """Search one feature of a node of few rows; a feature that doesn't vary gives no split.
 
-    ``pairs`` are what the entries of the order weigh.
+    ``order`` has its rows sorted by a numeric feature; NULL: they are tallied.
     """
     cdef Split split
     # What is not better than the best so far need not be looked at.
@@ -61,9 +62,12 @@ cdef void split_feature(
             cut_number(problem.seed, problem.tree, task.key, feature), totals, work.left.data(), work.found.data(),
             &split,
         )
+    elif order == NULL:
+        cut_tallies(&work.tallies, problem.n_bins[feature] - 1, totals, &split)
     else:
         sweep(
-            order, n_entries, work.rows.data(), pairs, problem.n_bins[feature] - 1, totals, work.left.data(), &split,
+            order, n_entries, work.rows.data(), work.pairs.data(), problem.n_bins[feature] - 1, totals,
+            work.left.data(), &split,
         )
     if split.score > bar and better(&split, best):
         best[0] = split
@@ -110,12 +114,13 @@ cdef void search_drawn(
     """Try features in the node's random order: ``max_features``, and more until there is a split."""
     cdef const Problem *problem = growth.problem
     cdef Workspace *work = growth.work
-    cdef int64_t i, n_entries = 0, n = task.end - task.start, n_tries = problem.max_features
+    cdef int64_t i, n = task.end - task.start, n_tries = problem.max_features
     cdef int32_t feature
     cdef const uint8_t *codes
     cdef const uint16_t *members = &work.members[task.start]
-    cdef bint tallied = problem.n_classes == 2 and not problem.weighted  # else each row is an entry of its own
-    cdef const uint64_t *pairs = work.tallies.data() if tallied else work.pairs.data()
+    cdef uint32_t *order = NULL
+    if problem.n_classes > 2 or problem.weighted:
+        order = work.orders.data()
     for i in range(problem.n_features):
         if i >= n_tries and best.score > 0:
             break
@@ -125,14 +130,11 @@ cdef void search_drawn(
         codes = &work.codes[feature * growth.n_sorted]
         if problem.categorical[feature] or problem.random_cuts:
             pass
-        elif tallied:
-            n_entries = tally_members(
-                codes, members, n, work.pairs.data(), work.room.data(), work.orders.data(), work.tallies.data()
-            )
+        elif order == NULL:
+            tally(codes, members, n, work.pairs.data(), &work.tallies)
         else:
-            n_entries = n
-            sort_members(codes, members, n, problem.n_bins[feature], work.orders.data())
-        split_feature(problem, work, growth.n_sorted, task, feature, totals, work.orders.data(), n_entries, pairs, best)
+            sort_members(codes, members, n, problem.n_bins[feature], order)
+        split_feature(problem, work, growth.n_sorted, task, feature, totals, order, n, best)
 
 
 cdef void search_varying(Growth *growth, Pending *task, const NodeTotals *totals, Split *best) noexcept nogil:
@@ -154,9 +156,7 @@ cdef void search_varying(Growth *growth, Pending *task, const NodeTotals *totals
             continue
         work.active[task.first_active + n_active] = feature
         n_active += 1
-        split_feature(
-            problem, work, n_sorted, task, feature, totals, order, task.n_entries, work.pairs.data(), best
-        )
+        split_feature(problem, work, n_sorted, task, feature, totals, order, task.n_entries, best)
     task.n_active = n_active
 
 
@@ -184,7 +184,10 @@ cdef void gather(Growth *growth) noexcept nogil:
     cdef const Frame *frame = growth.frame
     cdef Workspace *work = growth.work
     cdef int64_t i, f, n = growth.n_sorted, first = growth.first
+    # In variables of their own, which no byte that is written can change
+    cdef const uint32_t *rows = &frame.rows[first]
     cdef const uint8_t *column
+    cdef uint8_t *copy
     if <int64_t> work.members.size() < n:
         work.members.resize(n)
         work.spare.resize(n)
@@ -201,9 +204,9 @@ cdef void gather(Growth *growth) noexcept nogil:
         work.rows[i].label = frame.classes[first + i]
         work.pairs[i] = pair_of(frame.weights[first + i], frame.classes[first + i])
     for f in range(problem.n_features):
-        column = &frame.codes[f * frame.stride]
+        column, copy = &frame.codes[f * frame.stride], &work.codes[f * n]
         for i in range(n):
-            work.codes[f * n + i] = column[frame.rows[first + i]]
+            copy[i] = column[rows[i]]
 
 
 cdef void prepare_features(Growth *growth, Pending *task) noexcept nogil:
@@ -233,17 +236,20 @@ cdef int64_t partition(
     cdef const Problem *problem = growth.problem
     cdef Workspace *work = growth.work
     cdef const uint8_t *column = &work.codes[split.feature * growth.n_sorted]
+    cdef const uint16_t *members = &work.members[task.start]
+    cdef const Row *rows = work.rows.data()
+    cdef uint8_t *sides = work.side.data()
     cdef uint8_t goes_left[256]
     cdef int64_t i, row, side
     mark_sides(
         split, problem.n_bins[split.feature], &problem.low[256 * split.feature],
         &problem.high[256 * split.feature], goes_left,
     )
-    for i in range(task.start, task.end):
-        row = work.members[i]
+    for i in range(task.end - task.start):
+        row = members[i]
         side = goes_left[column[row]]
-        work.side[row] = side
-        left_totals[work.rows[row].label] += side * work.rows[row].weight
+        sides[row] = side
+        left_totals[rows[row].label] += side * rows[row].weight
     return part_members(&work.members[task.start], task.end - task.start, work.side.data(), work.spare.data())
 
 
