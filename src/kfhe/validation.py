@@ -127,6 +127,10 @@ def _is_frame(X: Any, who: Any) -> bool:
     """Whether X is a data frame, with a row and a column at least; raise if it is nothing to read at all."""
     if type(X).__name__ == "LazyFrame":
         raise TypeError(f"{_name(who)} does not take a LazyFrame; use X.collect()")
+    if type(X).__name__ == "RecordBatch":
+        raise TypeError(f"{_name(who)} does not take a RecordBatch; use pyarrow.Table.from_batches([X])")
+    if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):  # else what is masked would be back
+        raise TypeError(f"{_name(who)} does not take masked values; use X.astype(float).filled(numpy.nan)")
     if type(X).__module__.split(".")[0] not in ("pandas", "polars", "pyarrow") or len(X.shape) != 2:
         return False
     for size, kind in zip(X.shape, ("sample", "feature"), strict=True):
