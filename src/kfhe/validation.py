@@ -195,7 +195,8 @@ def check_callbacks(callbacks: Any) -> list[Any]:
 def _as_labels(y: Any) -> Any:
     """Return y in a form that scikit-learn's conversion leaves as it is."""
     if hasattr(y, "to_numpy"):  # pandas' nullable integers and booleans would become floats
-        y = y.to_numpy()
+        of_pyarrow = type(y).__module__.split(".")[0] == "pyarrow"  # whose arrays refuse to copy text
+        y = np.asarray(y) if of_pyarrow else y.to_numpy()
     if isinstance(y, list | tuple) and len({isinstance(label, str) for label in y}) > 1:
         return np.array(y, dtype=object)  # 1 and "a" would become "1" and "a"
     if isinstance(y, np.ndarray) and y.dtype.kind == "T":  # NumPy's own strings would be refused
