@@ -29,7 +29,7 @@ from kfhe.cli import main
 ROOT = Path(__file__).parents[1]
 CODE = re.compile(r"^```(python|console)$", re.MULTILINE)
 BLOCK = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-SECONDS = re.compile(r"\d+\.\d+ s\b")
+SECONDS = re.compile(r"\d+\.\d+ s\b|\d+ ms\b")
 PAGES = [page for page in sorted((ROOT / "docs").rglob("*.md")) if CODE.search(page.read_text("utf-8"))]
 
 

@@ -2,7 +2,7 @@
 
 import io
 import json
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, time, timedelta, timezone
 
 import numpy as np
 import pandas as pd
@@ -12,7 +12,7 @@ import pytest
 
 import kfhe
 from kfhe import CARTClassifier, KFHEClassifier, export
-from kfhe.dates import PARTS, days, from_objects, part, varying_parts
+from kfhe.dates import PARTS, days, from_objects, part, span_in_days, varying_parts
 
 N = 300
 RNG = np.random.default_rng(0)
@@ -116,10 +116,29 @@ def test_a_date_too_far_away_is_told_and_not_another_one(X):
 def test_durations_and_times_of_day_are_days():
     spans = pd.DataFrame({"span": pd.to_timedelta(HOURS, unit="h")})
     expected = fitted(pd.DataFrame({"span": HOURS / 24}))
-    for X in (spans, pl.from_pandas(spans), pa.Table.from_pandas(spans), spans.to_numpy()):
+    table = pa.Table.from_pandas(spans)
+    objects = pd.DataFrame({"span": pd.Series([timedelta(hours=int(hour)) for hour in HOURS], dtype=object)})
+    for X in (spans, pl.from_pandas(spans), table, spans.to_numpy(), objects, objects.to_numpy()):
         assert fitted(X).fingerprint() == expected.fingerprint()
-    times = pl.DataFrame({"span": HOURS % 24}).select(pl.time(pl.col("span")).alias("span"))
-    assert fitted(times).fingerprint() == fitted(times.to_arrow()).fingerprint()
+    assert fitted(table.to_pandas(types_mapper=pd.ArrowDtype)).fingerprint() == expected.fingerprint()
+    times = pl.DataFrame({"span": HOURS % 24}).select(pl.time(pl.col("span")).alias("span")).to_arrow()
+    of_day = fitted(pd.DataFrame({"span": HOURS % 24 / 24}))
+    objects = times.to_pandas()  # Python's times
+    for X in (
+        pl.from_arrow(times),
+        times,
+        times.to_pandas(types_mapper=pd.ArrowDtype),
+        objects,
+        objects.to_numpy(),
+    ):
+        assert fitted(X).fingerprint() == of_day.fingerprint()
+
+
+def test_a_time_of_day_may_be_missing_and_have_parts_of_a_second():
+    moment = time(6, 30, 15, 500_000)
+    assert span_in_days(moment) * 86_400 == 23_415.5
+    X = pd.DataFrame({"at": [moment, None, time(20)] * 30})
+    assert fitted(X, [0, 1, 0] * 30).score(X, [0, 1, 0] * 30) == 1
 
 
 def test_each_of_several_dates_counts():

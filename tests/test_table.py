@@ -312,9 +312,22 @@ def test_text_where_numbers_were_trained_says_which_and_what_to_do(rng, X):
     model.predict(X[:2])  # what is written like a number is one
 
 
-def test_a_lazy_frame_is_refused_with_advice():
-    with pytest.raises(TypeError, match=r"collect\(\)"):
-        CARTClassifier().fit(pl.LazyFrame({"a": [1, 2]}), [0, 1])
+@pytest.mark.parametrize(
+    ("X", "advice"),
+    [
+        (pl.LazyFrame({"a": [1, 2]}), r"collect\(\)"),
+        (pa.RecordBatch.from_pydict({"a": [1, 2]}), r"pyarrow\.Table\.from_batches"),
+        (np.ma.masked_array([[1.0], [2.0]], [[False], [True]]), r"filled\(numpy\.nan\)"),
+    ],
+)
+def test_what_would_be_read_wrongly_is_refused_with_advice(X, advice):
+    with pytest.raises(TypeError, match=advice):
+        CARTClassifier().fit(X, [0, 1])
+
+
+def test_a_masked_array_without_masked_values_is_an_array(rng):
+    X = rng.normal(size=(N, 2))
+    assert CARTClassifier().fit(np.ma.masked_array(X), X[:, 0] > 0).score(X, X[:, 0] > 0) == 1
 
 
 @pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame])
@@ -391,6 +404,10 @@ def test_a_pyarrow_table_is_read_like_the_pandas_table_it_becomes(rng):
         model = KFHEClassifier(random_state=0, n_estimators=5).fit(X, y)
         assert model.fingerprint() == expected.fingerprint()
         np.testing.assert_array_equal(model.predict_proba(X), expected.predict_proba(frame))
+    for X in (table, encoded):  # as read_csv(..., dtype_backend="pyarrow") makes them
+        kept = X.to_pandas(types_mapper=pd.ArrowDtype)
+        model = KFHEClassifier(random_state=0, n_estimators=5).fit(kept, y)
+        assert model.fingerprint() == expected.fingerprint()
     lists = table.append_column("when", pa.array([[0]] * n))
     with pytest.raises(ValueError, match=r"column 'when' has type list<.*>; accepted are numbers"):
         KFHEClassifier().fit(lists, y)

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 from sklearn.exceptions import DataConversionWarning, NotFittedError
 from sklearn.linear_model import LinearRegression, LogisticRegression
@@ -134,6 +135,19 @@ def test_predicting_needs_a_fit(iris):
 def test_labels_that_make_no_sense_are_refused(y, message):
     with pytest.raises(ValueError, match=message):
         KFHEClassifier().fit(np.zeros((4, 1)), y)
+
+
+@pytest.mark.parametrize("labels", [["no", "yes"], [False, True], [3, 7]])
+def test_labels_may_be_an_array_of_pyarrow(iris, labels):
+    X, y = iris
+    given = [labels[int(each == 0)] for each in y]
+    expected = KFHEClassifier(n_estimators=1, random_state=0).fit(X, given)
+    for array in (pa.array(given), pa.array(given).dictionary_encode(), pa.chunked_array([given])):
+        model = KFHEClassifier(n_estimators=1, random_state=0).fit(X, array)
+        assert model.classes_.tolist() == expected.classes_.tolist()
+        assert model.predict(X).tolist() == expected.predict(X).tolist()
+    with pytest.raises(ValueError, match=r"missing labels .* in 1 rows, first in row 2"):
+        KFHEClassifier().fit(X, pa.array([*given[:2], None, *given[3:]]))
 
 
 def test_a_column_of_labels_is_taken_with_a_warning(iris):

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from kfhe.dates import MICROSECONDS, Dates, days, from_objects, in_microseconds, too_far
+from kfhe.dates import MICROSECONDS, Dates, days, from_objects, in_microseconds, span_in_days, too_far
 from kfhe.sparse import by_column, is_sparse
 
 Floats = NDArray[np.float64]
@@ -59,7 +59,7 @@ class ArrayColumns:
         """Return column j as numbers."""
         column: Any = self.X[:, j]
         if column.dtype.kind == "O":
-            column = [np.nan if _is_missing(value) else value for value in column]
+            column = [np.nan if _is_missing(value) else span_in_days(value) for value in column]
         elif column.dtype.kind == "m":
             return days(column.astype("m8[us]"))
         elif column.dtype.kind in "MV":
@@ -141,6 +141,8 @@ class PandasColumns:
         column = self.X.iloc[:, j]
         if column.dtype == object:
             return pd.api.types.infer_dtype(column, skipna=True) not in _OTHER_OBJECTS
+        if isinstance(column.dtype, pd.ArrowDtype):
+            return self._arrow(j).is_text(0)
         return isinstance(column.dtype, pd.CategoricalDtype) or pd.api.types.is_string_dtype(column.dtype)
 
     def numbers(self, j: int) -> Floats:
@@ -152,10 +154,12 @@ class PandasColumns:
         if types.is_timedelta64_dtype(column.dtype):
             return days(column.to_numpy("m8[us]"))
         readable = types.is_numeric_dtype(column.dtype) or types.is_bool_dtype(column.dtype)
+        if isinstance(column.dtype, pd.ArrowDtype) and not readable:
+            return self._arrow(j).numbers(0)
         if types.is_complex_dtype(column.dtype) or not (readable or column.dtype == object):
             raise _unreadable(self.names[j], column.dtype)
         if column.dtype == object:
-            return _to_numbers(column.where(column.notna(), np.nan), self.names[j])
+            return _to_numbers(column.where(column.notna(), np.nan).map(span_in_days), self.names[j])
         return _to_numbers(column.to_numpy(dtype=np.float64, na_value=np.nan), self.names[j])
 
     def dates(self, j: int) -> Dates | None:
@@ -187,6 +191,12 @@ class PandasColumns:
                 f"column {self.names[j]!r} has values that can't be categories: {error}"
             ) from None
         return codes, values.tolist()
+
+    def _arrow(self, j: int) -> ArrowColumns:
+        """Return column j alone, whose values pandas keeps as pyarrow does."""
+        import pyarrow as pa
+
+        return ArrowColumns(pa.Table.from_pandas(self.X.iloc[:, [j]], preserve_index=False))
 
 
 # What pandas calls columns of objects that are numbers, and of others that are no categories either.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from datetime import date, datetime
+from datetime import date, datetime, time, timedelta
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,13 @@ MICROSECONDS = 86_400_000_000  # of a day
 def days(moments: NDArray[Any]) -> Floats:
     """Return dates as days since 1970, or durations as days, the time of day as a fraction."""
     return _numbers(moments, moments.view(np.int64) / MICROSECONDS)
+
+
+def span_in_days(value: Any) -> Any:
+    """Return a duration or a time of day of Python as days, and anything else as it is."""
+    if isinstance(value, time):
+        value = datetime.combine(datetime.min, value.replace(tzinfo=None)) - datetime.min
+    return value / timedelta(days=1) if isinstance(value, timedelta | np.timedelta64) else value
 
 
 def _month(dates: Dates) -> NDArray[np.int64]:

@@ -73,8 +73,8 @@ class RobustKFHEClassifier(BaseKFHE):
     lambda_ : float
         The shrinkage that the bank ended at, 0 to 100: the higher, the noisier the labels.
     noise_rate_ : float
-        Estimated share of wrong labels, if they went wrong by chance; in steps of 0.01. Columns that say
-        nothing of the labels look like labels that are wrong: see `oob_log_loss_`.
+        Estimated share of wrong labels, if they went wrong by chance, in all classes alike; in steps of 0.01.
+        Columns that say nothing of the labels look like labels that are wrong: see `oob_log_loss_`.
     oob_score_ : float
         Accuracy on the training rows (by the given labels), each judged by trees that have not seen it.
     oob_log_loss_ : float

@@ -127,6 +127,10 @@ def _is_frame(X: Any, who: Any) -> bool:
     """Whether X is a data frame, with a row and a column at least; raise if it is nothing to read at all."""
     if type(X).__name__ == "LazyFrame":
         raise TypeError(f"{_name(who)} does not take a LazyFrame; use X.collect()")
+    if type(X).__name__ == "RecordBatch":
+        raise TypeError(f"{_name(who)} does not take a RecordBatch; use pyarrow.Table.from_batches([X])")
+    if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):  # else what is masked would be back
+        raise TypeError(f"{_name(who)} does not take masked values; use X.astype(float).filled(numpy.nan)")
     if type(X).__module__.split(".")[0] not in ("pandas", "polars", "pyarrow") or len(X.shape) != 2:
         return False
     for size, kind in zip(X.shape, ("sample", "feature"), strict=True):
@@ -191,7 +195,8 @@ def check_callbacks(callbacks: Any) -> list[Any]:
 def _as_labels(y: Any) -> Any:
     """Return y in a form that scikit-learn's conversion leaves as it is."""
     if hasattr(y, "to_numpy"):  # pandas' nullable integers and booleans would become floats
-        y = y.to_numpy()
+        of_pyarrow = type(y).__module__.split(".")[0] == "pyarrow"  # whose arrays refuse to copy text
+        y = np.asarray(y) if of_pyarrow else y.to_numpy()
     if isinstance(y, list | tuple) and len({isinstance(label, str) for label in y}) > 1:
         return np.array(y, dtype=object)  # 1 and "a" would become "1" and "a"
     if isinstance(y, np.ndarray) and y.dtype.kind == "T":  # NumPy's own strings would be refused

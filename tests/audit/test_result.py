@@ -6,6 +6,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 import scipy.sparse as sp
 from sklearn.datasets import load_iris
@@ -81,6 +82,18 @@ class TestCleaned:
         kinds = pd.Series(pd.Categorical.from_codes(y, ["a", "b", "c"]))
         audit = label_quality(X, kinds, n_estimators=20, random_state=0)
         assert audit.cleaned(X, kinds, suspects="relabel")[1].dtype == kinds.dtype
+
+    @pytest.mark.parametrize(
+        "bare", [pd.Categorical, pd.Index, lambda names: pd.array(names, dtype="string"), pa.array]
+    )
+    def test_labels_may_be_an_array_of_pandas_or_pyarrow(self, audit, noisy_iris, bare):
+        X, y = noisy_iris
+        names = np.array(["a", "b", "c"])[y].tolist()
+        named = label_quality(X, bare(names), n_estimators=20, random_state=0)
+        _, labels = named.cleaned(X, bare(names))
+        np.testing.assert_array_equal(np.asarray(labels), np.array(names)[~named.suspects])
+        _, labels = named.cleaned(X, bare(names), suspects="relabel")
+        np.testing.assert_array_equal(labels, np.where(named.suspects, named.suggested, names))
 
     def test_other_rows_are_refused(self, audit, noisy_iris):
         X, y = noisy_iris

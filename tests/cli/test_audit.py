@@ -1,6 +1,7 @@
 """From a table to its suspects: kfhe audit, and how it fails."""
 
 import io
+import re
 import sys
 from pathlib import Path
 
@@ -138,8 +139,21 @@ class TestSuspects:
     def test_clean_labels_have_no_suspects(self, audit):
         pd.DataFrame({"x": range(60), "y": ["a"] * 30 + ["b"] * 30}).to_csv("clean.csv", index=False)
         out, _ = audit("clean.csv", "-t", "y", "-o", "none.csv")
-        assert "0.0% to 5.0% of them seem to be wrong, if mistakes happened by chance" in out
+        assert "0.0% to 5.0% of them seem to be wrong, if mistakes happened by chance, in all classes" in out
         assert Path("none.csv").read_text() == "row,given,suggested,quality,x,notes\n"
+
+    def test_labels_that_are_not_disputed_are_said_to_be_none(self, audit):
+        pd.DataFrame({"x": ["u", "v"] * 30, "y": ["a", "b"] * 30}).to_csv("plain.csv", index=False)
+        assert "The trees disagree with none." in audit("plain.csv", "-t", "y")[0]
+
+    def test_it_says_how_to_see_disputed_labels_if_none_is_a_suspect(self, audit):
+        table = pd.DataFrame({"x": range(600), "y": ["a"] * 300 + ["b"] * 300})
+        table.loc[::10, "y"] = "b"  # mistakes of one class, which the estimate does not count
+        table.to_csv("sided.csv", index=False)
+        out, _ = audit("sided.csv", "-t", "y")
+        assert re.search(
+            r"The trees disagree with [1-9]\d*, of which none is a suspect by that share; --all", out
+        )
 
 
 class TestFindings:
@@ -158,9 +172,9 @@ class TestFindings:
 
     def test_odd_rows_are_said(self, audit, odd):
         out, _ = audit(odd, "-t", "outcome", *FEW)
-        assert "2 rows repeat an earlier row. The first is row 502: same as row 12." in out
-        assert "rows are like a row of another label" in out
-        assert "1 rows hold a number far from all others. The first is row 32: age is far from all" in out
+        assert "Rows that repeat an earlier row: 2. The first is row 502: same as row 12." in out
+        assert "Rows that are like a row of another label" in out
+        assert "Rows that hold a number far from all others: 1. The first is row 32: age is far" in out
 
     def test_notes_are_written(self, audit, odd):
         audit(odd, "-t", "outcome", *FEW, "--all", "-o", "all.csv")

@@ -205,7 +205,7 @@ def test_a_preset_can_be_printed_changed_and_run(kfhe, tmp_path):
         (
             ["--preset", "quick", "--algorithm", "KFHE"],
             1,
-            "there is no algorithm 'KFHE'; did you mean KFHE-l or KFHE-e",
+            "there is no algorithm 'KFHE'; did you mean 'KFHE-e' or 'KFHE-l'?",
         ),
         (["--preset", "quick", "--dataset", "irsi"], 1, "dataset 'irsi' is not known; did you mean iris?"),
         (["--preset", "quick", "--data-dir", "empty"], 1, "data folder empty: there are no files in it"),

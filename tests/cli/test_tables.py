@@ -53,7 +53,7 @@ def test_fit_shows_columns_classes_and_where_the_model_is(kfhe):
         r"plan +│ category +│ 3: basic, family, plus +│ 28 ",
         r"outcome +│ target +│ leaves \(121\), stays \(290\), upgrades \(89\)",
         r"Trained 101 trees in (?!0.0 s).* On rows that they have not seen, they agree with \d.*% of ",
-        r"About \d.*% of the labels seem to be wrong, if mistakes happened by chance; kfhe audit tells which",
+        r"About \d.*% of the labels seem to be wrong, if mistakes happened by chance, in all classes alike;",
         r"The model is in model.kfhe. Next: kfhe predict model.kfhe",
     ):
         assert re.search(line, said), line

@@ -107,15 +107,18 @@ def plan_of(*algorithms):
     [
         (
             Algorithm("KFHE", "KFHE"),
-            r"'algorithms\.KFHE': there is no algorithm 'KFHE'; did you mean KFHE-l or KFHE-e",
+            r"'algorithms\.KFHE': there is no algorithm 'KFHE'; did you mean 'KFHE-e' or 'KFHE-l'\?",
         ),
-        (
-            Algorithm("a", "nothing"),
-            "there is no algorithm 'nothing'; did you mean KFHE-e or KFHE-l or Robust KFHE",
-        ),
+        (Algorithm("a", "robust kfhe"), r"there is no algorithm 'robust kfhe'; did you mean 'Robust KFHE'\?"),
+        (Algorithm("a", "nothing"), "there is no algorithm 'nothing'; there are KFHE-e, KFHE-l, Robust KFHE"),
         (Algorithm("a", "sklearn.nothing.Tree"), r"'algorithms\.a' needs the package sklearn\.nothing\.Tree"),
         (Algorithm("a", "sklearn.tree.Tree"), r"sklearn\.tree\.Tree is not a classifier"),
         (Algorithm("a", "sklearn.metrics.f1_score"), r"f1_score is not a classifier"),
+        (
+            Algorithm("a", "sklearn.linear_model.LinearRegression"),
+            "LinearRegression is not a classifier: what it predicts are no classes",
+        ),
+        (Algorithm("a", "sklearn.cluster.KMeans"), "KMeans is not a classifier"),
         (Algorithm("a", "KFHE-e", {"n_trees": 3}), r"'algorithms\.a': .*n_trees"),
         (Algorithm("a", "AdaBoost", {"depth": 3}), r"'algorithms\.a': .*depth"),
     ],

@@ -9,7 +9,7 @@ from kfhe.study.datasets import locate
 from kfhe.study.errors import StudyError
 from kfhe.study.paper import published
 from kfhe.study.paper.catalogue import paper_names
-from kfhe.study.plan import Plan
+from kfhe.study.plan import Plan, preset_text
 from kfhe.study.tables import Roles
 
 GOOD = """
@@ -164,8 +164,9 @@ def test_the_preset_others_needs_no_files_and_none_of_the_papers_datasets():
     assert replace(plan, datasets=noise.datasets) == noise
 
 
-def test_unknown_presets_are_named():
+@pytest.mark.parametrize("of", [Plan.preset, preset_text])
+def test_unknown_presets_are_named(of):
     with pytest.raises(
         StudyError, match="there is no preset 'slow'; there are quick, paper, noise, others, real"
     ):
-        Plan.preset("slow")
+        of("slow")

@@ -123,7 +123,8 @@ def label_quality(
     are wrong as often as others, if labels went wrong by chance, and there a label that the votes
     disagree with is likely wrong. It is the lowest rate of disagreement among the surest rows, at least a
     fifth of them all. Where even those rows are hard it is too high: if X says nothing about y, all
-    labels look wrong.
+    labels look wrong. Where mistakes are all of one class it is too low, and may be 0: the surest rows are
+    of the others. The ranks don't depend on it.
 
     Early stopping compares, after every 25 trees, the ranks by the trees of odd and of even numbers. Their
     rank correlation tells how noisy the votes still are, and so how the ranks by now will compare with those

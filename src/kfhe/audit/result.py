@@ -188,7 +188,7 @@ class LabelAudit:
         if suspects == "drop":
             kept = np.flatnonzero(~self.suspects)
             X = X.tocsr() if is_sparse(X) and X.format not in SPARSE_FORMATS else X  # others have no rows
-            return _safe_indexing(X, kept), _safe_indexing(y, kept)
+            return _safe_indexing(X, kept), y[kept] if _is_bare(y) else _safe_indexing(y, kept)
         return X, _relabelled(y, np.where(self.suspects, self.suggested, self.given))
 
     def _frame(self, columns: dict[str, Any]) -> Any:
@@ -204,10 +204,15 @@ class LabelAudit:
 
 def _relabelled(y: Any, labels: NDArray[Any]) -> Any:
     """Return labels in the container of others, if that is a series with a name or an index to keep."""
-    if len(getattr(y, "shape", ())) != 1:
+    if len(getattr(y, "shape", ())) != 1 or _is_bare(y):
         return labels
     if type(y).__module__.split(".")[0] == "pandas":
         return type(y)(labels, index=y.index, name=y.name).astype(y.dtype)
     if type(y).__module__.split(".")[0] == "polars":
         return type(y)(y.name, labels.tolist(), dtype=y.dtype)
     return labels
+
+
+def _is_bare(y: Any) -> bool:
+    """Whether labels are an array of pandas without rows' names, such as series.values of text."""
+    return type(y).__module__.split(".")[0] == "pandas" and not hasattr(y, "iloc")

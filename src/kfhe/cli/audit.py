@@ -184,9 +184,7 @@ def _show(data: LabelledTable, found: LabelAudit, share: str, suspects: Any, *, 
         console.print(note, style="yellow", markup=False)
     n_disputed = int((found.suggested != found.given).sum())
     console.print(
-        f"{data.name}: {len(found):,} labels. {share} "
-        f"The trees disagree with {n_disputed:,}; the {len(suspects):,} most suspicious of these are the "
-        "suspects.",
+        f"{data.name}: {len(found):,} labels. {share} {_disputed(n_disputed, len(suspects))}",
         markup=False,
     )
     _show_findings(console, data, found)
@@ -203,6 +201,18 @@ def _show(data: LabelledTable, found: LabelAudit, share: str, suspects: Any, *, 
     console.print("Hard rows look like wrong ones: look at them before you change them.", markup=False)
 
 
+def _disputed(n_disputed: int, n_suspects: int) -> str:
+    """Say how many labels the trees disagree with; where none is a suspect, how to see them all the same."""
+    if not n_disputed:
+        return "The trees disagree with none."
+    if not n_suspects:
+        return (
+            f"The trees disagree with {n_disputed:,}, of which none is a suspect by that share; --all writes "
+            "them, and --page shows them, the most suspicious first."
+        )
+    return f"The trees disagree with {n_disputed:,}; the {n_suspects:,} most suspicious are the suspects."
+
+
 def _short(value: Any) -> str:
     """Return a cell for the screen; the file has all digits of a number."""
     return "" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)
@@ -215,13 +225,13 @@ def _show_findings(console: Any, data: LabelledTable, found: LabelAudit) -> None
         return
     notes = findings.notes(data.row_numbers, found.given)
     for rows, what in (
-        (findings.duplicate_of >= 0, "repeat an earlier row"),
-        (findings.conflicts_with >= 0, "are like a row of another label"),
-        (findings.outlying != "", "hold a number far from all others"),
+        (findings.duplicate_of >= 0, "that repeat an earlier row"),
+        (findings.conflicts_with >= 0, "that are like a row of another label"),
+        (findings.outlying != "", "that hold a number far from all others"),
     ):
         if rows.any():
             first = int(rows.argmax())
             console.print(
-                f"{rows.sum():,} rows {what}. The first is row {data.row_numbers[first]}: {notes[first]}.",
+                f"Rows {what}: {rows.sum():,}. The first is row {data.row_numbers[first]}: {notes[first]}.",
                 markup=False,
             )

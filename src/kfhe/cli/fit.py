@@ -105,8 +105,8 @@ def _noise(model: RobustKFHEClassifier, class_counts: dict[str, int]) -> str:
     if model.oob_log_loss_ >= -sum(share * log(share) for share in shares):
         return "The shares of the classes alone would do as well: how many labels are wrong can't be told."
     return (
-        f"About {model.noise_rate_:.0%} of the labels seem to be wrong, if mistakes happened by chance; "
-        "kfhe audit tells which."
+        f"About {model.noise_rate_:.0%} of the labels seem to be wrong, if mistakes happened by chance, in "
+        "all classes alike; kfhe audit tells which."
     )
 
 

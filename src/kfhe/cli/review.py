@@ -43,8 +43,8 @@ def audited(
         low, high = estimated_rate_range(found.votes[voted], labels)
         return (
             found,
-            f"{low:.1%} to {high:.1%} of them seem to be wrong, if mistakes happened by chance; those that "
-            "follow a pattern look right, and are not counted.",
+            f"{low:.1%} to {high:.1%} of them seem to be wrong, if mistakes happened by chance, in all "
+            "classes alike; those that follow a pattern look right, and are not counted.",
             [],
         )
     from kfhe.review import apply_decisions, read_decisions

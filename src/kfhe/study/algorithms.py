@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from difflib import get_close_matches
 from importlib import import_module
 from inspect import signature
 from typing import TYPE_CHECKING, Any
@@ -25,6 +24,7 @@ import numpy as np
 
 from kfhe.study.encoding import Categorical, encoding_steps
 from kfhe.study.errors import StudyError
+from kfhe.table_files.errors import did_you_mean
 
 if TYPE_CHECKING:
     from kfhe.study.plan import Algorithm, Plan
@@ -162,17 +162,21 @@ def _made(algorithm: Algorithm, categorical: Categorical) -> Any:
 
 
 def _imported(path: str, key: str) -> Any:
+    from sklearn.base import ClusterMixin, OutlierMixin, RegressorMixin
+
     module, _, name = path.rpartition(".")
     if not module:
-        near = get_close_matches(path, SHORT_NAMES, n=3, cutoff=0.5) or list(SHORT_NAMES)
+        near = did_you_mean(path, SHORT_NAMES) or f"; there are {', '.join(SHORT_NAMES)}."
         raise StudyError(
-            f"'{key}': there is no algorithm '{path}'; did you mean {' or '.join(near)}? "
+            f"'{key}': there is no algorithm '{path}'{near} "
             "Any scikit-learn classifier can be named by its import path, "
             "such as sklearn.linear_model.LogisticRegression"
         )
     found = getattr(import_module(module), name, None)
     if not (isinstance(found, type) and hasattr(found, "fit") and hasattr(found, "predict")):
         raise StudyError(f"'{key}': {path} is not a classifier: it must be a class with fit and predict")
+    if issubclass(found, (RegressorMixin, ClusterMixin, OutlierMixin)):
+        raise StudyError(f"'{key}': {path} is not a classifier: what it predicts are no classes")
     return found
 
 

@@ -109,8 +109,6 @@ class Plan:
     @classmethod
     def preset(cls, name: str) -> Plan:
         """Return a plan that comes with the package: one of `PRESETS`."""
-        if name not in PRESETS:
-            raise StudyError(f"there is no preset '{name}'; there are {', '.join(PRESETS)}")
         return cls.from_toml(preset_text(name), f"preset {name}")
 
     @classmethod
@@ -261,7 +259,9 @@ _LATER = ("given", "true", "drop", "target", "reading")
 
 
 def preset_text(name: str) -> str:
-    """Return the TOML text of a preset."""
+    """Return the TOML text of a preset: one of `PRESETS`."""
+    if name not in PRESETS:
+        raise StudyError(f"there is no preset '{name}'; there are {', '.join(PRESETS)}")
     return files("kfhe.study").joinpath("presets", f"{name}.toml").read_text(encoding="utf-8")
 
 
