@@ -35,7 +35,7 @@ Floats = NDArray[np.float64]
 Labels = NDArray[np.int32]
 
 UNITS_TRIED = 3  # in which a part sums up values before the highest of all is known
-DRAWS_OF_TASK = 2**21  # draws of which one task finds out into which blocks they fall
+DRAWS_OF_TASK = 2**22  # draws of which one task finds out into which blocks they fall
 
 
 @dataclass(frozen=True)
@@ -205,30 +205,51 @@ class SpreadDraws:
         self._rows = rows
 
     def draw(self, weights: Any, iteration: int, attempt: int, redraws: int = REDRAWS) -> Spread:
-        """Return how often each row is in the sample; redrawn while a class is missing, but not for ever."""
+        """Return how often each row is in the sample; redrawn while a class is missing, but not for ever.
+
+        Whether one is missing is looked at when somebody needs to know.
+        """
         rows, workers = self._rows, self._rows.workers
         weights = weights.resolved()
         if weights.top is None:
             weights.top = max(workers.parts(rows.map(highest, weights)))
         totals = workers.everywhere(rows.map(block_totals, weights))
-        spans = OfParts([*pairwise(rows.first_blocks)])
-        first, n = attempt * (REDRAWS + 1), rows.n_samples
-        n_at_once = n if workers.n_parts == 1 else DRAWS_OF_TASK
-        for redraw in range(first, first + redraws + 1):
-            keyed = (rows.seed, iteration, redraw)
-            chosen = [
-                workers.once(chosen_blocks, totals, start, min(start + n_at_once, n), keyed)
-                for start in range(0, n, n_at_once)
-            ]
-            counts = workers.each(drawn, weights, workers.sum(chosen), spans, keyed)
-            of_classes = rows.map(class_totals, rows.labels, counts, len(rows.classes))
-            # Both in one go: how many rows were drawn, and what is asked for later
-            unit = unit_of(weights.top * weights.top, rows.n_rows)
-            weights.squares = workers.want(rows.map(square_units, weights, unit)), unit
-            counts.sample = Sample(iteration, redraw, added_up(workers.parts(of_classes)))
-            if (counts.sample.class_totals > 0).sum() == rows.n_present:
-                break
-        return counts
+        # Asked for later, but found out by the task that draws
+        unit = unit_of(weights.top * weights.top, rows.n_rows)
+        weights.squares = workers.want(rows.map(square_units, weights, unit)), unit
+        first = attempt * (REDRAWS + 1)
+        likely, likely_totals = self._drawn(weights, totals, (rows.seed, iteration, first))
+
+        def complete() -> Spread:
+            counts, of_classes = likely, likely_totals
+            for redraw in range(first, first + redraws + 1):
+                if redraw > first:
+                    counts, of_classes = self._drawn(weights, totals, (rows.seed, iteration, redraw))
+                counts.sample = Sample(iteration, redraw, added_up(workers.parts(of_classes)))
+                if (counts.sample.class_totals > 0).sum() == rows.n_present:
+                    break
+            return counts
+
+        promised = Spread.promised(complete)
+        promised.likely = likely
+        return promised
+
+    def _drawn(self, weights: Spread, totals: Any, keyed: tuple[int, int, int]) -> tuple[Spread, Spread]:
+        """Return how often each row is drawn, and how many rows of each class are in each part."""
+        rows, spans = self._rows, OfParts([*pairwise(self._rows.first_blocks)])
+        counts = rows.map(drawn, weights, self._chosen(totals, keyed), spans, keyed)
+        of_classes = rows.map(class_totals, rows.labels, counts, len(rows.classes))
+        return counts, rows.workers.want(of_classes)
+
+    def _chosen(self, totals: Any, keyed: tuple[int, int, int]) -> Any:
+        """Return how many draws fall into each block: by tasks, unless each part finds out sooner itself."""
+        rows, workers, n = self._rows, self._rows.workers, self._rows.n_samples
+        if workers.n_parts == 1 or n <= DRAWS_OF_TASK:
+            return rows.map(chosen_blocks, totals, 0, n, keyed)
+        starts = range(0, n, DRAWS_OF_TASK)
+        return workers.sum(
+            [workers.run(chosen_blocks, totals, i, min(i + DRAWS_OF_TASK, n), keyed) for i in starts]
+        )
 
 
 class SpreadMeasurer:
@@ -353,12 +374,13 @@ class SpreadGrower:
 
     def grow(self, weights: Any, counts: bool, number: int) -> SpreadTree:
         """Grow a tree on the rows of positive weight."""
-        rows, sample = self._rows, weights.sample
-        known = repr(self._settings), number, None if sample is None else (sample.iteration, sample.redraw)
-        name = uuid4().hex
-        if known not in rows.grown:
-            rows.grown[known] = self._grower.grow(weights, counts, number, name)
-        arrays = rows.grown[known]
+        rows, name, own = self._rows, uuid4().hex, (repr(self._settings), number)
+        arrays = None
+        if any(key[:2] == own for key in rows.grown):  # else it need not be known yet what was drawn
+            arrays = rows.grown.get((*own, weights.resolved().drawn_as))
+        if arrays is None:
+            arrays = self._grower.grow(weights, counts, number, name)
+            rows.grown[*own, weights.resolved().drawn_as] = arrays
         nodes = Shared((arrays.nodes.view(np.uint8), arrays.category_sets))
         parts = OfParts(range(rows.workers.n_parts))
         leaves = rows.map(leaves_in, nodes, self._table.codes, self._table.n_bins, name, parts)

@@ -98,11 +98,15 @@ class Workers:
         return spread
 
     def _start(self, spreads: Sequence[Spread]) -> None:
-        """Start what is still to make some spreads, in a program with all that has to do with it."""
-        steps = [step for step, _, _ in (spread.place() for spread in spreads) if step is not None]
-        if not steps:
+        """Start what is still to make some spreads, in a program with all that has to do with it.
+
+        What is wanted soon is started along.
+        """
+        steps = [spread.place()[0] for spread in spreads]
+        if not any(steps):
             return
-        program, self._steps = program_of(steps, self._steps)
+        steps = [*(spread.place()[0] for spread in self._wanted), *steps]
+        program, self._steps = program_of([step for step in steps if step is not None], self._steps)
         if program.given[0] and self.n_parts > 1:
             program.given[0] = self.run(as_is, program.given[0])
         tasks = [self.run(program, *program.given_to(p)) for p in range(self.n_parts)]
@@ -118,10 +122,6 @@ class Workers:
     def everywhere(self, spread: Spread) -> Any:
         """Return what functions get as a list of all parts; if there is just one, without a task for it."""
         return self.each(in_list, spread) if self.n_parts == 1 else self.pieces(spread)
-
-    def once(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Run a function once for all parts; if there is just one, in a task with all else."""
-        return (self.each if self.n_parts == 1 else self.run)(function, *arguments)
 
     def want(self, spread: Spread) -> Spread:
         """Have the parts of something small brought here with whatever is asked for next; return it."""
