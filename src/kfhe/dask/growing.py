@@ -124,6 +124,7 @@ class Grower:
         else:
             sent = growth.grow_levels(self._sent_rows())
             self._ahead = growth.send(sent, kept, name) if sent else None
+        workers.let_go(growth)
         return finished(growth.nodes, self._n_classes, *kept)
 
     def _sent_rows(self) -> int:
@@ -292,10 +293,11 @@ class Growth:
         if not made:
             return None
         used = sorted({number for _, with_large, (number, _) in plan if with_large})
-        histograms = workers.addends(workers.pieces(built)), plan, {i: self._rounds[i]() for i in used}
-        self._rounds.append(cache(partial(workers.run, completed, *histograms)))
         keys = [self.nodes[i].key for i in order]
-        return workers.run(decided, *histograms, self.described, self.number, keys)
+        with workers.together():
+            histograms = workers.addends(workers.pieces(built)), plan, {i: self._rounds[i]() for i in used}
+            self._rounds.append(cache(partial(workers.run, completed, *histograms)))
+            return workers.run(decided, *histograms, self.described, self.number, keys)
 
     def _take(self, splits: Future | None, order: list[int]) -> None:
         """Note the splits of nodes, which the last round has found, if it had any to find."""
@@ -319,17 +321,18 @@ class Growth:
         below = [*chain(*groups)]
         packed, rows = workers.each(packed_rows, self._open, self.codes, groups).items(2)
         del self._open  # else it would be kept on the workers
-        grown = []
-        for group, bundle in zip(groups, packed.items(n_groups), strict=True):
-            roots = [(self.nodes[i].key, self.nodes[i].depth) for i in group]
-            bundles = workers.pieces(bundle)
-            grown.append(workers.run(grown_below, roots, bundles, self.described, self.counts, self.number))
-        trees = [workers.run(item, each, 0) for each in grown]
+        grown: list[Future] = []
         numbered = OfParts(range(workers.n_parts))
-        ahead = workers.each(
-            found_ahead, self.nodes, below, grown, self.described, kept, self.codes, rows, name, numbered
-        )
-        ahead = Spread(workers.pieces(ahead))
+        with workers.together():
+            for group, bundle in zip(groups, packed.items(n_groups), strict=True):
+                roots = [(self.nodes[i].key, self.nodes[i].depth) for i in group]
+                arguments = roots, workers.pieces(bundle), self.described, self.counts, self.number
+                grown.append(workers.run(grown_below, *arguments))
+            trees = [workers.run(item, each, 0) for each in grown]
+            ahead = workers.each(
+                found_ahead, self.nodes, below, grown, self.described, kept, self.codes, rows, name, numbered
+            )
+            ahead = Spread(workers.pieces(ahead))
         for i, tree in zip(below, chain(*workers.result(trees)), strict=True):
             self.nodes[i].below = tree
         return ahead

@@ -42,6 +42,8 @@ class Spread:
         What is known of a sample, if these are its counts.
     top : float or None
         The highest of its values, if that is known.
+    blocks : list of Future, Spread or None
+        The sums of its values in blocks of rows, in all parts, if rows are to be drawn by them.
     likely : Spread or None
         What it is likely to stand for, if it was promised: work may begin with that.
     squares : tuple of Spread and int, or None
@@ -53,6 +55,7 @@ class Spread:
     def __init__(self, tasks: Sequence[Future] = ()) -> None:
         self.sample: Sample | None = None
         self.top: float | None = None
+        self.blocks: Any = None
         self.likely: Spread | None = None
         self.squares: tuple[Spread, int] | None = None
         self.brought: list[Any] | None = None

@@ -6,14 +6,17 @@ when a worker is lost, its parts are made again, by the same functions from the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
+from contextlib import contextmanager
 from time import monotonic
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 from uuid import uuid4
+from weakref import finalize
 
 from dask.utils import funcname
 from distributed import Client, KilledWorker, get_client, wait
+from distributed import Future as AnyFuture
 
 from kfhe.dask.spread import Future, Spread, Step, all_picked, picked, program_of
 
@@ -41,6 +44,9 @@ class Workers:
         self.client, self.n_parts = client, n_parts
         self._steps: list[Step] = []  # that are still to be started
         self._wanted: list[Spread] = []  # what is asked for soon
+        self._together: dict[str, Call] | None = None  # tasks that are to be sent together
+        self._sent: list[Future] = []  # those that were so last
+        self._spent: list[Any] = []  # tasks that nobody needs any more, still to be let go
 
     @classmethod
     def here(cls, n_parts: int) -> Self:
@@ -59,15 +65,45 @@ class Workers:
 
     def run(self, function: Callable[..., Any], *arguments: Any, at: str | None = None) -> Future:
         """Run a function on a worker, that at an address if it is there; arguments may be tasks."""
+        key = _key_of(function)
+        if self._together is not None and at is None:
+            self._together[key] = Call(function, arguments)
+            self._sent.append(AnyFuture(key, self.client))
+            return self._sent[-1]
         place = {} if at is None else {"workers": [at], "allow_other_workers": True}
         try:
-            task: Future = self.client.submit(
-                function, *arguments, pure=False, key=_key_of(function), **place
-            )
+            task: Future = self.client.submit(function, *arguments, pure=False, key=key, **place)
             return task
         except Exception as error:  # a closed client raises errors of several kinds
             self._check(error)
             raise
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """Send all tasks that are run meanwhile to Dask at once, and only then let go what nobody needs.
+
+        Dask's client sends one message, and the next one not before 10 ms have passed.
+        """
+        if self._together is not None:
+            yield
+            return
+        before, self._sent, self._together = self._sent, [], {}
+        try:
+            yield
+            tasks = {key: (call, call.tasks) for key, call in self._together.items()}
+            if tasks:
+                self.client.get(tasks, [*tasks], sync=False, fifo_timeout=0)
+        except Exception as error:  # a closed client raises errors of several kinds
+            self._check(error)
+            raise
+        finally:
+            self._together = None
+        self._spent.clear()
+        before.clear()
+
+    def let_go(self, thing: Any) -> None:
+        """Let go what has tasks that nobody needs any more, but not before others have been sent."""
+        self._spent.append(thing)
 
     def n_threads(self) -> int:
         """Return how many threads all workers have together now."""
@@ -112,12 +148,14 @@ class Workers:
         tasks = [self.run(program, *program.given_to(p)) for p in range(self.n_parts)]
         for i, spread in enumerate(program.made):
             spread.start(tasks, (i,) if len(program.made) > 1 else ())
+            finalize(spread, self.let_go, tasks).atexit = False
 
     def pieces(self, spread: Spread) -> Sequence[Future]:
         """Return tasks of which each returns just a part."""
-        self._start([spread])
-        _, tasks, path = spread.place()
-        return [self.run(picked, task, path) for task in tasks] if path else tasks
+        with self.together():
+            self._start([spread])
+            _, tasks, path = spread.place()
+            return [self.run(picked, task, path) for task in tasks] if path else tasks
 
     def everywhere(self, spread: Spread) -> Any:
         """Return what functions get as a list of all parts; if there is just one, without a task for it."""
@@ -139,16 +177,17 @@ class Workers:
 
     def _bring(self, spreads: Sequence[Spread]) -> None:
         """Bring parts here: in one go, as each task and each wait take time."""
-        self._start(spreads)
-        together: dict[int, tuple[Sequence[Future], list[Spread]]] = {}  # by the tasks that return them
-        for spread in spreads:
-            tasks = spread.place()[1]
-            together.setdefault(id(tasks), (tasks, []))[1].append(spread)
+        groups: dict[int, tuple[Sequence[Future], list[Spread]]] = {}  # by the tasks that return them
         small = []
-        for tasks, some in together.values():
-            paths = [spread.place()[2] for spread in some]
-            small.append([self.run(all_picked, task, paths) if any(paths) else task for task in tasks])
-        for (_, some), found in zip(together.values(), self.result(small), strict=True):
+        with self.together():
+            self._start(spreads)
+            for spread in spreads:
+                tasks = spread.place()[1]
+                groups.setdefault(id(tasks), (tasks, []))[1].append(spread)
+            for tasks, some in groups.values():
+                paths = [spread.place()[2] for spread in some]
+                small.append([self.run(all_picked, task, paths) if any(paths) else task for task in tasks])
+        for (_, some), found in zip(groups.values(), self.result(small), strict=True):
             is_picked = any(spread.place()[2] for spread in some)
             for i, spread in enumerate(some):
                 spread.brought = [each[i] if is_picked else each for each in found]
@@ -174,6 +213,7 @@ class Workers:
         """Return what tasks have returned; wait for it, as long as there are workers."""
         try:
             self._wait(futures)
+            self.let_go(futures)
             return self.client.gather(futures)
         except KilledWorker as error:
             raise ClusterLostError(f"too many workers died: {error}") from error
@@ -201,6 +241,61 @@ class Workers:
         """Raise if the scheduler is gone."""
         if self.client.status != "running":
             raise ClusterLostError("the scheduler is gone") from error
+
+
+class Call:
+    """A function and its arguments as a task: Dask does not have to look for tasks in large values.
+
+    Parameters
+    ----------
+    function : callable
+        The function.
+    arguments : sequence
+        Values, tasks, and lists and dicts of tasks.
+    """
+
+    def __init__(self, function: Callable[..., Any], arguments: Sequence[Any]) -> None:
+        self.function, self.tasks, self._token = function, [], uuid4().hex  # type: ignore[var-annotated]
+        self.arguments = [self._numbered(each) for each in arguments]
+
+    def _numbered(self, argument: Any) -> Any:
+        """Return an argument with numbers in place of tasks."""
+        if isinstance(argument, AnyFuture):
+            self.tasks.append(argument)
+            return Numbered(len(self.tasks) - 1)
+        if isinstance(argument, dict):
+            return {key: self._numbered(each) for key, each in argument.items()}
+        if isinstance(argument, list):
+            return [self._numbered(each) for each in argument]
+        return argument
+
+    def __dask_tokenize__(self) -> str:
+        return self._token
+
+    def __call__(self, made: list[Any]) -> Any:
+        """Call the function with what the tasks have made."""
+        return self.function(*[_put_in(each, made) for each in self.arguments])
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out the tasks, which Dask knows."""
+        return {**self.__dict__, "tasks": []}
+
+
+class Numbered(NamedTuple):
+    """The place of what a task makes."""
+
+    number: int
+
+
+def _put_in(argument: Any, made: list[Any]) -> Any:
+    """Return an argument with what tasks have made in place of their numbers."""
+    if isinstance(argument, Numbered):
+        return made[argument.number]
+    if isinstance(argument, dict):
+        return {key: _put_in(each, made) for key, each in argument.items()}
+    if isinstance(argument, list):
+        return [_put_in(each, made) for each in argument]
+    return argument
 
 
 def added_up(values: list[Any]) -> Any:
