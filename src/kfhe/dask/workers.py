@@ -10,14 +10,14 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from time import monotonic
-from typing import Any, NamedTuple, Self
-from uuid import uuid4
+from typing import Any, Self
 from weakref import finalize
 
-from dask.utils import funcname
+from dask.base import annotate
 from distributed import Client, KilledWorker, get_client, wait
 from distributed import Future as AnyFuture
 
+from kfhe.dask.calls import Call
 from kfhe.dask.spread import Future, Spread, Step, all_picked, picked, program_of
 
 AT_ONCE = 2  # parts that are added up by one task: neighbours, which are on one worker most often
@@ -44,8 +44,9 @@ class Workers:
         self.client, self.n_parts = client, n_parts
         self._steps: list[Step] = []  # that are still to be started
         self._wanted: list[Spread] = []  # what is asked for soon
-        self._together: dict[str, Call] | None = None  # tasks that are to be sent together
-        self._sent: list[Future] = []  # those that were so last
+        self._homes: list[str | None] = [None] * n_parts  # the worker of each part, if that is known
+        self._is_noting, self._noted = False, dict[str, Call]()  # tasks that are to be sent together
+        self._sent: list[Future] = []  # those that were sent last
         self._spent: list[Any] = []  # tasks that nobody needs any more, still to be let go
 
     @classmethod
@@ -65,18 +66,12 @@ class Workers:
 
     def run(self, function: Callable[..., Any], *arguments: Any, at: str | None = None) -> Future:
         """Run a function on a worker, that at an address if it is there; arguments may be tasks."""
-        key = _key_of(function)
-        if self._together is not None and at is None:
-            self._together[key] = Call(function, arguments)
-            self._sent.append(AnyFuture(key, self.client))
-            return self._sent[-1]
-        place = {} if at is None else {"workers": [at], "allow_other_workers": True}
-        try:
-            task: Future = self.client.submit(function, *arguments, pure=False, key=key, **place)
+        with self.together():
+            call = Call(function, arguments, at)
+            self._noted[call.key] = call
+            task: Future = AnyFuture(call.key, self.client)
+            self._sent.append(task)
             return task
-        except Exception as error:  # a closed client raises errors of several kinds
-            self._check(error)
-            raise
 
     @contextmanager
     def together(self) -> Iterator[None]:
@@ -84,22 +79,28 @@ class Workers:
 
         Dask's client sends one message, and the next one not before 10 ms have passed.
         """
-        if self._together is not None:
+        if self._is_noting:
             yield
             return
-        before, self._sent, self._together = self._sent, [], {}
+        before, self._sent, self._is_noting = self._sent, [], True
         try:
             yield
-            tasks = {key: (call, call.tasks) for key, call in self._together.items()}
-            if tasks:
-                self.client.get(tasks, [*tasks], sync=False, fifo_timeout=0)
+            self._send()
         except Exception as error:  # a closed client raises errors of several kinds
             self._check(error)
             raise
         finally:
-            self._together = None
-        self._spent.clear()
+            self._noted, self._is_noting = {}, False
         before.clear()
+        self._spent.clear()
+
+    def _send(self) -> None:
+        """Send the tasks that are noted to Dask."""
+        calls = self._noted
+        places = {key: call.place for key, call in calls.items()}
+        with annotate(workers=places.get, allow_other_workers=True):
+            tasks = {key: (call, call.tasks) for key, call in calls.items()}
+            self.client.get(tasks, [*tasks], sync=False, fifo_timeout=0)
 
     def let_go(self, thing: Any) -> None:
         """Let go what has tasks that nobody needs any more, but not before others have been sent."""
@@ -113,7 +114,8 @@ class Workers:
         """Return a worker for each part: neighbours share one, and each thread gets as many."""
         threads = self._threads()
         seats = [address for address in sorted(threads) for _ in range(threads[address])]
-        return [seats[p * len(seats) // self.n_parts] if seats else None for p in range(self.n_parts)]
+        self._homes = [seats[p * len(seats) // self.n_parts] if seats else None for p in range(self.n_parts)]
+        return self._homes
 
     def _threads(self) -> dict[str, int]:
         """Return how many threads each worker has now."""
@@ -145,7 +147,8 @@ class Workers:
         program, self._steps = program_of([step for step in steps if step is not None], self._steps)
         if program.given[0] and self.n_parts > 1:
             program.given[0] = self.run(as_is, program.given[0])
-        tasks = [self.run(program, *program.given_to(p)) for p in range(self.n_parts)]
+        # Else Dask would send all that a task needs elsewhere, if the worker that has it is still busy
+        tasks = [self.run(program, *program.given_to(p), at=home) for p, home in enumerate(self._homes)]
         for i, spread in enumerate(program.made):
             spread.start(tasks, (i,) if len(program.made) > 1 else ())
             finalize(spread, self.let_go, tasks).atexit = False
@@ -243,61 +246,6 @@ class Workers:
             raise ClusterLostError("the scheduler is gone") from error
 
 
-class Call:
-    """A function and its arguments as a task: Dask does not have to look for tasks in large values.
-
-    Parameters
-    ----------
-    function : callable
-        The function.
-    arguments : sequence
-        Values, tasks, and lists and dicts of tasks.
-    """
-
-    def __init__(self, function: Callable[..., Any], arguments: Sequence[Any]) -> None:
-        self.function, self.tasks, self._token = function, [], uuid4().hex  # type: ignore[var-annotated]
-        self.arguments = [self._numbered(each) for each in arguments]
-
-    def _numbered(self, argument: Any) -> Any:
-        """Return an argument with numbers in place of tasks."""
-        if isinstance(argument, AnyFuture):
-            self.tasks.append(argument)
-            return Numbered(len(self.tasks) - 1)
-        if isinstance(argument, dict):
-            return {key: self._numbered(each) for key, each in argument.items()}
-        if isinstance(argument, list):
-            return [self._numbered(each) for each in argument]
-        return argument
-
-    def __dask_tokenize__(self) -> str:
-        return self._token
-
-    def __call__(self, made: list[Any]) -> Any:
-        """Call the function with what the tasks have made."""
-        return self.function(*[_put_in(each, made) for each in self.arguments])
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave out the tasks, which Dask knows."""
-        return {**self.__dict__, "tasks": []}
-
-
-class Numbered(NamedTuple):
-    """The place of what a task makes."""
-
-    number: int
-
-
-def _put_in(argument: Any, made: list[Any]) -> Any:
-    """Return an argument with what tasks have made in place of their numbers."""
-    if isinstance(argument, Numbered):
-        return made[argument.number]
-    if isinstance(argument, dict):
-        return {key: _put_in(each, made) for key, each in argument.items()}
-    if isinstance(argument, list):
-        return [_put_in(each, made) for each in argument]
-    return argument
-
-
 def added_up(values: list[Any]) -> Any:
     """Return the sum of values: numbers or arrays."""
     total = values[0]
@@ -314,8 +262,3 @@ def in_list(value: Any) -> list[Any]:
 def as_is(value: Any) -> Any:
     """Return a value; a task that does is where other tasks can get it."""
     return value
-
-
-def _key_of(function: Callable[..., Any]) -> str:
-    """Return a name for a task that no other has; what is before the dash is shown on the dashboard."""
-    return f"kfhe.{getattr(function, 'name', None) or funcname(function)}-{uuid4().hex}"
