@@ -70,7 +70,6 @@ class Workers:
             call = Call(function, arguments, at)
             self._noted[call.key] = call
             task: Future = AnyFuture(call.key, self.client)
-            self._sent.append(task)
             return task
 
     @contextmanager
@@ -82,25 +81,24 @@ class Workers:
         if self._is_noting:
             yield
             return
-        before, self._sent, self._is_noting = self._sent, [], True
+        self._is_noting = True
         try:
             yield
-            self._send()
+            if self._noted:
+                self._send(self._noted)
         except Exception as error:  # a closed client raises errors of several kinds
             self._check(error)
             raise
         finally:
             self._noted, self._is_noting = {}, False
-        before.clear()
-        self._spent.clear()
 
-    def _send(self) -> None:
-        """Send the tasks that are noted to Dask."""
-        calls = self._noted
+    def _send(self, calls: dict[str, Call]) -> None:
+        """Send tasks to Dask, then let go those that were sent before, and what nobody needs any more."""
+        tasks = {key: (call, call.tasks) for key, call in calls.items()}
         places = {key: call.place for key, call in calls.items()}
         with annotate(workers=places.get, allow_other_workers=True):
-            tasks = {key: (call, call.tasks) for key, call in calls.items()}
-            self.client.get(tasks, [*tasks], sync=False, fifo_timeout=0)
+            self._sent = self.client.get(tasks, [*tasks], sync=False, fifo_timeout=0)
+        self._spent.clear()
 
     def let_go(self, thing: Any) -> None:
         """Let go what has tasks that nobody needs any more, but not before others have been sent."""
@@ -148,7 +146,7 @@ class Workers:
         if program.given[0] and self.n_parts > 1:
             program.given[0] = self.run(as_is, program.given[0])
         # Else Dask would send all that a task needs elsewhere, if the worker that has it is still busy
-        tasks = [self.run(program, *program.given_to(p), at=home) for p, home in enumerate(self._homes)]
+        tasks = [self.run(program, *program.given_to(p), at=self._homes[p]) for p in range(self.n_parts)]
         for i, spread in enumerate(program.made):
             spread.start(tasks, (i,) if len(program.made) > 1 else ())
             finalize(spread, self.let_go, tasks).atexit = False
