@@ -124,7 +124,7 @@ class Grower:
         else:
             sent = growth.grow_levels(self._sent_rows())
             self._ahead = growth.send(sent, kept, name) if sent else None
-        workers.let_go(growth)
+            workers.let_go(growth)
         return finished(growth.nodes, self._n_classes, *kept)
 
     def _sent_rows(self) -> int:
