@@ -150,7 +150,7 @@ def test_what_parts_share_is_one_task_for_all_of_them(workers):
 
 def test_all_that_a_single_part_needs_is_one_task(workers):
     workers.n_parts = 1
-    total = workers.once(sum, workers.everywhere(workers.each(add, OfParts([1]), Shared(10))))
+    total = workers.each(sum, workers.everywhere(workers.each(add, OfParts([1]), Shared(10))))
     spread = workers.each(add, total, 100)
     del total
     assert workers.parts(spread) == [111]

@@ -9,7 +9,9 @@ part, its worker grows the whole tree as one machine would.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache, partial
 from heapq import heapify, heappop, heappush
 from itertools import chain
 from typing import Any
@@ -122,6 +124,7 @@ class Grower:
         else:
             sent = growth.grow_levels(self._sent_rows())
             self._ahead = growth.send(sent, kept, name) if sent else None
+            workers.let_go(growth)
         return finished(growth.nodes, self._n_classes, *kept)
 
     def _sent_rows(self) -> int:
@@ -150,22 +153,32 @@ class Growth:
     nodes: list[TopNode] = field(default_factory=list)
 
     def begin(self, weights: Spread, labels: Spread) -> None:
-        """Start with the root."""
-        self._open = self.workers.each(opened, weights, labels)
+        """Start with the root, whose split is searched for before it is known how many rows it has."""
+        likely = weights.likely or weights
+        self._search_root(likely, labels)
+        self._n_threads = self.workers.n_threads()  # asked while they work; new ones help with subtrees
+        weights = weights.resolved()
+        if weights is not likely:
+            self._search_root(weights, labels)
+        root = self.nodes[0]
         if weights.sample is not None:
-            totals, count = weights.sample.class_totals, int(weights.sample.class_totals.sum())
+            root.totals, root.count = weights.sample.class_totals, int(weights.sample.class_totals.sum())
         else:
             *sums, n = self.workers.total(totals_of, weights, labels, self.n_classes)
-            totals, count = np.array(sums), int(sum(sums) if self.counts else n)
-        self.nodes.append(TopNode(1, (), totals, count))
-        self._n_threads = self.workers.n_parts
-        self._rounds: list[Future] = []  # each the histograms of some nodes, of weights and of counts
+            root.totals, root.count = np.array(sums), int(sum(sums) if self.counts else n)
+
+    def _search_root(self, weights: Spread, labels: Spread) -> None:
+        """Let the workers build the root's histograms and search them."""
+        self.nodes = [TopNode(1, (), np.empty(0, dtype=np.int64), 0)]
+        self._rounds: list[Callable[[], Future]] = []  # each starts what completes the round's histograms
+        self._open = self.workers.each(opened, weights, labels)
+        self._root_split = self._started([], [0], [0], [(True, False, (0, 0))], [0])
 
     def grow_levels(self, sent_rows: int) -> list[int]:
         """Split all nodes of more rows than that, level by level; return those whose rows are to be sent."""
         sent, level = self._parted_by_size([0], sent_rows)
         if level:
-            self._search_root()
+            self._take(self._root_split, [0])
         while level:
             split = [i for i in level if self.nodes[i].found is not None]
             children = self._part(split)
@@ -182,7 +195,7 @@ class Growth:
         """
         if self._is_terminal(self.nodes[0]):
             return
-        self._search_root()
+        self._take(self._root_split, [0])
         while True:
             chosen = self._best(max_leaves)
             split = [i for i in chosen if self.nodes[i].left < 0]
@@ -229,10 +242,6 @@ class Growth:
         small = {i for i in going_on if self.nodes[i].count <= sent_rows}
         return sorted(small), [i for i in going_on if i not in small]
 
-    def _search_root(self) -> None:
-        """Find the root's split."""
-        self._find([], [0], [0], [(True, False, (0, 0))], [0])
-
     def _part(self, some: list[int]) -> list[int]:
         """Part the rows of nodes between two children each; return these."""
         children = []
@@ -264,35 +273,38 @@ class Growth:
                 families.append((small, large, i))
         plan = [(small in searched, large in searched, nodes[i].histogram) for small, large, i in families]
         order = [child for small, large, _ in families for child in (small, large) if child in searched]
-        self._find(partings, keep, [small for small, _, _ in families], plan, order)
+        splits = self._started(partings, keep, [small for small, _, _ in families], plan, order)
+        self._take(splits, order)
 
-    def _find(
+    def _started(
         self,
         partings: list[Parting],
         keep: list[int],
         made: list[int],
         plan: list[tuple[bool, bool, tuple[int, int]]],
         order: list[int],
-    ) -> None:
-        """Part nodes, build some histograms, complete them by the plan, and find splits by them."""
-        workers, described = self.workers, self.described
+    ) -> Future | None:
+        """Part nodes, build some histograms, complete them by the plan, and search them; return the task."""
+        workers = self.workers
         after = workers.each(
-            parted, self._open, self.codes, described, partings, [*keep, *made], made, self.counts
+            parted, self._open, self.codes, self.described, partings, [*keep, *made], made, self.counts
         )
         self._open, built = after.items(2)
         if not made:
-            return
+            return None
         used = sorted({number for _, with_large, (number, _) in plan if with_large})
-        sums = workers.addends(workers.pieces(built))
-        parents = {number: self._rounds[number] for number in used}
         keys = [self.nodes[i].key for i in order]
-        whole = workers.run(completed, sums, plan, parents)
-        splits = workers.run(decided, whole, described, self.number, keys)
-        self._n_threads = workers.n_threads()  # asked while they work; new ones help with subtrees
-        found = workers.result(splits)
-        for place, (i, each) in enumerate(zip(order, found, strict=True)):
-            self.nodes[i].histogram, self.nodes[i].found = (len(self._rounds), place), each
-        self._rounds.append(whole)
+        with workers.together():
+            histograms = workers.addends(workers.pieces(built)), plan, {i: self._rounds[i]() for i in used}
+            self._rounds.append(cache(partial(workers.run, completed, *histograms)))
+            return workers.run(decided, *histograms, self.described, self.number, keys)
+
+    def _take(self, splits: Future | None, order: list[int]) -> None:
+        """Note the splits of nodes, which the last round has found, if it had any to find."""
+        if splits is None:
+            return
+        for place, (i, each) in enumerate(zip(order, self.workers.result(splits), strict=True)):
+            self.nodes[i].histogram, self.nodes[i].found = (len(self._rounds) - 1, place), each
 
     def send(self, some: list[int], kept: tuple[int, float], name: str) -> Spread:
         """Send the rows of each node to one worker, and let it grow what is below.
@@ -309,18 +321,18 @@ class Growth:
         below = [*chain(*groups)]
         packed, rows = workers.each(packed_rows, self._open, self.codes, groups).items(2)
         del self._open  # else it would be kept on the workers
-        parts = workers.pieces(packed)
-        grown = []
-        for g, group in enumerate(groups):
-            roots = [(self.nodes[i].key, self.nodes[i].depth) for i in group]
-            bundles = [workers.run(item, part, g) for part in parts]
-            grown.append(workers.run(grown_below, roots, bundles, self.described, self.counts, self.number))
-        trees = [workers.run(item, each, 0) for each in grown]
+        grown: list[Future] = []
         numbered = OfParts(range(workers.n_parts))
-        ahead = workers.each(
-            found_ahead, self.nodes, below, grown, self.described, kept, self.codes, rows, name, numbered
-        )
-        ahead = Spread(workers.pieces(ahead))
+        with workers.together():
+            for group, bundle in zip(groups, packed.items(n_groups), strict=True):
+                roots = [(self.nodes[i].key, self.nodes[i].depth) for i in group]
+                arguments = roots, workers.pieces(bundle), self.described, self.counts, self.number
+                grown.append(workers.run(grown_below, *arguments))
+            trees = [workers.run(item, each, 0) for each in grown]
+            ahead = workers.each(
+                found_ahead, self.nodes, below, grown, self.described, kept, self.codes, rows, name, numbered
+            )
+            ahead = Spread(workers.pieces(ahead))
         for i, tree in zip(below, chain(*workers.result(trees)), strict=True):
             self.nodes[i].below = tree
         return ahead

@@ -139,8 +139,19 @@ def completed(
     return Histograms(np.stack(wanted[0]), np.stack(wanted[1]) if wanted[1] else None)
 
 
-def decided(histograms: Histograms, described: Described, number: int, keys: list[int]) -> list[Found | None]:
-    """Return the best split of each node."""
+def decided(
+    addends: list[Histograms],
+    plan: list[tuple[bool, bool, tuple[int, int]]],
+    rounds: dict[int, Histograms],
+    described: Described,
+    number: int,
+    keys: list[int],
+) -> list[Found | None]:
+    """Return the best split of each node, by histograms that are completed first.
+
+    A task of its own does so too, for the next round: to wait for it would take longer.
+    """
+    histograms = completed(addends, plan, rounds)
     counts = histograms.counts
     return [
         _best_found(histogram, None if counts is None else counts[i], described, number, key)

@@ -35,7 +35,7 @@ Floats = NDArray[np.float64]
 Labels = NDArray[np.int32]
 
 UNITS_TRIED = 3  # in which a part sums up values before the highest of all is known
-DRAWS_OF_TASK = 2**21  # draws of which one task finds out into which blocks they fall
+DRAWS_OF_TASK = 2**22  # draws of which one task finds out into which blocks they fall
 
 
 @dataclass(frozen=True)
@@ -101,15 +101,24 @@ class SpreadRows(TrainingRows):
         return exact_total(self.workers, values, self.n_rows)
 
     def normalise(self, weights: KalmanFilter) -> None:
-        """Divide the sampling weights that a filter holds by their sum, once that is known."""
-        workers = self.workers
+        """Divide the sampling weights that a filter holds by their sum.
+
+        The workers do so before it is known here that they could tell the sum, and prepare to draw by them.
+        """
+        workers, n = self.workers, self.n_rows
         state: Any = weights.state
-        sums = workers.want(workers.each(unit_sums, state, self.n_rows))
+        sums = workers.want(workers.each(unit_sums, state, n))
+        with workers.together():
+            total = self.map(likely_total, workers.everywhere(sums), n)
+            likely: Spread = self.map(divided, self.rooms, state, total)
+            likely.blocks = workers.everywhere(self.map(block_totals, likely))
 
         def normalised() -> Spread:
-            total, top = _total_and_top(workers, state, sums, self.n_rows)
+            parts = workers.parts(sums)
+            total, top = _total_and_top(workers, state, parts, n)
             self.check_total(total)
-            after: Spread = self.map(divided, self.rooms, state, total)
+            is_likely = total == likely_total(parts, n)
+            after = likely if is_likely else self.map(divided, self.rooms, state, total)
             after.top = top / total
             return after
 
@@ -205,30 +214,52 @@ class SpreadDraws:
         self._rows = rows
 
     def draw(self, weights: Any, iteration: int, attempt: int, redraws: int = REDRAWS) -> Spread:
-        """Return how often each row is in the sample; redrawn while a class is missing, but not for ever."""
+        """Return how often each row is in the sample; redrawn while a class is missing, but not for ever.
+
+        Whether one is missing is looked at when somebody needs to know.
+        """
         rows, workers = self._rows, self._rows.workers
         weights = weights.resolved()
         if weights.top is None:
             weights.top = max(workers.parts(rows.map(highest, weights)))
-        totals = workers.everywhere(rows.map(block_totals, weights))
-        spans = OfParts([*pairwise(rows.first_blocks)])
-        first, n = attempt * (REDRAWS + 1), rows.n_samples
-        n_at_once = n if workers.n_parts == 1 else DRAWS_OF_TASK
-        for redraw in range(first, first + redraws + 1):
-            keyed = (rows.seed, iteration, redraw)
-            chosen = [
-                workers.once(chosen_blocks, totals, start, min(start + n_at_once, n), keyed)
-                for start in range(0, n, n_at_once)
-            ]
-            counts = workers.each(drawn, weights, workers.sum(chosen), spans, keyed)
-            of_classes = rows.map(class_totals, rows.labels, counts, len(rows.classes))
-            # Both in one go: how many rows were drawn, and what is asked for later
-            unit = unit_of(weights.top * weights.top, rows.n_rows)
-            weights.squares = workers.want(rows.map(square_units, weights, unit)), unit
-            counts.sample = Sample(iteration, redraw, added_up(workers.parts(of_classes)))
-            if (counts.sample.class_totals > 0).sum() == rows.n_present:
-                break
-        return counts
+        totals = weights.blocks or workers.everywhere(rows.map(block_totals, weights))
+        # Asked for later, but found out by the task that draws
+        unit = unit_of(weights.top * weights.top, rows.n_rows)
+        weights.squares = workers.want(rows.map(square_units, weights, unit)), unit
+        first = attempt * (REDRAWS + 1)
+        likely, likely_totals = self._drawn(weights, totals, (rows.seed, iteration, first))
+
+        def complete() -> Spread:
+            counts, of_classes = likely, likely_totals
+            for redraw in range(first, first + redraws + 1):
+                if redraw > first:
+                    counts, of_classes = self._drawn(weights, totals, (rows.seed, iteration, redraw))
+                counts.sample = Sample(iteration, redraw, added_up(workers.parts(of_classes)))
+                if (counts.sample.class_totals > 0).sum() == rows.n_present:
+                    break
+            workers.let_go(totals)
+            return counts
+
+        promised = Spread.promised(complete)
+        promised.likely = likely
+        return promised
+
+    def _drawn(self, weights: Spread, totals: Any, keyed: tuple[int, int, int]) -> tuple[Spread, Spread]:
+        """Return how often each row is drawn, and how many rows of each class are in each part."""
+        rows, spans = self._rows, OfParts([*pairwise(self._rows.first_blocks)])
+        counts = rows.map(drawn, weights, self._chosen(totals, keyed), spans, keyed)
+        of_classes = rows.map(class_totals, rows.labels, counts, len(rows.classes))
+        return counts, rows.workers.want(of_classes)
+
+    def _chosen(self, totals: Any, keyed: tuple[int, int, int]) -> Any:
+        """Return how many draws fall into each block: by tasks, unless each part finds out sooner itself."""
+        rows, workers, n = self._rows, self._rows.workers, self._rows.n_samples
+        if workers.n_parts == 1 or n <= DRAWS_OF_TASK:
+            return rows.map(chosen_blocks, totals, 0, n, keyed)
+        starts = range(0, n, DRAWS_OF_TASK)
+        return workers.sum(
+            [workers.run(chosen_blocks, totals, i, min(i + DRAWS_OF_TASK, n), keyed) for i in starts]
+        )
 
 
 class SpreadMeasurer:
@@ -353,12 +384,13 @@ class SpreadGrower:
 
     def grow(self, weights: Any, counts: bool, number: int) -> SpreadTree:
         """Grow a tree on the rows of positive weight."""
-        rows, sample = self._rows, weights.sample
-        known = repr(self._settings), number, None if sample is None else (sample.iteration, sample.redraw)
-        name = uuid4().hex
-        if known not in rows.grown:
-            rows.grown[known] = self._grower.grow(weights, counts, number, name)
-        arrays = rows.grown[known]
+        rows, name, own = self._rows, uuid4().hex, (repr(self._settings), number)
+        arrays = None
+        if any(key[:2] == own for key in rows.grown):  # else it need not be known yet what was drawn
+            arrays = rows.grown.get((*own, weights.resolved().drawn_as))
+        if arrays is None:
+            arrays = self._grower.grow(weights, counts, number, name)
+            rows.grown[*own, weights.resolved().drawn_as] = arrays
         nodes = Shared((arrays.nodes.view(np.uint8), arrays.category_sets))
         parts = OfParts(range(rows.workers.n_parts))
         leaves = rows.map(leaves_in, nodes, self._table.codes, self._table.n_bins, name, parts)
@@ -367,22 +399,19 @@ class SpreadGrower:
 
 def exact_total(workers: Workers, values: Spread, n: int) -> float:
     """Return the sum of n non-negative values, to the bit that one machine gets; NaN if one is not."""
-    return _total_and_top(workers, values, workers.each(unit_sums, values, n), n)[0]
+    return _total_and_top(workers, values, workers.parts(workers.each(unit_sums, values, n)), n)[0]
 
 
-def _total_and_top(workers: Workers, values: Spread, sums: Spread, n: int) -> tuple[float, float]:
+def _total_and_top(workers: Workers, values: Spread, sums: list[UnitSums], n: int) -> tuple[float, float]:
     """Return the exact sum of n non-negative values, and the highest of them; NaN if one is not.
 
     ``sums`` is what the parts sum up to, in the units that are likely by what each knows.
     """
-    tops, sums_of_parts = zip(*workers.parts(sums), strict=True)
-    if np.isnan(tops).any():
-        return float("nan"), float("nan")
-    top = max(tops)
-    unit = unit_of(top, n)
-    if all(unit in some for some in sums_of_parts):
-        return in_ones([some[unit] for some in sums_of_parts], unit), top
-    return in_ones(workers.parts(workers.each(sum_of_units, values, unit)), unit), top
+    top, total = float(np.max([top for top, _ in sums])), likely_total(sums, n)
+    if total is None:
+        unit = unit_of(top, n)
+        total = in_ones(workers.parts(workers.each(sum_of_units, values, unit)), unit)
+    return total, top
 
 
 def in_ones(sums: list[int], unit: int) -> float:
@@ -393,7 +422,10 @@ def in_ones(sums: list[int], unit: int) -> float:
 # ---------------------------------------------------------------- what workers do
 
 
-def unit_sums(values: Floats, n: int) -> tuple[float, dict[int, int]]:
+UnitSums = tuple[float, dict[int, int]]  # the highest of some values, and their sum by the unit that it is in
+
+
+def unit_sums(values: Floats, n: int) -> UnitSums:
     """Return the highest of values, of n in all, and their sum in the units that fit it or one a bit higher.
 
     The unit is that of the highest value of all parts, most often one of these.
@@ -403,6 +435,16 @@ def unit_sums(values: Floats, n: int) -> tuple[float, dict[int, int]]:
         return top, {}
     unit = unit_of(top, n)
     return top, {coarser: sum_of_units(values, coarser) for coarser in range(unit, unit - UNITS_TRIED, -1)}
+
+
+def likely_total(sums: list[UnitSums], n: int) -> float | None:
+    """Return the sum of all values, of n in all; NaN if one is, None if a part has not tried the unit."""
+    top = float(np.max([top for top, _ in sums]))
+    if np.isnan(top):
+        return top
+    unit = unit_of(top, n)
+    tried = [some.get(unit) for _, some in sums]
+    return None if None in tried else in_ones(tried, unit)  # type: ignore[arg-type]
 
 
 def of_all(function: Callable[[Any], Any], parts: list[Any]) -> Any:
@@ -438,9 +480,9 @@ def corrected(rooms: Rooms, state: Floats, measurement: Floats, gain: float) -> 
     return after
 
 
-def divided(rooms: Rooms, weights: Floats, total: float) -> Floats:
-    """Return weights divided by their sum."""
-    return np.divide(weights, total, out=rooms.empty(weights.shape))
+def divided(rooms: Rooms, weights: Floats, total: float | None) -> Floats:
+    """Return weights divided by their sum; if that is of no use, anything."""
+    return np.divide(weights, total or 1.0, out=rooms.empty(weights.shape))
 
 
 def returned(state: Floats, transition: float, prior: Floats | float) -> Floats:

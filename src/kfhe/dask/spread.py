@@ -42,6 +42,10 @@ class Spread:
         What is known of a sample, if these are its counts.
     top : float or None
         The highest of its values, if that is known.
+    blocks : list of Future, Spread or None
+        The sums of its values in blocks of rows, in all parts, if rows are to be drawn by them.
+    likely : Spread or None
+        What it is likely to stand for, if it was promised: work may begin with that.
     squares : tuple of Spread and int, or None
         The sum of their squares in each part, and the unit that it is in, if rows were drawn by them.
     brought : list or None
@@ -51,6 +55,8 @@ class Spread:
     def __init__(self, tasks: Sequence[Future] = ()) -> None:
         self.sample: Sample | None = None
         self.top: float | None = None
+        self.blocks: Any = None
+        self.likely: Spread | None = None
         self.squares: tuple[Spread, int] | None = None
         self.brought: list[Any] | None = None
         self._tasks: Sequence[Future] = tasks
@@ -71,6 +77,11 @@ class Spread:
         if self._promise is not None:
             self._whole, self._promise = self._promise(), None
         return self if self._whole is None or self._path else self._whole
+
+    @property
+    def drawn_as(self) -> tuple[int, int] | None:
+        """The iteration and the redraw of a sample, if these are its counts."""
+        return None if self.sample is None else (self.sample.iteration, self.sample.redraw)
 
     @classmethod
     def of_step(cls, function: Callable[..., Any], arguments: Sequence[Any]) -> tuple[Self, Step]:

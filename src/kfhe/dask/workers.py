@@ -6,15 +6,18 @@ when a worker is lost, its parts are made again, by the same functions from the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
+from contextlib import contextmanager
 from time import monotonic
 from typing import Any, Self
-from uuid import uuid4
+from weakref import finalize
 
-from dask.utils import funcname
+from dask.base import annotate
 from distributed import Client, KilledWorker, get_client, wait
+from distributed import Future as AnyFuture
 
+from kfhe.dask.calls import Call
 from kfhe.dask.spread import Future, Spread, Step, all_picked, picked, program_of
 
 AT_ONCE = 2  # parts that are added up by one task: neighbours, which are on one worker most often
@@ -41,6 +44,10 @@ class Workers:
         self.client, self.n_parts = client, n_parts
         self._steps: list[Step] = []  # that are still to be started
         self._wanted: list[Spread] = []  # what is asked for soon
+        self._homes: list[str | None] = [None] * n_parts  # the worker of each part, if that is known
+        self._is_noting, self._noted = False, dict[str, Call]()  # tasks that are to be sent together
+        self._sent: list[Future] = []  # those that were sent last
+        self._spent: list[Any] = []  # tasks that nobody needs any more, still to be let go
 
     @classmethod
     def here(cls, n_parts: int) -> Self:
@@ -59,15 +66,43 @@ class Workers:
 
     def run(self, function: Callable[..., Any], *arguments: Any, at: str | None = None) -> Future:
         """Run a function on a worker, that at an address if it is there; arguments may be tasks."""
-        place = {} if at is None else {"workers": [at], "allow_other_workers": True}
-        try:
-            task: Future = self.client.submit(
-                function, *arguments, pure=False, key=_key_of(function), **place
-            )
+        with self.together():
+            call = Call(function, arguments, at)
+            self._noted[call.key] = call
+            task: Future = AnyFuture(call.key, self.client)
             return task
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """Send all tasks that are run meanwhile to Dask at once, and only then let go what nobody needs.
+
+        Dask's client sends one message, and the next one not before 10 ms have passed.
+        """
+        if self._is_noting:
+            yield
+            return
+        self._is_noting = True
+        try:
+            yield
+            if self._noted:
+                self._send(self._noted)
         except Exception as error:  # a closed client raises errors of several kinds
             self._check(error)
             raise
+        finally:
+            self._noted, self._is_noting = {}, False
+
+    def _send(self, calls: dict[str, Call]) -> None:
+        """Send tasks to Dask, then let go those that were sent before, and what nobody needs any more."""
+        tasks = {key: (call, call.tasks) for key, call in calls.items()}
+        places = {key: call.place for key, call in calls.items()}
+        with annotate(workers=places.get, allow_other_workers=True):
+            self._sent = self.client.get(tasks, [*tasks], sync=False, fifo_timeout=0)
+        self._spent.clear()
+
+    def let_go(self, thing: Any) -> None:
+        """Let go what has tasks that nobody needs any more, but not before others have been sent."""
+        self._spent.append(thing)
 
     def n_threads(self) -> int:
         """Return how many threads all workers have together now."""
@@ -77,7 +112,8 @@ class Workers:
         """Return a worker for each part: neighbours share one, and each thread gets as many."""
         threads = self._threads()
         seats = [address for address in sorted(threads) for _ in range(threads[address])]
-        return [seats[p * len(seats) // self.n_parts] if seats else None for p in range(self.n_parts)]
+        self._homes = [seats[p * len(seats) // self.n_parts] if seats else None for p in range(self.n_parts)]
+        return self._homes
 
     def _threads(self) -> dict[str, int]:
         """Return how many threads each worker has now."""
@@ -98,30 +134,33 @@ class Workers:
         return spread
 
     def _start(self, spreads: Sequence[Spread]) -> None:
-        """Start what is still to make some spreads, in a program with all that has to do with it."""
-        steps = [step for step, _, _ in (spread.place() for spread in spreads) if step is not None]
-        if not steps:
+        """Start what is still to make some spreads, in a program with all that has to do with it.
+
+        What is wanted soon is started along.
+        """
+        steps = [spread.place()[0] for spread in spreads]
+        if not any(steps):
             return
-        program, self._steps = program_of(steps, self._steps)
+        steps = [*(spread.place()[0] for spread in self._wanted), *steps]
+        program, self._steps = program_of([step for step in steps if step is not None], self._steps)
         if program.given[0] and self.n_parts > 1:
             program.given[0] = self.run(as_is, program.given[0])
-        tasks = [self.run(program, *program.given_to(p)) for p in range(self.n_parts)]
+        # Else Dask would send all that a task needs elsewhere, if the worker that has it is still busy
+        tasks = [self.run(program, *program.given_to(p), at=self._homes[p]) for p in range(self.n_parts)]
         for i, spread in enumerate(program.made):
             spread.start(tasks, (i,) if len(program.made) > 1 else ())
+            finalize(spread, self.let_go, tasks).atexit = False
 
     def pieces(self, spread: Spread) -> Sequence[Future]:
         """Return tasks of which each returns just a part."""
-        self._start([spread])
-        _, tasks, path = spread.place()
-        return [self.run(picked, task, path) for task in tasks] if path else tasks
+        with self.together():
+            self._start([spread])
+            _, tasks, path = spread.place()
+            return [self.run(picked, task, path) for task in tasks] if path else tasks
 
     def everywhere(self, spread: Spread) -> Any:
         """Return what functions get as a list of all parts; if there is just one, without a task for it."""
         return self.each(in_list, spread) if self.n_parts == 1 else self.pieces(spread)
-
-    def once(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Run a function once for all parts; if there is just one, in a task with all else."""
-        return (self.each if self.n_parts == 1 else self.run)(function, *arguments)
 
     def want(self, spread: Spread) -> Spread:
         """Have the parts of something small brought here with whatever is asked for next; return it."""
@@ -139,16 +178,17 @@ class Workers:
 
     def _bring(self, spreads: Sequence[Spread]) -> None:
         """Bring parts here: in one go, as each task and each wait take time."""
-        self._start(spreads)
-        together: dict[int, tuple[Sequence[Future], list[Spread]]] = {}  # by the tasks that return them
-        for spread in spreads:
-            tasks = spread.place()[1]
-            together.setdefault(id(tasks), (tasks, []))[1].append(spread)
+        groups: dict[int, tuple[Sequence[Future], list[Spread]]] = {}  # by the tasks that return them
         small = []
-        for tasks, some in together.values():
-            paths = [spread.place()[2] for spread in some]
-            small.append([self.run(all_picked, task, paths) if any(paths) else task for task in tasks])
-        for (_, some), found in zip(together.values(), self.result(small), strict=True):
+        with self.together():
+            self._start(spreads)
+            for spread in spreads:
+                tasks = spread.place()[1]
+                groups.setdefault(id(tasks), (tasks, []))[1].append(spread)
+            for tasks, some in groups.values():
+                paths = [spread.place()[2] for spread in some]
+                small.append([self.run(all_picked, task, paths) if any(paths) else task for task in tasks])
+        for (_, some), found in zip(groups.values(), self.result(small), strict=True):
             is_picked = any(spread.place()[2] for spread in some)
             for i, spread in enumerate(some):
                 spread.brought = [each[i] if is_picked else each for each in found]
@@ -174,6 +214,7 @@ class Workers:
         """Return what tasks have returned; wait for it, as long as there are workers."""
         try:
             self._wait(futures)
+            self.let_go(futures)
             return self.client.gather(futures)
         except KilledWorker as error:
             raise ClusterLostError(f"too many workers died: {error}") from error
@@ -219,8 +260,3 @@ def in_list(value: Any) -> list[Any]:
 def as_is(value: Any) -> Any:
     """Return a value; a task that does is where other tasks can get it."""
     return value
-
-
-def _key_of(function: Callable[..., Any]) -> str:
-    """Return a name for a task that no other has; what is before the dash is shown on the dashboard."""
-    return f"kfhe.{getattr(function, 'name', None) or funcname(function)}-{uuid4().hex}"
