@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -36,6 +37,8 @@ app.add_typer(data.app, name="data")
 app.add_typer(study.app, name="study")
 
 
+YOUNG = 50_000  # objects after which garbage is looked for: commands begin with many that stay
+
 _debug = False
 _interrupted = False
 
@@ -63,6 +66,7 @@ def main() -> None:
     """Run the command line: 0 it worked, 1 it failed, 2 it was used wrongly, 130 it was ended."""
     # kill, as batch systems and containers use it, ends all as Ctrl-C does: files and processes are cleared
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    gc.set_threshold(YOUNG)
     sys.unraisablehook = _ask_again
     with warnings.catch_warnings():
         warnings.showwarning = _say
@@ -75,6 +79,8 @@ def main() -> None:
                 raise
             echo(f"kfhe: {_in_words(error)}", err=True)
             sys.exit(1)
+        finally:
+            gc.freeze()  # nothing is looked for in what the process ends with
 
 
 def _ask_again(error: UnraisableHookArgs) -> None:

@@ -77,13 +77,14 @@ def predict(
     those that the model doesn't know are ignored. Columns that are kept
     come first, as they are written in the table.
     """
-    # The table is read meanwhile: threads that wait must not keep a core busy. OpenMP looks as it is loaded.
+    # Threads that wait must not keep a core busy that others read and predict on. These look as they are loaded.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from kfhe.cli.models import read_forest
     from kfhe.cli.scoring import ModelReader, ahead
+    from kfhe.engine.threads import thread_count
     from kfhe.table_files import open_output, open_table
     from kfhe.table_files.errors import some
-    from kfhe.engine.threads import thread_count
     from kfhe.table_files.output import CsvOutput, check_output
 
     if keep and keep_all:

@@ -80,7 +80,12 @@ cdef inline Found read_decimal(
     cdef uint64_t digits = 0
     cdef int64_t exponent = 0, n_digits
     first += negative
-    here = read_digits(first, end, &digits)
+    here = first
+    while here < end and here - first < 3 and c"0" <= here[0] <= c"9":  # few, as a rule: a branch is soon foreseen
+        digits = 10 * digits + <uint64_t> (here[0] - c"0")
+        here += 1
+    if here - first == 3:
+        here = read_digits(here, end, &digits)
     n_digits = here - first
     if here < end and here[0] == point:
         fraction = here + 1
