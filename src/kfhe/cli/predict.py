@@ -191,15 +191,18 @@ class _Predictor:
 
         None: whether labels have quotes depends on others.
         """
-        labels = out.plain_lines(self._labels.to_pylist())
-        if labels is None:
+        import numpy as np
+
+        words = out.plain_lines(self._labels.to_pylist())
+        if words is None:
             return None
+        labels = np.array(words)  # the shorter ones are filled up with zeros
 
         def lines(rows: NDArray[np.float64]) -> tuple[int, Any]:
             if self._proba:
                 return len(rows), out.lines(self.table(rows, 1))
             decided, _ = self._saved.predict_rows(rows, 1, proba=False)
-            return len(rows), b"".join([labels[position] for position in decided.tolist()])
+            return len(rows), labels[decided].tobytes().translate(None, b"\0")
 
         return lines
 

@@ -22,8 +22,8 @@ ctypedef unordered_map[string_view, double] Words
 cdef struct Column:
     int64_t place  # in a row of numbers; -1: not needed
     bint numbers
-    bint closed  # other words than those that are known are not plain
-    Words words
+    bint closed  # words that are not known are not plain
+    Words words  # gaps are not among them
 
 
 @cython.final
@@ -43,6 +43,7 @@ cdef class LineReader:
 
     cdef char sep
     cdef char decimal
+    cdef Words gaps
     cdef bint gaps_first  # some of them could be numbers
     cdef vector[Column] columns
     cdef int64_t width
@@ -55,6 +56,7 @@ cdef class LineReader:
         self.width = sum(column is not None for column in columns)
         self.powers = powers_of_ten()
         self.known = []
+        self.add_words(&self.gaps, dict.fromkeys(gaps, NAN))
         self.columns.resize(len(columns))
         for j, column in enumerate(columns):
             self.columns[j].place = -1
@@ -63,13 +65,14 @@ cdef class LineReader:
                 self.columns[j].place = place
                 self.columns[j].closed = closed
                 self.columns[j].numbers = words is None
-                self.add_words(&self.columns[j], {**(words or {}), **dict.fromkeys(gaps, NAN)})
+                words = {word: value for word, value in (words or {}).items() if word not in gaps}
+                self.add_words(&self.columns[j].words, words)
 
-    cdef add_words(self, Column *column, dict words):
+    cdef add_words(self, Words *known, dict words):
         cdef bytes word
         for word, value in words.items():
             self.known.append(word)
-            column.words[string_view(<const char *> word, len(word))] = value
+            known[0][string_view(<const char *> word, len(word))] = value
 
     def read(self, const unsigned char[::1] data):
         """Return the rows, for each place how many words are not known, and the number of lines.
@@ -94,6 +97,8 @@ cdef class LineReader:
     ) except? -1 nogil:
         """Return the number of rows, or -1."""
         cdef int64_t n_rows = 0
+        cdef const char *here
+        cdef Column *column
         cdef size_t j
         while at < end:
             if is_end(at, end):
@@ -104,7 +109,12 @@ cdef class LineReader:
                     if at == end or at[0] != self.sep:
                         return -1
                     at += 1
-                at = self.read_cell(&self.columns[j], at, end, row, unknown)
+                column = &self.columns[j]
+                here = at
+                if column.numbers and not self.gaps_first and self.reads_number(&here, end, &row[column.place]):
+                    at = here
+                    continue
+                at = self.read_cell(column, at, end, row, unknown)
                 if at == NULL:
                     return -1
             if not is_end(at, end):
@@ -114,17 +124,18 @@ cdef class LineReader:
             n_rows += 1
         return n_rows
 
+    cdef inline bint reads_number(self, const char **at, const char *end, double *value) noexcept nogil:
+        """Whether all of a cell is a number as most are, which is read then."""
+        return read_decimal(at, end, self.decimal, self.powers, value) == NUMBER and (
+            at[0] == end or at[0][0] == self.sep or is_end(at[0], end)
+        )
+
     cdef const char *read_cell(
         self, Column *column, const char *at, const char *end, double *row, int64_t *unknown
     ) except? NULL nogil:
         """Read a cell and return where it ends; NULL if it is not plain."""
-        cdef const char *here = at
+        cdef const char *here
         cdef const char *last
-        cdef double *value = &row[column.place]
-        if column.place >= 0 and column.numbers and not self.gaps_first:
-            if read_decimal(&here, end, self.decimal, self.powers, value) == NUMBER:
-                if here == end or here[0] == self.sep or is_end(here, end):
-                    return here
         cdef bint quoted = at < end and at[0] == c'"'
         at += quoted
         here = at
@@ -137,7 +148,7 @@ cdef class LineReader:
             if here == end or here[0] != c'"':
                 return NULL
             here += 1
-        if column.place >= 0 and not self.read_word(column, at, last, value, unknown):
+        if column.place >= 0 and not self.read_word(column, at, last, &row[column.place], unknown):
             return NULL
         return here
 
@@ -145,9 +156,13 @@ cdef class LineReader:
         self, Column *column, const char *at, const char *end, double *value, int64_t *unknown
     ) except? False nogil:
         """Read what is in a cell; whether it is plain."""
-        cdef unordered_map[string_view, double].iterator known = column.words.find(string_view(at, end - at))
+        cdef string_view word = string_view(at, end - at)
+        cdef unordered_map[string_view, double].iterator known = column.words.find(word)
         if known != column.words.end():
             value[0] = cython.operator.dereference(known).second
+            return True
+        if self.gaps.count(word):
+            value[0] = NAN
             return True
         if column.numbers:
             return self.read_number(at, end, value)

@@ -115,8 +115,8 @@ class CsvOutput:
         return buffer.getvalue()
 
     def plain_lines(self, texts: list[str]) -> list[bytes] | None:
-        """Return the rows that hold just one of some texts; None if one of these has to be in quotes."""
-        if any(re.search(QUOTED, text) for text in texts):
+        """Return the rows that hold just one of some texts; None if they are not that simple."""
+        if any(re.search(QUOTED, text) or "\0" in text for text in texts):
             return None
         if self._escapes:
             texts = [re.sub(FORMULA, r"'\g<0>", text) for text in texts]
