@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
 import signal
@@ -37,7 +38,7 @@ app.add_typer(data.app, name="data")
 app.add_typer(study.app, name="study")
 
 
-YOUNG = 50_000  # objects after which garbage is looked for: commands begin with many that stay
+YOUNG = 50_000  # objects after which garbage is searched for: commands begin by making many that stay
 
 _debug = False
 _interrupted = False
@@ -66,7 +67,9 @@ def main() -> None:
     """Run the command line: 0 it worked, 1 it failed, 2 it was used wrongly, 130 it was ended."""
     # kill, as batch systems and containers use it, ends all as Ctrl-C does: files and processes are cleared
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    collect_after = gc.get_threshold()
     gc.set_threshold(YOUNG)
+    atexit.register(gc.freeze)  # nothing is searched for in what the process ends with
     sys.unraisablehook = _ask_again
     with warnings.catch_warnings():
         warnings.showwarning = _say
@@ -80,7 +83,7 @@ def main() -> None:
             echo(f"kfhe: {_in_words(error)}", err=True)
             sys.exit(1)
         finally:
-            gc.freeze()  # nothing is looked for in what the process ends with
+            gc.set_threshold(*collect_after)
 
 
 def _ask_again(error: UnraisableHookArgs) -> None:

@@ -29,7 +29,9 @@ def bar(what: str, total: float | None, *, output: Path | None = None) -> Iterat
 
 def _on_terminal() -> bool:
     """Whether bars can be shown: rich, which is slow to start, is asked only where it may say so."""
-    if not sys.stderr.isatty() and not any(os.environ.get(name) for name in ("FORCE_COLOR", "TTY_COMPATIBLE")):
+    if not sys.stderr.isatty() and not any(
+        os.environ.get(name) for name in ("FORCE_COLOR", "TTY_COMPATIBLE")
+    ):
         return False
     from kfhe.cli.console import Console
 

@@ -77,7 +77,7 @@ def predict(
     those that the model doesn't know are ignored. Columns that are kept
     come first, as they are written in the table.
     """
-    # Threads that wait must not keep a core busy that others read and predict on. These look as they are loaded.
+    # Threads that wait must not keep a core busy that others work on. Both look as they are loaded.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from kfhe.cli.models import read_forest
@@ -106,11 +106,12 @@ def predict(
             for features, written in ahead(reader.batches(rows, kept))
         )
         with (
-            open_output(output, _joined(rows, kept, predictor.schema), escape_formulas=escape_formulas) as out,
+            open_output(
+                output, _joined(rows, kept, predictor.schema), escape_formulas=escape_formulas
+            ) as out,
             bar("Rows", rows_of(table), output=output) as advance,
         ):
-            lines = predictor.line_maker(out) if isinstance(out, CsvOutput) and not kept else None
-            if lines is not None:
+            if isinstance(out, CsvOutput) and not kept and (lines := predictor.line_maker(out)):
                 with closing(reader.plain_rows(rows, lines, thread_count())) as plain:
                     for n_rows, written in plain:
                         out.write_lines(written)
@@ -177,7 +178,7 @@ class _Predictor:
         scores = [pa.field(f"proba_{label}", pa.float64()) for label in classes * proba]
         self.schema = pa.schema([pa.field("prediction", self._labels.type), *scores])
 
-    def table(self, rows: NDArray[np.float64], n_threads: int) -> Any:
+    def table(self, rows: Any, n_threads: int) -> Any:
         """Return the predictions as a pyarrow table."""
         import pyarrow as pa
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Generator, Iterator
+from collections.abc import Callable, Collection, Generator, Hashable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -84,20 +84,18 @@ class ModelReader:
 
     def plain_rows(
         self, table: TableFile, work: Callable[[NDArray[np.float64]], T], n_threads: int
-    ) -> Iterator[T]:
-        """Yield what is made of rows as trees take them, as far as they are plain; `batches` yields the others.
+    ) -> Generator[T, None, None]:
+        """Yield what is made of rows as trees take them, as far as they are plain.
 
-        Blocks of lines are read and worked on side by side.
+        Blocks of lines are read and worked on side by side. `batches` yields the rows that are left.
         """
-        words: dict[str, dict[str, int] | None] = {}
+        words: dict[str, dict[Hashable, int] | None] = {}
         for column, known in self._categories.items():
             if column in self._readings or (known is not None and not _are_text(known)):
                 return
-            words[column] = known and {word: bin for word, bin in known.items() if isinstance(word, str)}
+            words[column] = known
 
-        def counted(
-            rows: NDArray[np.float64], unknown: NDArray[np.int64]
-        ) -> tuple[T, NDArray[np.int64]]:
+        def counted(rows: NDArray[np.float64], unknown: NDArray[np.int64]) -> tuple[T, NDArray[np.int64]]:
             return work(rows), unknown
 
         for result, unknown in table.plain_rows(words, counted, n_threads):

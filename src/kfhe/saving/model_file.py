@@ -136,7 +136,7 @@ class SavedForest:
     def predict_rows(
         self, rows: Any, n_threads: int, *, proba: bool = True
     ) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
-        """Return the same for rows as numbers; without `proba`, which is faster, there are no columns of them."""
+        """Return the same for rows as numbers; without `proba`, which is faster, no probabilities."""
         if not proba:
             return self.forest.decisions_of(rows, n_threads), np.empty((len(rows), 0))
         scores = self.forest.scores_of(rows, n_threads)

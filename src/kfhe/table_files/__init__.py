@@ -12,7 +12,7 @@ import gzip
 import os
 import sys
 import zlib
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Protocol, TypeVar, cast
@@ -88,7 +88,7 @@ class TableFile(Protocol):
 
     def plain_rows(
         self,
-        columns: Mapping[str, Mapping[str, int] | None],
+        columns: Mapping[str, Mapping[Hashable, int] | None],
         work: Callable[[NDArray[np.float64], NDArray[np.int64]], T],
         n_threads: int,
     ) -> Iterator[T]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import re
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
 from threading import Lock
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 
@@ -101,7 +101,7 @@ class CsvTable:
 
     def plain_rows(
         self,
-        columns: Mapping[str, Mapping[str, int] | None],
+        columns: Mapping[str, Mapping[Hashable, int] | None],
         work: Callable[[NDArray[np.float64], NDArray[np.int64]], T],
         n_threads: int,
     ) -> Iterator[T]:
@@ -132,18 +132,19 @@ class CsvTable:
             self._rows_before += n_rows
             self._quotes.skip(n_lines)
             yield result
-        self._start = lines.rest() or self._stream.read(self._block)
+        self._start = lines.rest()
 
     def _plain_header(self) -> bytes:
         """Return the first line; nothing if it takes more than a look to find it, or to read on."""
         sep = str(self._dialect.sep).encode()
         cell = rb'(?:"[^"\r\n]*"|[^"\r\n%s]*)' % re.escape(sep)
         header = re.match(rb"%s(?:%s%s)*\r?\n" % (cell, re.escape(sep), cell), self._start)
-        plain = header is not None and self._dialect.sep in (",", *SEPARATORS)
-        return header.group() if plain and header.group().strip() else b""
+        if header is None or not header.group().strip() or self._dialect.sep not in (",", *SEPARATORS):
+            return b""
+        return header.group()
 
     def _line_columns(
-        self, columns: Mapping[str, Mapping[str, int] | None]
+        self, columns: Mapping[str, Mapping[Hashable, int] | None]
     ) -> list[tuple[int, dict[bytes, float] | None, bool] | None]:
         """Return how each column in the file is read as numbers: see `LineReader`."""
         import pyarrow as pa
@@ -155,7 +156,8 @@ class CsvTable:
             if column not in places:
                 found.append(None)
             elif words is not None:
-                found.append((places[column], {word.encode(): bin for word, bin in words.items()}, False))
+                known = {word.encode(): float(bin) for word, bin in words.items() if isinstance(word, str)}
+                found.append((places[column], known, False))
             elif pa.types.is_boolean(self._types[in_file]):
                 booleans = {word.encode(): float(word in TRUE) for word in TRUE + FALSE}
                 found.append((places[column], booleans, True))
@@ -167,7 +169,9 @@ class CsvTable:
         self, numbers: Collection[str], text: Collection[str], special: Collection[str] = ()
     ) -> Iterator[Any]:
         """Yield the rows of some columns, as pyarrow tables."""
-        if self._rows_before > 1 and not self._start:
+        if self._rows_before and not self._start:  # plain_rows has read all
+            if self._rows_before == 1:
+                raise self._no_rows()
             return iter(())
         stream = _Resumed(self._start, self._stream, self._quotes)
         return self._batches(stream, self._convert_options, self._wanted(numbers, {*text, *special}))
@@ -282,7 +286,8 @@ class CsvTable:
         message = str(error)
         if ragged := re.search(r"Row #(\d+): Expected (\d+) columns, got (\d+)", message):
             row, expected, got = ragged.groups()
-            header = f"{self.name}: row {int(row) + self._rows_before} has {got} values, but the header (row 1) names"
+            where = f"{self.name}: row {int(row) + self._rows_before}"
+            header = f"{where} has {got} values, but the header (row 1) names"
             if expected == "1":
                 return TableFileError(f"{header} one column; leave titles above the header out of the file")
             return TableFileError(
