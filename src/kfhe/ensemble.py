@@ -56,9 +56,9 @@ class Ensemble(Sequence[Any]):
 
     def scores(self, X: Any, n_threads: int) -> Floats:
         """Return the scores of the classes for each row: they sum to 1."""
-        return self.scores_of(self.encoded(X), n_threads)
+        return self.encoded_scores(self.encoded(X), n_threads)
 
-    def scores_of(self, rows: Any, n_threads: int) -> Floats:
+    def encoded_scores(self, rows: Any, n_threads: int) -> Floats:
         """Return the scores of encoded rows."""
         scores = self.add(rows, 0, len(self), self.weights, None, n_threads)
         return np.minimum(scores, 1.0, out=scores)  # a rounding error above 1 is too much for a log loss

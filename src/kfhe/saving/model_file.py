@@ -138,8 +138,8 @@ class SavedForest:
     ) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
         """Return the same for rows as numbers; without `proba`, which is faster, no probabilities."""
         if not proba:
-            return self.forest.decisions_of(rows, n_threads), np.empty((len(rows), 0))
-        scores = self.forest.scores_of(rows, n_threads)
+            return self.forest.encoded_decisions(rows, n_threads), np.empty((len(rows), 0))
+        scores = self.forest.encoded_scores(rows, n_threads)
         return self.forest.decide(scores), self.forest.probabilities(scores)
 
 
