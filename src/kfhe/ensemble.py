@@ -56,7 +56,11 @@ class Ensemble(Sequence[Any]):
 
     def scores(self, X: Any, n_threads: int) -> Floats:
         """Return the scores of the classes for each row: they sum to 1."""
-        scores = self.add(self.encoded(X), 0, len(self), self.weights, None, n_threads)
+        return self.encoded_scores(self.encoded(X), n_threads)
+
+    def encoded_scores(self, rows: Any, n_threads: int) -> Floats:
+        """Return the scores of encoded rows."""
+        scores = self.add(rows, 0, len(self), self.weights, None, n_threads)
         return np.minimum(scores, 1.0, out=scores)  # a rounding error above 1 is too much for a log loss
 
     def probabilities(self, scores: Floats) -> Floats:

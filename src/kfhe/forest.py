@@ -178,7 +178,10 @@ class Forest(Ensemble):
 
     def decisions(self, X: Any, n_threads: int) -> NDArray[np.intp]:
         """Return the position of the class decided on for each row, without votes that can't turn it."""
-        rows = self.encoded(X)
+        return self.encoded_decisions(self.encoded(X), n_threads)
+
+    def encoded_decisions(self, rows: Floats | SparseRows, n_threads: int) -> NDArray[np.intp]:
+        """Return the same for encoded rows."""
         scores = np.zeros((len(rows), len(self.classes)))
         factors = self.class_factors if self.prior_power else np.ones(len(self.classes))
         self._add_values(

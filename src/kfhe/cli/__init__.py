@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import gc
 import os
 import signal
 import sys
@@ -36,6 +38,8 @@ app.add_typer(data.app, name="data")
 app.add_typer(study.app, name="study")
 
 
+YOUNG = 50_000  # objects after which garbage is searched for: commands begin by making many that stay
+
 _debug = False
 _interrupted = False
 
@@ -63,6 +67,9 @@ def main() -> None:
     """Run the command line: 0 it worked, 1 it failed, 2 it was used wrongly, 130 it was ended."""
     # kill, as batch systems and containers use it, ends all as Ctrl-C does: files and processes are cleared
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    collect_after = gc.get_threshold()
+    gc.set_threshold(YOUNG)
+    atexit.register(gc.freeze)  # nothing is searched for in what the process ends with
     sys.unraisablehook = _ask_again
     with warnings.catch_warnings():
         warnings.showwarning = _say
@@ -75,6 +82,8 @@ def main() -> None:
                 raise
             echo(f"kfhe: {_in_words(error)}", err=True)
             sys.exit(1)
+        finally:
+            gc.set_threshold(*collect_after)
 
 
 def _ask_again(error: UnraisableHookArgs) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,16 +17,25 @@ def bar(what: str, total: float | None, *, output: Path | None = None) -> Iterat
 
     There is none if standard error is no terminal, or if the output is printed on that very terminal.
     """
-    from kfhe.cli.console import Console
-
     printed = str(output) == "-" and sys.stdout.isatty()
-    if printed or not Console(stderr=True).is_terminal:
+    if printed or not _on_terminal():
         yield lambda amount: None
         return
     from kfhe.look.progress import Bar
 
     with Bar(what, total, transient=True) as shown:
         yield shown.advance
+
+
+def _on_terminal() -> bool:
+    """Whether bars can be shown: rich, which is slow to start, is asked only where it may say so."""
+    if not sys.stderr.isatty() and not any(
+        os.environ.get(name) for name in ("FORCE_COLOR", "TTY_COMPATIBLE")
+    ):
+        return False
+    from kfhe.cli.console import Console
+
+    return Console(stderr=True).is_terminal
 
 
 def rows_of(path: Path) -> int | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,7 +18,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from kfhe.saving.model_file import SavedForest
     from kfhe.table_files import TableFile
+    from kfhe.table_files.output import CsvOutput
 
 EXAMPLES = """
 Examples:
@@ -74,13 +77,15 @@ def predict(
     those that the model doesn't know are ignored. Columns that are kept
     come first, as they are written in the table.
     """
-    # The table is read meanwhile: threads that wait must not keep a core busy. OpenMP looks as it is loaded.
+    # Threads that wait must not keep a core busy that others work on. Both look as they are loaded.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from kfhe.cli.models import read_forest
     from kfhe.cli.scoring import ModelReader, ahead
+    from kfhe.engine.threads import thread_count
     from kfhe.table_files import open_output, open_table
     from kfhe.table_files.errors import some
-    from kfhe.table_files.output import check_output
+    from kfhe.table_files.output import CsvOutput, check_output
 
     if keep and keep_all:
         raise typer.BadParameter("choose one of --keep and --keep-all")
@@ -95,21 +100,26 @@ def predict(
         ignored = [column for column in reader.match(rows) if column not in kept]
         if ignored:
             echo(f"kfhe: {rows.name}: not used, as the model doesn't know them: {some(ignored)}", err=True)
-        classes = reader.classes.tolist()
-        labels = _labels(classes, as_text=not str(output).endswith(".parquet"))
-        schema = _schema(classes if proba else [], labels.type)
-        predicted = (
-            _beside(written, _predictions(*saved.predict(features), labels, schema))
+        predictor = _Predictor(saved, proba=proba, as_text=not str(output).endswith(".parquet"))
+        tables = (
+            _beside(written, predictor.table(saved.forest.encoded(features), thread_count()))
             for features, written in ahead(reader.batches(rows, kept))
         )
         with (
-            open_output(output, _joined(rows, kept, schema), escape_formulas=escape_formulas) as out,
+            open_output(
+                output, _joined(rows, kept, predictor.schema), escape_formulas=escape_formulas
+            ) as out,
             bar("Rows", rows_of(table), output=output) as advance,
-            closing(ahead(predicted)) as found,
         ):
-            for batch in found:
-                out.write(batch)
-                advance(len(batch))
+            if isinstance(out, CsvOutput) and not kept and (lines := predictor.line_maker(out)):
+                with closing(reader.plain_rows(rows, lines, thread_count())) as plain:
+                    for n_rows, written in plain:
+                        out.write_lines(written)
+                        advance(n_rows)
+            with closing(ahead(tables)) as found:
+                for batch in found:
+                    out.write(batch)
+                    advance(len(batch))
     for note in reader.notes(rows):
         echo(f"kfhe: {note}", err=True)
     if str(output) != "-":
@@ -151,19 +161,51 @@ def _beside(written: Any, found: Any) -> Any:
     return written
 
 
-def _schema(scored: list[Any], label_type: Any) -> Any:
-    import pyarrow as pa
+class _Predictor:
+    """Predicts rows, and puts what it finds into words.
 
-    scores = [pa.field(f"proba_{label}", pa.float64()) for label in scored]
-    return pa.schema([pa.field("prediction", label_type), *scores])
+    Attributes
+    ----------
+    schema : pyarrow.Schema
+        The columns of the predictions.
+    """
 
+    def __init__(self, saved: SavedForest, *, proba: bool, as_text: bool) -> None:
+        import pyarrow as pa
 
-def _predictions(decided: NDArray[np.intp], scores: NDArray[np.float64], labels: Any, schema: Any) -> Any:
-    import pyarrow as pa
+        classes = saved.forest.classes.tolist()
+        self._saved, self._proba, self._labels = saved, proba, _labels(classes, as_text=as_text)
+        scores = [pa.field(f"proba_{label}", pa.float64()) for label in classes * proba]
+        self.schema = pa.schema([pa.field("prediction", self._labels.type), *scores])
 
-    columns = [labels.take(_as_arrow(decided))]
-    columns += [_as_arrow(scores[:, position]) for position in range(len(schema) - 1)]
-    return pa.table(columns, schema=schema)
+    def table(self, rows: Any, n_threads: int) -> Any:
+        """Return the predictions as a pyarrow table."""
+        import pyarrow as pa
+
+        decided, scores = self._saved.predict_rows(rows, n_threads, proba=self._proba)
+        columns = [self._labels.take(_as_arrow(decided))]
+        columns += [_as_arrow(scores[:, position]) for position in range(len(self.schema) - 1)]
+        return pa.table(columns, schema=self.schema)
+
+    def line_maker(self, out: CsvOutput) -> Callable[[NDArray[np.float64]], tuple[int, Any]] | None:
+        """Return what predicts some rows, on one thread: how many they are, and lines of a csv.
+
+        None: whether labels have quotes depends on others.
+        """
+        import numpy as np
+
+        words = out.plain_lines(self._labels.to_pylist())
+        if words is None:
+            return None
+        labels = np.array(words)  # the shorter ones are filled up with zeros
+
+        def lines(rows: NDArray[np.float64]) -> tuple[int, Any]:
+            if self._proba:
+                return len(rows), out.lines(self.table(rows, 1))
+            decided, _ = self._saved.predict_rows(rows, 1, proba=False)
+            return len(rows), labels[decided].tobytes().translate(None, b"\0")
+
+        return lines
 
 
 # pyarrow.array would import pandas, to ask whether it is given a series; that takes longer than small tables.

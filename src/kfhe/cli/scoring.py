@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Generator, Iterator
+from collections.abc import Callable, Collection, Generator, Hashable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -82,6 +82,28 @@ class ModelReader:
         self._categories = {renamed[column]: known for column, known in self._categories.items()}
         self._readings = {renamed[column]: reading for column, reading in self._readings.items()}
 
+    def plain_rows(
+        self, table: TableFile, work: Callable[[NDArray[np.float64]], T], n_threads: int
+    ) -> Generator[T, None, None]:
+        """Yield what is made of rows as trees take them, as far as they are plain.
+
+        Blocks of lines are read and worked on side by side. `batches` yields the rows that are left.
+        """
+        words: dict[str, dict[Hashable, int] | None] = {}
+        for column, known in self._categories.items():
+            if column in self._readings or (known is not None and not _are_text(known)):
+                return
+            words[column] = known
+
+        def counted(rows: NDArray[np.float64], unknown: NDArray[np.int64]) -> tuple[T, NDArray[np.int64]]:
+            return work(rows), unknown
+
+        for result, unknown in table.plain_rows(words, counted, n_threads):
+            for column, count in zip(words, unknown.tolist(), strict=True):
+                if count:
+                    self.unknown[column] = self.unknown.get(column, 0) + count
+            yield result
+
     def batches(self, table: TableFile, kept: list[str]) -> Iterator[tuple[Any, Any]]:
         """Yield the features of the rows, and some columns as they are written, batch by batch.
 
@@ -125,7 +147,7 @@ class ModelReader:
         return list(table.notes) + [
             f"{table.name}: column {column!r}: values in categories that the model has never seen: {count}; "
             "taken for gaps"
-            for column, count in self.unknown.items()
+            for column, count in sorted(self.unknown.items(), key=lambda item: table.columns.index(item[0]))
         ]
 
     def _read(

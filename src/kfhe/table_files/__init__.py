@@ -12,10 +12,10 @@ import gzip
 import os
 import sys
 import zlib
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, Protocol, cast
+from typing import IO, TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 from kfhe.table_files.csv import AS_FOUND, CsvTable
 from kfhe.table_files.dialect import Dialect
@@ -23,6 +23,12 @@ from kfhe.table_files.errors import TableFileError, did_you_mean
 from kfhe.table_files.excel import ExcelTable, import_calamine
 from kfhe.table_files.output import SUFFIXES, open_output, write_table
 from kfhe.table_files.parquet import ParquetTable
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+T = TypeVar("T")
 
 READABLE = (*SUFFIXES, ".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
 EXCEL = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")  # how such files begin
@@ -79,6 +85,18 @@ class TableFile(Protocol):
         self, numbers: Collection[str], text: Collection[str], special: Collection[str] = ()
     ) -> Iterator[Any]:
         """Yield the rows of some columns, as pyarrow tables; `special` ones may come as text or otherwise."""
+
+    def plain_rows(
+        self,
+        columns: Mapping[str, Mapping[Hashable, int] | None],
+        work: Callable[[NDArray[np.float64], NDArray[np.int64]], T],
+        n_threads: int,
+    ) -> Iterator[T]:
+        """Yield what is made of blocks of rows, by several threads; `batches` yields the rows that are left.
+
+        Rows come as numbers, in the order of the columns: for text what its words stand for, NaN for gaps and
+        other words; and with them, how many other words each column has.
+        """
 
     def kept_batches(
         self, kept: Collection[str], numbers: Collection[str], text: Collection[str], special: Collection[str]

@@ -5,18 +5,26 @@ from __future__ import annotations
 import io
 import re
 from collections import deque
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
 from threading import Lock
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any, TypeVar
 
-from kfhe.table_files.dialect import Dialect, Recoded, usual_encoding
+from kfhe.table_files.dialect import SEPARATORS, Dialect, Recoded, usual_encoding
 from kfhe.table_files.errors import TableFileError, check_names, to_mend
+from kfhe.table_files.lines import Lines
 from kfhe.table_files.quotes import QuotedLines
 from kfhe.table_files.types import is_plain
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+T = TypeVar("T")
 
 # What pandas.read_csv takes for a gap, but for a few that start like numbers, such as -1.#IND: each number
 # would have to be compared with those.
 GAPS = ["", "#N/A", "#N/A N/A", "#NA", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"]
+TRUE, FALSE = ("true", "True", "TRUE"), ("false", "False", "FALSE")
 
 START = 1 << 22  # bytes that tell how the file is written
 BLOCK = 1 << 19  # bytes that are read at once; more of them would not stay in the processor's cache
@@ -43,6 +51,7 @@ class CsvTable:
         self.decimal = str(self._dialect.decimal)
         width = len(self._start.split(b"\n", 1)[0])
         self._block = max(BLOCK, 16 * width)  # a row has to fit in it
+        self._rows_before = 0  # that plain_rows has read, the header counted in
         self._types = self._probe()
         self.columns = [column or f"Unnamed: {j}" for j, column in enumerate(self._types)]
         self._in_file = dict(zip(self.columns, self._types, strict=True))
@@ -90,10 +99,80 @@ class CsvTable:
                     raise self._explained(error) from error
         raise AssertionError("either way there is a table or an error")
 
+    def plain_rows(
+        self,
+        columns: Mapping[str, Mapping[Hashable, int] | None],
+        work: Callable[[NDArray[np.float64], NDArray[np.int64]], T],
+        n_threads: int,
+    ) -> Iterator[T]:
+        """Yield what is made of the rows as numbers, by several threads.
+
+        From the first lines on that are not plain, all is left to `batches`.
+        """
+        header = self._plain_header()
+        if not header:
+            return
+        from kfhe.engine.csv_lines import LineReader
+
+        marks = str(self._dialect.sep).encode(), self.decimal.encode()
+        gaps = [word.encode() for word in (*GAPS, *self._dialect.na)]
+        reader = LineReader(*marks, gaps, self._line_columns(columns))
+
+        def made(block: memoryview) -> tuple[T, int, int] | None:
+            found = reader.read(block)
+            if found is None:
+                return None
+            rows, unknown, n_lines = found
+            return work(rows, unknown), len(rows), n_lines
+
+        lines = Lines(self._start[len(header) :], self._stream, self._block)
+        self._quotes.feed(header)
+        self._rows_before = 1
+        for result, n_rows, n_lines in lines.worked_on(made, n_threads):
+            self._rows_before += n_rows
+            self._quotes.skip(n_lines)
+            yield result
+        self._start = lines.rest()
+
+    def _plain_header(self) -> bytes:
+        """Return the first line; nothing if it takes more than a look to find it, or to read on."""
+        sep = str(self._dialect.sep).encode()
+        cell = rb'(?:"[^"\r\n]*"|[^"\r\n%s]*)' % re.escape(sep)
+        header = re.match(rb"%s(?:%s%s)*\r?\n" % (cell, re.escape(sep), cell), self._start)
+        if header is None or not header.group().strip() or self._dialect.sep not in (",", *SEPARATORS):
+            return b""
+        return header.group()
+
+    def _line_columns(
+        self, columns: Mapping[str, Mapping[Hashable, int] | None]
+    ) -> list[tuple[int, dict[bytes, float] | None, bool] | None]:
+        """Return how each column in the file is read as numbers: see `LineReader`."""
+        import pyarrow as pa
+
+        places = {column: place for place, column in enumerate(columns)}
+        found: list[tuple[int, dict[bytes, float] | None, bool] | None] = []
+        for column, in_file in self._in_file.items():
+            words = columns.get(column)
+            if column not in places:
+                found.append(None)
+            elif words is not None:
+                known = {word.encode(): float(bin) for word, bin in words.items() if isinstance(word, str)}
+                found.append((places[column], known, False))
+            elif pa.types.is_boolean(self._types[in_file]):
+                booleans = {word.encode(): float(word in TRUE) for word in TRUE + FALSE}
+                found.append((places[column], booleans, True))
+            else:
+                found.append((places[column], None, False))
+        return found
+
     def batches(
         self, numbers: Collection[str], text: Collection[str], special: Collection[str] = ()
     ) -> Iterator[Any]:
         """Yield the rows of some columns, as pyarrow tables."""
+        if self._rows_before and not self._start:  # plain_rows has read all
+            if self._rows_before == 1:
+                raise self._no_rows()
+            return iter(())
         stream = _Resumed(self._start, self._stream, self._quotes)
         return self._batches(stream, self._convert_options, self._wanted(numbers, {*text, *special}))
 
@@ -140,7 +219,8 @@ class CsvTable:
         in_file = {name: column for column, name in self._in_file.items()}
         names = [in_file[name] for name in types]
         convert = options(column_types=types, include_columns=list(types))
-        read = csv.ReadOptions(use_threads=False, block_size=self._block)
+        names_in_file = list(self._types) if self._rows_before else None
+        read = csv.ReadOptions(use_threads=False, block_size=self._block, column_names=names_in_file)
         pieces: list[Any] = []
         batch = None
         try:
@@ -155,7 +235,7 @@ class CsvTable:
             raise self._explained(error) from error
         self._quotes.feed(b"")
         self._quotes.check(at_end=True)
-        if batch is None:
+        if batch is None and self._rows_before <= 1:
             raise self._no_rows()
         if pieces:
             yield pa.Table.from_batches(pieces).rename_columns(names)
@@ -191,8 +271,8 @@ class CsvTable:
 
         return csv.ConvertOptions(
             null_values=[*GAPS, *self._dialect.na],
-            true_values=("true", "True", "TRUE"),
-            false_values=("false", "False", "FALSE"),
+            true_values=TRUE,
+            false_values=FALSE,
             strings_can_be_null=True,
             decimal_point=self._dialect.decimal,
             **options,
@@ -206,7 +286,8 @@ class CsvTable:
         message = str(error)
         if ragged := re.search(r"Row #(\d+): Expected (\d+) columns, got (\d+)", message):
             row, expected, got = ragged.groups()
-            header = f"{self.name}: row {row} has {got} values, but the header (row 1) names"
+            where = f"{self.name}: row {int(row) + self._rows_before}"
+            header = f"{where} has {got} values, but the header (row 1) names"
             if expected == "1":
                 return TableFileError(f"{header} one column; leave titles above the header out of the file")
             return TableFileError(
@@ -217,7 +298,7 @@ class CsvTable:
             r"column #(\d+): Row #(\d+): CSV conversion error to (\w+): (.*)", message, re.DOTALL
         ):
             column, row, kind, reason = bad.groups()
-            where = f"{self.name}: column {self._column(int(column))!r}, row {row}"
+            where = f"{self.name}: column {self._column(int(column))!r}, row {int(row) + self._rows_before}"
             if "UTF8" in reason:
                 return TableFileError(f"{where}: there are bytes that are not UTF-8; {_RECODE}")
             found = reason.removeprefix("invalid value ")

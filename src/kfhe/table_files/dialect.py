@@ -6,7 +6,7 @@ import codecs
 import io
 import re
 from dataclasses import dataclass, replace
-from typing import IO
+from typing import IO, Any
 
 from kfhe.table_files.errors import TableFileError
 
@@ -106,3 +106,9 @@ class Recoded(io.RawIOBase):
         end = len(self._ready) if size < 0 else size
         data, self._ready = self._ready[:end], self._ready[end:]
         return data
+
+    def readinto(self, space: Any) -> int:
+        """Read as many bytes as there is space for, unless the file ends."""
+        data = self.read(len(space))
+        space[: len(data)] = data
+        return len(data)

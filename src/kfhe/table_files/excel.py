@@ -88,6 +88,10 @@ class ExcelTable:
         flags = any(isinstance(cell, bool) for cell in cells) and all(cell in (0, 1) for cell in cells)
         return {READING: BOOLEAN} if flags else None
 
+    def plain_rows(self, *how: Any) -> Iterator[Any]:
+        """Yield nothing: all rows are left to `batches`."""
+        return iter(())
+
     def batches(
         self, numbers: Collection[str], text: Collection[str], special: Collection[str] = ()
     ) -> Iterator[Any]:

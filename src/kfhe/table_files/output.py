@@ -19,6 +19,7 @@ from kfhe.table_files.errors import TableFileError
 from kfhe.table_files.types import is_text, value_type
 
 FORMULA = r"\A[=+\-@\t\r]"  # how text begins that a spreadsheet may run
+QUOTED = '[",\r\n]'  # what has to be in quotes
 SUFFIXES = (".csv", ".csv.gz", ".parquet")
 
 
@@ -94,6 +95,14 @@ class CsvOutput:
 
     def write(self, table: Any) -> None:
         """Add the rows of a pyarrow table or record batch."""
+        self.write_lines(self.lines(table))
+
+    def write_lines(self, lines: Any) -> None:
+        """Add rows as they are in the file: bytes."""
+        self._file.write(lines)
+
+    def lines(self, table: Any) -> Any:
+        """Return the rows of a pyarrow table or record batch as they are in the file."""
         import pyarrow as pa
         from pyarrow import csv as arrow_csv
 
@@ -103,7 +112,15 @@ class CsvOutput:
         options = arrow_csv.WriteOptions(include_header=False, quoting_style=style)
         buffer = pa.BufferOutputStream()
         arrow_csv.write_csv(table, buffer, options)
-        self._file.write(buffer.getvalue())
+        return buffer.getvalue()
+
+    def plain_lines(self, texts: list[str]) -> list[bytes] | None:
+        """Return the rows that hold just one of some texts; None if they are not that simple."""
+        if any(re.search(QUOTED, text) or "\0" in text for text in texts):
+            return None
+        if self._escapes:
+            texts = [re.sub(FORMULA, r"'\g<0>", text) for text in texts]
+        return [f"{text}\n".encode() for text in texts]
 
 
 class PlainOutput:
@@ -136,4 +153,4 @@ def _needs_quotes(column: Any) -> bool:
 
     if not is_text(column.type):
         return False
-    return bool(compute.any(compute.match_substring_regex(column, '[",\r\n]')).as_py())
+    return bool(compute.any(compute.match_substring_regex(column, QUOTED)).as_py())

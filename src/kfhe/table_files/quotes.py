@@ -48,6 +48,10 @@ class QuotedLines:
         self._line += breaks
         self._rest = data[end:] if end else self._rest + data
 
+    def skip(self, lines: int) -> None:
+        """Pass over whole lines in which all quotes are closed."""
+        self._line += lines
+
     def check(self, *, at_end: bool = False) -> None:
         """Raise if rows were swallowed.
 
