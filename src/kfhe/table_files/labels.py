@@ -96,8 +96,8 @@ def label_gaps(rows: list[str], n_gaps: int, called: str, *, header: bool = Fals
     where = some(rows, n_gaps)
     found = f"1 gap, in row {where}" if n_gaps == 1 else f"{n_gaps} gaps, in rows {where}"
     return TableFileError(
-        f"{called} has {found}{told}; fill them in, or leave these rows out: --drop-unlabelled "
-        "(empty cells, NA, None and the like are gaps)"
+        f"{called} has {found}{told}; fill them in, or leave these rows out, as kfhe fit, evaluate and "
+        "audit do with --drop-unlabelled (empty cells, NA, None and the like are gaps)"
     )
 
 
