@@ -8,7 +8,7 @@ task runs for each part. It returns what somebody still holds a `Spread` of; all
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypeAlias
 from weakref import ref
 
 import numpy as np
@@ -16,7 +16,7 @@ from dask.utils import funcname
 from distributed import Future as AnyFuture
 from numpy.typing import NDArray
 
-Future = AnyFuture[Any]  # what a task will return
+Future: TypeAlias = "AnyFuture[Any]"  # what a task will return; older ones of Dask are not generic
 Path = tuple[int, ...]  # an item of a tuple, an item of that, and so on
 
 
