@@ -14,12 +14,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
-from sklearn.utils import _safe_indexing
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from kfhe import early_stopping
 from kfhe.callbacks import Callback, CallbackSupportMixin, FitTasks
+from kfhe.columns import some_rows
 from kfhe.early_stopping import BestLength, EarlyStopping, ValidationSet, Watch
 from kfhe.emphasis import Emphasis
 from kfhe.engine.arrays import exact_sum
@@ -281,7 +281,7 @@ class BaseKFHE(NotebookMixin, CallbackSupportMixin, ClassifierMixin, BaseEstimat
         weights = row_weights(sample_weight, self.class_weight, classes, labels)
         present = weights > 0
         if not present.all():
-            X, labels, weights = _safe_indexing(X, present.nonzero()[0]), labels[present], weights[present]
+            X, labels, weights = some_rows(X, present.nonzero()[0]), labels[present], weights[present]
         return TrainingRows(
             X,
             labels,

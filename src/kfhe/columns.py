@@ -378,3 +378,19 @@ def _factorize_numbers(numbers: Floats) -> tuple[NDArray[Any], list[Hashable]]:
     codes = np.full(len(numbers), -1)
     values, codes[present] = np.unique(numbers[present], return_inverse=True)
     return codes, values.tolist()
+
+
+def some_rows(X: Any, positions: NDArray[Any]) -> Any:
+    """Return some rows of a table, or of its labels, in the same container."""
+    if type(X).__module__.split(".")[0] == "pyarrow":  # not all versions of scikit-learn know how
+        return X.take(positions)
+    if is_bare(X):
+        return X[positions]
+    from sklearn.utils import _safe_indexing
+
+    return _safe_indexing(X, positions)
+
+
+def is_bare(y: Any) -> bool:
+    """Whether labels are an array of pandas without rows' names, such as series.values of text."""
+    return type(y).__module__.split(".")[0] == "pandas" and not hasattr(y, "iloc")

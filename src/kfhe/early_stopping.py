@@ -12,9 +12,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import _safe_indexing
 
 from kfhe.callbacks import Callback
+from kfhe.columns import some_rows
 from kfhe.engine.arrays import exact_sum
 from kfhe.kalman import take_step
 from kfhe.rows import TrainingRows
@@ -220,10 +220,8 @@ def _hold_back(rows: TrainingRows, stopping: EarlyStopping) -> tuple[TrainingRow
         )
     kept, others = np.flatnonzero(~held), np.flatnonzero(held)
     base = rows.base[kept] / rows.base[kept].max()  # equal ones become just 1
-    training = replace(
-        rows, X=_safe_indexing(rows.X, kept), labels=rows.labels[kept], base=base / exact_sum(base)
-    )
-    X_val, labels = _safe_indexing(rows.X, others), rows.labels[others]
+    training = replace(rows, X=some_rows(rows.X, kept), labels=rows.labels[kept], base=base / exact_sum(base))
+    X_val, labels = some_rows(rows.X, others), rows.labels[others]
     return training, ValidationSet(X_val, labels, rows.classes, stopping.scoring, rows.n_threads)
 
 

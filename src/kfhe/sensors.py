@@ -7,9 +7,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import has_fit_parameter
 
+from kfhe.columns import some_rows
 from kfhe.engine.draws import Stream, random_numbers
 from kfhe.engine.trees.growing import Grower
 from kfhe.engine.trees.grown_tree import GrownTree
@@ -270,7 +270,7 @@ class EstimatorSensor:
         rows = self.rows
         sample = np.repeat(np.arange(len(counts)), counts)
         y = rows.classes[rows.labels[sample]]
-        return self._unfitted(y, iteration, attempt).fit(_safe_indexing(rows.X, sample), y)
+        return self._unfitted(y, iteration, attempt).fit(some_rows(rows.X, sample), y)
 
     def clone(self, iteration: int, attempt: int) -> Any:
         """Clone the iteration's estimator and seed each `random_state` in it by the iteration."""

@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
-from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
+from kfhe.columns import some_rows
 from kfhe.engine.arrays import exact_sum
 from kfhe.engine.threads import thread_count
 from kfhe.engine.trees.storage import TreeStore
@@ -151,7 +151,7 @@ class CARTClassifier(ClassifierMixin, BaseEstimator):
             weights = row_weights(sample_weight, self.class_weight, classes, labels)
             present = np.flatnonzero(weights)
             if len(present) < len(weights):  # the others are absent: they have no say in the bins either
-                X, labels, weights = _safe_indexing(X, present), labels[present], weights[present]
+                X, labels, weights = some_rows(X, present), labels[present], weights[present]
             units, counts = integer_weights(weights)
             n_threads = thread_count(self.n_jobs)
             settings = TreeSettings.of(self)

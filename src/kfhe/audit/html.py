@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import _safe_indexing
 
-from kfhe.columns import open_columns
+from kfhe.columns import open_columns, some_rows
 from kfhe.look.plain_text import plain
 
 if TYPE_CHECKING:
@@ -29,7 +28,7 @@ class WorstRows(NamedTuple):
 
 def worst_rows(X: Any, rank: NDArray[np.int64]) -> WorstRows:
     """Take the cells of the most suspicious rows out of a table: the first columns, the worst row first."""
-    columns = open_columns(_safe_indexing(X, np.argsort(rank)[:SHOWN]))
+    columns = open_columns(some_rows(X, np.argsort(rank)[:SHOWN]))
     shown = range(min(columns.n_columns, MOST_COLUMNS))
     cells = []
     for j in shown:

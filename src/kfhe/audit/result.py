@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import _safe_indexing
 
 from kfhe.audit.findings import RowFindings
 from kfhe.audit.html import WorstRows, audit_html
+from kfhe.columns import is_bare, some_rows
 from kfhe.noise import estimated_rate
 from kfhe.sparse import is_sparse
 from kfhe.validation import SPARSE_FORMATS, check_same_length, encode_labels
@@ -188,7 +188,7 @@ class LabelAudit:
         if suspects == "drop":
             kept = np.flatnonzero(~self.suspects)
             X = X.tocsr() if is_sparse(X) and X.format not in SPARSE_FORMATS else X  # others have no rows
-            return _safe_indexing(X, kept), y[kept] if _is_bare(y) else _safe_indexing(y, kept)
+            return some_rows(X, kept), some_rows(y, kept)
         return X, _relabelled(y, np.where(self.suspects, self.suggested, self.given))
 
     def _frame(self, columns: dict[str, Any]) -> Any:
@@ -204,15 +204,10 @@ class LabelAudit:
 
 def _relabelled(y: Any, labels: NDArray[Any]) -> Any:
     """Return labels in the container of others, if that is a series with a name or an index to keep."""
-    if len(getattr(y, "shape", ())) != 1 or _is_bare(y):
+    if len(getattr(y, "shape", ())) != 1 or is_bare(y):
         return labels
     if type(y).__module__.split(".")[0] == "pandas":
         return type(y)(labels, index=y.index, name=y.name).astype(y.dtype)
     if type(y).__module__.split(".")[0] == "polars":
         return type(y)(y.name, labels.tolist(), dtype=y.dtype)
     return labels
-
-
-def _is_bare(y: Any) -> bool:
-    """Whether labels are an array of pandas without rows' names, such as series.values of text."""
-    return type(y).__module__.split(".")[0] == "pandas" and not hasattr(y, "iloc")

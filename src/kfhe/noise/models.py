@@ -6,8 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from sklearn.utils import _safe_indexing
-
+from kfhe.columns import some_rows
 from kfhe.noise.imbalance import thin_classes
 from kfhe.noise.inputs import disturb_inputs
 from kfhe.noise.labels import MOST, flip_labels
@@ -62,7 +61,7 @@ def _inputs(X: Any, y: Any, level: float, random_state: Any) -> tuple[Any, Any]:
 
 def _imbalance(X: Any, y: Any, level: float, random_state: Any) -> tuple[Any, Any]:
     kept = thin_classes(y, level, random_state=random_state)
-    return _safe_indexing(X, kept), y[kept]
+    return some_rows(X, kept), y[kept]
 
 
 #: The noise models by name.
