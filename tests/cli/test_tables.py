@@ -21,7 +21,9 @@ pytestmark = pytest.mark.usefixtures("elsewhere")
 
 
 def predictions(name="out.csv"):
-    return pd.read_parquet(name) if name.endswith("parquet") else pd.read_csv(name)
+    return (
+        pd.read_parquet(name) if name.endswith("parquet") else pd.read_csv(name, float_precision="round_trip")
+    )
 
 
 def write(text, name="mine.csv"):
