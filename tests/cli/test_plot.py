@@ -143,7 +143,7 @@ def predicted_scores(folder, model, table):
     command = ["predict", "--proba", folder / model, folder / table, "-o", folder / "predicted.csv"]
     result = CliRunner().invoke(app, [*map(str, command)])
     assert result.exit_code == 0, result.output
-    return pd.read_csv(folder / "predicted.csv", float_precision="round_trip").iloc[:, 1:].to_numpy()
+    return pd.read_csv(folder / "predicted.csv").iloc[:, 1:].to_numpy()
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])

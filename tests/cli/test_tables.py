@@ -21,9 +21,7 @@ pytestmark = pytest.mark.usefixtures("elsewhere")
 
 
 def predictions(name="out.csv"):
-    return (
-        pd.read_parquet(name) if name.endswith("parquet") else pd.read_csv(name, float_precision="round_trip")
-    )
+    return pd.read_parquet(name) if name.endswith("parquet") else pd.read_csv(name)
 
 
 def write(text, name="mine.csv"):
