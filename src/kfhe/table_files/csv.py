@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import re
 from collections import deque
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
@@ -12,6 +11,7 @@ from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 from kfhe.table_files.dialect import SEPARATORS, Dialect, Recoded, usual_encoding
 from kfhe.table_files.errors import TableFileError, check_names, to_mend
+from kfhe.table_files.lent import LentStream
 from kfhe.table_files.lines import Lines
 from kfhe.table_files.quotes import QuotedLines
 from kfhe.table_files.types import is_plain
@@ -94,7 +94,7 @@ class CsvTable:
         for threads in (True, False):  # without threads, errors tell the row
             read = csv.ReadOptions(use_threads=threads, block_size=self._block)
             try:
-                return csv.read_csv(io.BytesIO(data), read, self._parse_options(), convert)
+                return csv.read_csv(LentStream(data), read, self._parse_options(), convert)
             except (pa.ArrowInvalid, UnicodeDecodeError) as error:
                 if not threads:
                     raise self._explained(error) from error
@@ -239,7 +239,7 @@ class CsvTable:
         return types
 
     def _batches(
-        self, stream: io.RawIOBase, options: Callable[..., Any], types: dict[str, Any]
+        self, stream: LentStream, options: Callable[..., Any], types: dict[str, Any]
     ) -> Iterator[Any]:
         import pyarrow as pa
         from pyarrow import csv
@@ -279,7 +279,7 @@ class CsvTable:
             block = self._block if self._block > BLOCK else PROBE
             read = csv.ReadOptions(use_threads=False, block_size=block)
             schema = csv.open_csv(
-                io.BytesIO(self._start), read, self._parse_options(), self._convert_options()
+                LentStream(self._start), read, self._parse_options(), self._convert_options()
             ).schema
             names = schema.names
         except (pa.ArrowInvalid, UnicodeDecodeError) as error:
@@ -350,39 +350,33 @@ class CsvTable:
 _RECODE = "save the file as UTF-8, or say what it is, for example: --encoding latin-1"
 
 
-class _Resumed(io.RawIOBase):
+class _Resumed(LentStream):
     """A stream whose start has been read already; somebody else sees what goes by."""
 
     def __init__(self, start: bytes, rest: IO[bytes], quotes: QuotedLines) -> None:
-        self._start, self._rest, self._quotes = start, rest, quotes
+        super().__init__(start)
+        self._rest, self._quotes = rest, quotes
 
-    def readable(self) -> bool:
-        return True
-
-    def read(self, size: int = -1) -> bytes:
+    def next_bytes(self, size: int) -> bytes:
         """Return the next bytes."""
-        data = self._start[:size]
-        self._start = self._start[size:]
-        data = data or self._rest.read(size)
+        data = super().next_bytes(size) or self._rest.read(size)
         self._quotes.feed(data)
         return data
 
 
-class _Copy(io.RawIOBase):
+class _Copy(LentStream):
     """One of two streams of the same bytes; what the other has not read yet is waiting for it."""
 
     def __init__(self, source: _Resumed, mine: deque[bytes], others: deque[bytes], lock: Lock) -> None:
+        super().__init__()
         self._source, self._mine, self._others, self._lock = source, mine, others, lock
 
-    def readable(self) -> bool:
-        return True
-
-    def read(self, size: int = -1) -> bytes:
+    def next_bytes(self, size: int) -> bytes:
         """Return the next bytes; both ask for as many at a time."""
         with self._lock:
             if self._mine:
                 return self._mine.popleft()
-            data = self._source.read(size)
+            data = self._source.next_bytes(size)
             self._others.append(data)
             return data
 
