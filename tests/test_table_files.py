@@ -55,6 +55,35 @@ def test_a_column_without_a_name_gets_the_name_that_pandas_gives_it(write):
     assert batch.to_pydict() == {"Unnamed: 0": [0.0, 1.0], "a": ["x", "y"]}
 
 
+@pytest.mark.parametrize(
+    "start",
+    [
+        "a,b\n1,2\n",
+        "a,b\r\n\r\n1,x\r\n",
+        "a,b\n\n1,2",
+        "a;b;c\n1;2,5;3\n",
+        '"a","b"\n1,2\n',
+        "a,b\r1,2\r",
+        "é,b\n1,2\n",
+        "a\n1\n\n2\n",
+        "a,\n1,2\n",
+        '"a,b",c\n1,2\n',
+        "a,b\n" + 10_000 * "1.25,x\n" + "1,2,3\n",
+    ],
+)
+def test_columns_are_named_as_by_whoever_reads_the_rows(write, start):
+    path = write(start)
+    with open_table(path) as table:
+        names, sep = table.columns, ";" if ";" in start else ","
+    assert names == list(pd.read_csv(path, sep=sep, nrows=1).columns)
+
+
+@pytest.mark.parametrize("rows", ["1,2,3\n", "1\n", "1,2\n1,2,3\n", "1,2\n1\n"])
+def test_what_is_wrong_with_the_first_rows_is_said_before_any_is_read(write, rows):
+    with pytest.raises(TableFileError, match="row"), open_table(write(f"a,b\n{rows}")):
+        pass
+
+
 def test_types_are_found_in_all_rows_not_just_the_first(write):
     lines = ["a,b,c"] + ["1,1,2020-01-01"] * 50_000 + ["0.5,x,never"]
     table = read_table(write("\n".join(lines)))

@@ -51,6 +51,16 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         raise type(error)(f"{path}: can't be written: {error.strerror or error}") from error
 
 
+def unwritable(output: Path, *inputs: Path) -> str | None:
+    """Return why an output would overwrite an input, or can't be made; None if neither is the case."""
+    nearest = next(parent for parent in output.absolute().parents if parent.exists())
+    if not nearest.is_dir():
+        return f"{output} can't be made: {nearest} is no folder"
+    if any(output.is_file() and path.is_file() and output.samefile(path) for path in inputs):
+        return f"{output} is the input; choose another file"
+    return None
+
+
 def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)

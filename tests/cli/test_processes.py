@@ -45,6 +45,15 @@ def test_prediction_does_without_what_is_slow_to_import(model):
     assert result.stderr == "set()\n"
 
 
+def test_an_error_is_all_that_happens_though_pyarrow_still_reads_ahead(model):
+    """Its threads must not ask for an interpreter that is ending: that took the process down, mostly."""
+    write("age,plan,plan\n" + "18,plus,basic\n" * 30_000)
+    for _ in range(8):
+        with process("predict", model, "mine.csv", "-o", "out.csv") as running:
+            said = running.stderr.read().decode()
+        assert (running.returncode, said.count("\n")) == (1, 1), said
+
+
 def test_a_reader_that_leaves_early_ends_it_quietly(model):
     pd.concat([pd.read_csv("new_customers.csv")] * 1500).to_csv("mine.csv", index=False)
     with process("predict", model, "mine.csv") as running:

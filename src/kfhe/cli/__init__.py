@@ -9,58 +9,28 @@ import signal
 import sys
 import warnings
 from _thread import interrupt_main
+from importlib import import_module
 from threading import Timer
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from kfhe.cli import apply, audit, data, evaluate, export, fit, plot, predict, study
 from kfhe.cli.echo import echo
+from kfhe.cli.plain_predict import predicts_plainly
 from kfhe.study.errors import StudyError
 
 if TYPE_CHECKING:
     from sys import UnraisableHookArgs
 
-app = typer.Typer(
-    help="Kalman Filter-based Heuristic Ensemble: a classifier for labels that can't be trusted.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-app.command(epilog=fit.EXAMPLES)(fit.fit)
-app.command(epilog=predict.EXAMPLES)(predict.predict)
-app.command(epilog=evaluate.EXAMPLES)(evaluate.evaluate)
-app.command(epilog=audit.EXAMPLES)(audit.audit)
-app.command(epilog=apply.EXAMPLES)(apply.apply)
-app.command(epilog=plot.EXAMPLES)(plot.plot)
-app.command(epilog=export.EXAMPLES)(export.export)
-app.add_typer(data.app, name="data")
-app.add_typer(study.app, name="study")
-
+    from kfhe.cli.commands import app as app
 
 YOUNG = 50_000  # objects after which garbage is searched for: commands begin by making many that stay
 
-_debug = False
 _interrupted = False
 
 
-def _print_version(asked: bool) -> None:
-    if asked:
-        from importlib.metadata import version
-
-        echo(f"kfhe {version('kfhe')}")
-        raise typer.Exit
-
-
-@app.callback()
-def _root(
-    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
-    version: Annotated[
-        bool, typer.Option("--version", help="Show the version.", is_eager=True, callback=_print_version)
-    ] = False,
-) -> None:
-    global _debug
-    _debug = debug
+def __getattr__(name: str) -> Any:
+    if name == "app":  # when it is needed, as typer is slow to start
+        return import_module("kfhe.cli.commands").app
+    raise AttributeError(f"module 'kfhe.cli' has no attribute {name!r}")
 
 
 def main() -> None:
@@ -71,14 +41,18 @@ def main() -> None:
     gc.set_threshold(YOUNG)
     atexit.register(gc.freeze)  # nothing is searched for in what the process ends with
     sys.unraisablehook = _ask_again
+    commands: Any = None
     with warnings.catch_warnings():
         warnings.showwarning = _say
         try:
-            app(prog_name="kfhe")
+            if predicts_plainly(sys.argv[1:]):
+                sys.exit(0)
+            commands = import_module("kfhe.cli.commands")
+            commands.app(prog_name="kfhe")
         except KeyboardInterrupt:  # before the command has begun, or after it has ended
             sys.exit(130)
         except Exception as error:
-            if _debug:
+            if commands is not None and commands.debug:
                 raise
             echo(f"kfhe: {_in_words(error)}", err=True)
             sys.exit(1)

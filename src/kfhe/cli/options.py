@@ -410,11 +410,10 @@ def refuse(context: typer.Context, names: Collection[str], reason: str) -> None:
 
 def check_writable(output: Path, *inputs: Path, option: str = "--output") -> None:
     """Raise if an output would overwrite an input, or can't be made; asked before anything takes long."""
-    nearest = next(parent for parent in output.absolute().parents if parent.exists())
-    if not nearest.is_dir():
-        raise typer.BadParameter(f"{output} can't be made: {nearest} is no folder", param_hint=option)
-    if any(output.is_file() and path.is_file() and output.samefile(path) for path in inputs):
-        raise typer.BadParameter(f"{output} is the input; choose another file", param_hint=option)
+    from kfhe.files import unwritable
+
+    if reason := unwritable(output, *inputs):
+        raise typer.BadParameter(reason, param_hint=option)
 
 
 def check_picture(output: Path, *inputs: Path, option: str = "--output") -> None:

@@ -135,25 +135,29 @@ cdef inline Found rounded(uint64_t digits, const Power *power, bint negative, do
     return NUMBER
 
 
+cdef inline uint64_t eight_digits(uint64_t word) noexcept nogil:
+    """Return the number that eight digits make, the first one in the lowest byte."""
+    word = word * 2561 >> 8  # neighbours make numbers of two digits
+    word = (word & 0x00FF00FF00FF00FFULL) * 6553601 >> 16  # of four
+    return (word & 0x0000FFFF0000FFFFULL) * 42949672960001ULL >> 32
+
+
 cdef inline const char *read_digits(const char *at, const char *end, uint64_t *number) noexcept nogil:
     """Append the digits at a place to a number, modulo 2^64; return where they end."""
     cdef uint64_t word, others
-    cdef int64_t n = 8
-    while LITTLE_ENDIAN and n == 8 and end - at >= 8:
+    cdef int64_t place
+    while LITTLE_ENDIAN and end - at >= 8:
         memcpy(&word, at, 8)
-        others = (  # not 0 in the first byte that is no digit, and 0 before it
-            ((word & 0xF0F0F0F0F0F0F0F0ULL) | (((word + 0x0606060606060606ULL) & 0xF0F0F0F0F0F0F0F0ULL) >> 4))
-            ^ 0x3333333333333333ULL
-        )
+        word ^= 0x3030303030303030ULL
+        # Highest bit of the first byte that is no digit, and none before it
+        others = ((word + 0x7676767676767676ULL) | word) & 0x8080808080808080ULL
         if others:
-            n = trailing_zeros(others) // 8
-            word = word << 8 * (7 - n) << 8
-        word = (word & 0x0F0F0F0F0F0F0F0FULL) * 2561 >> 8  # neighbours make numbers of two digits
-        word = (word & 0x00FF00FF00FF00FFULL) * 6553601 >> 16  # of four
-        word = (word & 0x0000FFFF0000FFFFULL) * 42949672960001ULL >> 32
-        number[0] = number[0] * TENS[n] + word
-        at += n
-    while n == 8 and at < end and c"0" <= at[0] <= c"9":
+            place = trailing_zeros(others)
+            number[0] = number[0] * TENS[place // 8] + eight_digits(word << (63 - place) << 8)
+            return at + place // 8
+        number[0] = number[0] * TENS[8] + eight_digits(word)
+        at += 8
+    while at < end and c"0" <= at[0] <= c"9":
         number[0] = 10 * number[0] + <uint64_t> (at[0] - c"0")
         at += 1
     return at

@@ -23,7 +23,6 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 import numpy as np
@@ -58,6 +57,8 @@ def save(model: Any, file: File) -> None:
 
     A class that `load` knows says so itself, by its `_saved_as`. A subclass would come back as another class.
     """
+    from importlib.metadata import version
+
     from sklearn.utils.validation import check_is_fitted
 
     check_is_fitted(model)
@@ -203,6 +204,8 @@ def _damaged(how: str) -> ValueError:
 
 def too_new(what: str, writer: Any) -> ValueError:
     """Return the error of a file that comes from a later version."""
+    from importlib.metadata import version
+
     return ValueError(
         f"it has {what} and comes from kfhe {writer!s:.20}, but this is kfhe {version('kfhe')}. "
         "Get a newer one: pip install --upgrade kfhe"

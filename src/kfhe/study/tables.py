@@ -14,7 +14,7 @@ import numpy as np
 from kfhe.columns import open_columns
 from kfhe.features import FeatureColumns, rules_for
 from kfhe.study.errors import NoTargetError, StudyError
-from kfhe.table_files import READABLE, Dialect, TableFileError, import_pyarrow, open_table
+from kfhe.table_files import READABLE, Dialect, TableFileError, check_pyarrow, open_table
 from kfhe.table_files.csv import AS_FOUND
 from kfhe.table_files.errors import check_names
 from kfhe.table_files.labelled import USUAL_TARGET, LabelledTable
@@ -207,7 +207,7 @@ def make_dataset(
     """Check a data frame with a class column and make a dataset of it."""
     import_pandas()
     with _told_as_study_error():
-        import_pyarrow()
+        check_pyarrow()
         import pyarrow as pa
 
         table = pa.Table.from_pandas(frame, preserve_index=False)

@@ -14,6 +14,7 @@ import sys
 import zlib
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
@@ -150,7 +151,7 @@ def open_table(path: str | os.PathLike[str], dialect: Dialect = AS_FOUND) -> Ite
     name = "standard input" if str(path) == "-" else str(path)
     if name.endswith(READABLE[len(SUFFIXES) :]):
         import_calamine(name)
-    import_pyarrow()
+    check_pyarrow()
     with _told_as_table_file_error(name), _open_bytes(path) as stream:
         start = stream.peek(4)[:4]
         if name.endswith(".parquet") or start == b"PAR1":
@@ -207,9 +208,11 @@ def _told_as_table_file_error(name: str) -> Iterator[None]:
         ) from error
 
 
-def import_pyarrow() -> None:
-    """Raise unless pyarrow is there, and say which extra brings it."""
+def check_pyarrow() -> None:
+    """Raise unless pyarrow is there, and say which extra brings it. It is slow to load, so it is not yet."""
     try:
-        import pyarrow  # noqa: F401
-    except ImportError as error:
-        raise TableFileError('table files need pyarrow: pip install "kfhe[frames]"') from error
+        found = find_spec("pyarrow")
+    except ImportError:
+        found = None
+    if found is None:
+        raise TableFileError('table files need pyarrow: pip install "kfhe[frames]"')

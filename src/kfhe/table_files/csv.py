@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import io
 import re
 from collections import deque
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
+from functools import cached_property
 from threading import Lock
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 from kfhe.table_files.dialect import SEPARATORS, Dialect, Recoded, usual_encoding
 from kfhe.table_files.errors import TableFileError, check_names, to_mend
+from kfhe.table_files.lent import LentStream
 from kfhe.table_files.lines import Lines
 from kfhe.table_files.quotes import QuotedLines
 from kfhe.table_files.types import is_plain
@@ -52,9 +53,9 @@ class CsvTable:
         width = len(self._start.split(b"\n", 1)[0])
         self._block = max(BLOCK, 16 * width)  # a row has to fit in it
         self._rows_before = 0  # that plain_rows has read, the header counted in
-        self._types = self._probe()
-        self.columns = [column or f"Unnamed: {j}" for j, column in enumerate(self._types)]
-        self._in_file = dict(zip(self.columns, self._types, strict=True))
+        names = self._plain_names() or list(self._types)
+        self.columns = [column or f"Unnamed: {j}" for j, column in enumerate(names)]
+        self._in_file = dict(zip(self.columns, names, strict=True))
         self._quotes = QuotedLines(name, str(self._dialect.sep))
 
     @property
@@ -93,7 +94,7 @@ class CsvTable:
         for threads in (True, False):  # without threads, errors tell the row
             read = csv.ReadOptions(use_threads=threads, block_size=self._block)
             try:
-                return csv.read_csv(io.BytesIO(data), read, self._parse_options(), convert)
+                return csv.read_csv(LentStream(data), read, self._parse_options(), convert)
             except (pa.ArrowInvalid, UnicodeDecodeError) as error:
                 if not threads:
                     raise self._explained(error) from error
@@ -143,13 +144,41 @@ class CsvTable:
             return b""
         return header.group()
 
+    def _plain_names(self) -> list[str]:
+        """Return the names of the columns if pyarrow, which is slow to start, would find nothing else.
+
+        None at all: it has to look at the first rows.
+        """
+        probe = self._start[:PROBE].replace(b"\r\n", b"\n")
+        header, *lines = probe[: probe.rfind(b"\n") + 1].split(b"\n")
+        if self._block > BLOCK or not probe.isascii() or re.search(rb'["\r]', probe) or not any(lines):
+            return []
+        sep = str(self._dialect.sep).encode()
+        names = header.decode().split(str(self._dialect.sep))
+        if not all(names) or len({*names}) < len(names):
+            return []
+        return names if {line.count(sep) for line in lines if line} == {len(names) - 1} else []
+
+    @cached_property
+    def _types(self) -> dict[str, Any]:
+        """The columns, and the types that they have in the first rows."""
+        return self._probe()
+
+    @cached_property
+    def _booleans(self) -> set[str]:
+        """The columns of true and false, by their names in the file."""
+        if not any(word.encode() in self._start[:PROBE] for word in TRUE + FALSE):
+            return set()
+        import pyarrow as pa
+
+        return {column for column, type in self._types.items() if pa.types.is_boolean(type)}
+
     def _line_columns(
         self, columns: Mapping[str, Mapping[Hashable, int] | None]
     ) -> list[tuple[int, dict[bytes, float] | None, bool] | None]:
         """Return how each column in the file is read as numbers: see `LineReader`."""
-        import pyarrow as pa
-
         places = {column: place for place, column in enumerate(columns)}
+        booleans = self._booleans
         found: list[tuple[int, dict[bytes, float] | None, bool] | None] = []
         for column, in_file in self._in_file.items():
             words = columns.get(column)
@@ -158,9 +187,9 @@ class CsvTable:
             elif words is not None:
                 known = {word.encode(): float(bin) for word, bin in words.items() if isinstance(word, str)}
                 found.append((places[column], known, False))
-            elif pa.types.is_boolean(self._types[in_file]):
-                booleans = {word.encode(): float(word in TRUE) for word in TRUE + FALSE}
-                found.append((places[column], booleans, True))
+            elif in_file in booleans:
+                truths = {word.encode(): float(word in TRUE) for word in TRUE + FALSE}
+                found.append((places[column], truths, True))
             else:
                 found.append((places[column], None, False))
         return found
@@ -206,12 +235,11 @@ class CsvTable:
             if column in text:
                 types[in_file] = pa.dictionary(pa.int32(), pa.string())
             elif column in numbers:
-                booleans = pa.types.is_boolean(self._types[in_file])
-                types[in_file] = pa.bool_() if booleans else pa.float64()
+                types[in_file] = pa.bool_() if in_file in self._booleans else pa.float64()
         return types
 
     def _batches(
-        self, stream: io.RawIOBase, options: Callable[..., Any], types: dict[str, Any]
+        self, stream: LentStream, options: Callable[..., Any], types: dict[str, Any]
     ) -> Iterator[Any]:
         import pyarrow as pa
         from pyarrow import csv
@@ -219,7 +247,7 @@ class CsvTable:
         in_file = {name: column for column, name in self._in_file.items()}
         names = [in_file[name] for name in types]
         convert = options(column_types=types, include_columns=list(types))
-        names_in_file = list(self._types) if self._rows_before else None
+        names_in_file = list(in_file) if self._rows_before else None
         read = csv.ReadOptions(use_threads=False, block_size=self._block, column_names=names_in_file)
         pieces: list[Any] = []
         batch = None
@@ -251,7 +279,7 @@ class CsvTable:
             block = self._block if self._block > BLOCK else PROBE
             read = csv.ReadOptions(use_threads=False, block_size=block)
             schema = csv.open_csv(
-                io.BytesIO(self._start), read, self._parse_options(), self._convert_options()
+                LentStream(self._start), read, self._parse_options(), self._convert_options()
             ).schema
             names = schema.names
         except (pa.ArrowInvalid, UnicodeDecodeError) as error:
@@ -322,39 +350,33 @@ class CsvTable:
 _RECODE = "save the file as UTF-8, or say what it is, for example: --encoding latin-1"
 
 
-class _Resumed(io.RawIOBase):
+class _Resumed(LentStream):
     """A stream whose start has been read already; somebody else sees what goes by."""
 
     def __init__(self, start: bytes, rest: IO[bytes], quotes: QuotedLines) -> None:
-        self._start, self._rest, self._quotes = start, rest, quotes
+        super().__init__(start)
+        self._rest, self._quotes = rest, quotes
 
-    def readable(self) -> bool:
-        return True
-
-    def read(self, size: int = -1) -> bytes:
+    def next_bytes(self, size: int) -> bytes:
         """Return the next bytes."""
-        data = self._start[:size]
-        self._start = self._start[size:]
-        data = data or self._rest.read(size)
+        data = super().next_bytes(size) or self._rest.read(size)
         self._quotes.feed(data)
         return data
 
 
-class _Copy(io.RawIOBase):
+class _Copy(LentStream):
     """One of two streams of the same bytes; what the other has not read yet is waiting for it."""
 
     def __init__(self, source: _Resumed, mine: deque[bytes], others: deque[bytes], lock: Lock) -> None:
+        super().__init__()
         self._source, self._mine, self._others, self._lock = source, mine, others, lock
 
-    def readable(self) -> bool:
-        return True
-
-    def read(self, size: int = -1) -> bytes:
+    def next_bytes(self, size: int) -> bytes:
         """Return the next bytes; both ask for as many at a time."""
         with self._lock:
             if self._mine:
                 return self._mine.popleft()
-            data = self._source.read(size)
+            data = self._source.next_bytes(size)
             self._others.append(data)
             return data
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from kfhe.table_files import READABLE, import_pyarrow
+from kfhe.table_files import READABLE, check_pyarrow
 from kfhe.table_files.errors import TableFileError
 from kfhe.table_files.parquet import columns_of, damage_told
 from kfhe.table_files.types import holds_categories
@@ -107,7 +107,7 @@ def width(type: Any) -> int:
 def table_bytes(path: Path) -> int:
     """Return about how many bytes a parquet file takes in memory; 0 if it is none that can be read."""
     try:
-        import_pyarrow()
+        check_pyarrow()
         footer = footer_of(path)
     except TableFileError:
         return 0

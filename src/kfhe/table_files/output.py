@@ -50,8 +50,8 @@ def open_output(
     ----------
     path : path
         A file that ends in .csv, .csv.gz or .parquet; ``-`` is a csv on standard output.
-    schema : pyarrow.Schema
-        Names and types of the columns.
+    schema : pyarrow.Schema or list of str
+        Names and types of the columns; for a csv the names do.
     escape_formulas : bool, default=False
         Whether text of a csv that a spreadsheet would take for a formula gets an apostrophe in front.
     """
@@ -86,7 +86,7 @@ class CsvOutput:
     def __init__(self, file: Any, schema: Any, escape_formulas: bool = False) -> None:
         self._file: BinaryIO = file
         self._escapes = escape_formulas
-        names = schema.names
+        names = getattr(schema, "names", schema)
         if escape_formulas:
             names = [re.sub(FORMULA, r"'\g<0>", name) for name in names]
         header = io.StringIO()

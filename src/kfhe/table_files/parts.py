@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from kfhe.table_files import import_pyarrow
+from kfhe.table_files import check_pyarrow
 from kfhe.table_files.errors import SHOWN, TableFileError, no_column
 from kfhe.table_files.footers import Part, common_schema, footer_of, parquet_files
 from kfhe.table_files.labelled import check_types
@@ -146,7 +146,7 @@ class PartedTable:
         TableFileError
             If a file is none of parquet, if files have different columns, or if these can't be learnt.
         """
-        import_pyarrow()
+        check_pyarrow()
         check_kinds(read_as)
         files = parquet_files(paths)
         name = str(paths[0]) if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"

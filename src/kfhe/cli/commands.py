@@ -1,0 +1,47 @@
+"""The commands of ``kfhe``, as typer knows them: one module each."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from kfhe.cli import apply, audit, data, evaluate, export, fit, plot, predict, study
+from kfhe.cli.echo import echo
+
+app = typer.Typer(
+    help="Kalman Filter-based Heuristic Ensemble: a classifier for labels that can't be trusted.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command(epilog=fit.EXAMPLES)(fit.fit)
+app.command(epilog=predict.EXAMPLES)(predict.predict)
+app.command(epilog=evaluate.EXAMPLES)(evaluate.evaluate)
+app.command(epilog=audit.EXAMPLES)(audit.audit)
+app.command(epilog=apply.EXAMPLES)(apply.apply)
+app.command(epilog=plot.EXAMPLES)(plot.plot)
+app.command(epilog=export.EXAMPLES)(export.export)
+app.add_typer(data.app, name="data")
+app.add_typer(study.app, name="study")
+
+debug = False  # whether an error is shown with its traceback
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        from importlib.metadata import version
+
+        echo(f"kfhe {version('kfhe')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    traceback: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", help="Show the version.", is_eager=True, callback=_print_version)
+    ] = False,
+) -> None:
+    global debug
+    debug = traceback
