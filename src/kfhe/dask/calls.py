@@ -9,6 +9,7 @@ from uuid import uuid4
 from dask.utils import funcname
 from distributed import Future as AnyFuture
 
+from kfhe.dask.rooms import freed_memory
 from kfhe.dask.spread import Future
 
 
@@ -46,6 +47,7 @@ class Call:
 
     def __call__(self, made: list[Any]) -> Any:
         """Call the function with what the tasks have made."""
+        freed_memory.keep_if_plenty()
         return self.function(*[_put_in(each, made) for each in self.arguments])
 
     def __getstate__(self) -> dict[str, Any]:
