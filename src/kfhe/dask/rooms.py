@@ -21,7 +21,7 @@ import psutil
 from distributed import get_worker
 from numpy.typing import NDArray
 
-_PLENTY = 0.5  # share of a worker's memory up to which freed memory is kept
+_PLENTY = 0.4  # share of a worker's memory up to which freed memory is kept
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # what the C library of Linux calls them
 _KEPT, _GIVEN_BACK = (2**27, 2**25), (2**16, 2**17)  # bytes: free at the end of the heap; of one array
 
