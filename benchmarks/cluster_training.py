@@ -23,7 +23,6 @@ from threading import Thread
 from time import perf_counter, sleep
 from typing import Annotated, Any
 
-import dask
 import dask.array as da
 import dask.dataframe as dd
 import numpy as np
@@ -38,9 +37,6 @@ from kfhe.dask import ClusterLostError, KFHEClassifier, RobustKFHEClassifier
 
 N_FEATURES = 20
 PART_ROWS = 250_000
-
-# Workers use freed memory again, up to so many bytes, as other processes do: docs/guide/cluster.md says why
-KEEPING = {"MALLOC_MMAP_THRESHOLD_": 2**25, "MALLOC_TRIM_THRESHOLD_": 2**27}
 
 app = typer.Typer(help=__doc__)
 console = Console(highlight=False)
@@ -60,12 +56,10 @@ def spans(n: int) -> list[int]:
 
 
 @contextmanager
-def cluster_of(n_workers: int, *, keep: bool = False, **settings: Any) -> Iterator[Client]:
-    """Start a cluster of worker processes of one thread each; `keep`: they use freed memory again."""
+def cluster_of(n_workers: int, **settings: Any) -> Iterator[Client]:
+    """Start a cluster of worker processes of one thread each."""
     logging.getLogger("distributed").setLevel(logging.CRITICAL)  # it tells of every death
-    environment = "distributed.nanny.pre-spawn-environ"
     with (
-        dask.config.set({environment: dask.config.get(environment) | (KEEPING if keep else {})}),
         LocalCluster(
             n_workers=n_workers, threads_per_worker=1, dashboard_address=":0", silence_logs=50, **settings
         ) as cluster,
@@ -80,7 +74,6 @@ def speed(
     columns: Annotated[int, typer.Option(help="Columns.")] = N_FEATURES,
     components: Annotated[int, typer.Option(help="Components.")] = 5,
     rounds: Annotated[int, typer.Option(help="How often each is timed.")] = 3,
-    keep: Annotated[bool, typer.Option(help="Let workers use freed memory again.")] = False,
 ) -> None:
     """Time one worker, two workers, and one process with as many threads."""
     parts = [rows(size, seed, columns) for seed, size in enumerate(spans(n))]
@@ -95,7 +88,7 @@ def speed(
             taken.append(sum(model.trace_["seconds"]))
         medians[f"{n_threads} threads"], models[f"{n_threads} threads"] = float(np.median(taken)), model
     for n_workers in (1, 2):
-        with cluster_of(n_workers, keep=keep) as client:
+        with cluster_of(n_workers) as client:
             given = [client.persist(da.from_array(each, chunks=PART_ROWS)) for each in (X, y)]
             given[0] = given[0].rechunk({1: -1})
             taken = []
@@ -129,7 +122,6 @@ def memory(
     limit: Annotated[str, typer.Option(help="Memory limit of each of the two workers.")] = "1200MB",
     components: Annotated[int, typer.Option(help="Components.")] = 10,
     leaves: Annotated[int, typer.Option(help="Leaves of a tree, 0: no limit.")] = 255,
-    keep: Annotated[bool, typer.Option(help="Let workers use freed memory again.")] = False,
 ) -> None:
     """Train on parquet files that two workers can't hold as numbers, and tell what they need and send."""
     table = Table(
@@ -141,7 +133,7 @@ def memory(
                 X, y = rows(size, seed)
                 frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(N_FEATURES)]).assign(y=y)
                 frame.to_parquet(Path(folder) / f"{seed:05}.parquet")
-            with cluster_of(2, keep=keep, memory_limit=limit) as client:
+            with cluster_of(2, memory_limit=limit) as client:
                 frame = dd.read_parquet(folder)
                 sent: list[int] = []
 

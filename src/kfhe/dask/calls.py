@@ -9,7 +9,8 @@ from uuid import uuid4
 from dask.utils import funcname
 from distributed import Future as AnyFuture
 
-from kfhe.dask.spread import Future
+from kfhe.dask.rooms import freed_memory
+from kfhe.dask.spread import Future, Path, picked
 
 
 class Call:
@@ -20,7 +21,7 @@ class Call:
     function : callable
         The function.
     arguments : sequence
-        Values, tasks, and lists and dicts of tasks.
+        Values, tasks, items of what they return, and lists and dicts of these.
     at : str or None
         The address of the worker that is to call it, if that is there.
     """
@@ -34,7 +35,9 @@ class Call:
         """Return an argument with numbers in place of tasks."""
         if isinstance(argument, AnyFuture):
             self.tasks.append(argument)
-            return Numbered(len(self.tasks) - 1)
+            return Numbered(len(self.tasks) - 1, ())
+        if isinstance(argument, Item):
+            return Numbered(self._numbered(argument.task).number, argument.path)
         if isinstance(argument, dict):
             return {key: self._numbered(each) for key, each in argument.items()}
         if isinstance(argument, list):
@@ -46,6 +49,7 @@ class Call:
 
     def __call__(self, made: list[Any]) -> Any:
         """Call the function with what the tasks have made."""
+        freed_memory.keep_if_plenty()
         return self.function(*[_put_in(each, made) for each in self.arguments])
 
     def __getstate__(self) -> dict[str, Any]:
@@ -53,16 +57,24 @@ class Call:
         return {**self.__dict__, "tasks": []}
 
 
+class Item(NamedTuple):
+    """An argument that is an item of what a task returns; where it is needed, all of that is sent."""
+
+    task: Future
+    path: Path
+
+
 class Numbered(NamedTuple):
-    """The place of what a task makes."""
+    """The place of what a task makes, and the path to an item of it."""
 
     number: int
+    path: Path
 
 
 def _put_in(argument: Any, made: list[Any]) -> Any:
     """Return an argument with what tasks have made in place of their numbers."""
     if isinstance(argument, Numbered):
-        return made[argument.number]
+        return picked(made[argument.number], argument.path)
     if isinstance(argument, dict):
         return {key: _put_in(each, made) for key, each in argument.items()}
     if isinstance(argument, list):

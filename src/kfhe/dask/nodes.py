@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kfhe.dask.trees import TreeArrays, finished, first_leaves_of
+from kfhe.dask.trees import TreeArrays, WalkedTree, finished, first_leaves_of
 from kfhe.dask.workers import added_up
 from kfhe.engine.trees.growing import Grower
 from kfhe.engine.trees.grown_tree import GrownTree, leaves_of_codes
@@ -353,8 +353,10 @@ def found_ahead(
 
 
 def leaves_in(
-    tree: tuple[Any, Any], codes: NDArray[np.uint8], n_bins: NDArray[np.int32], name: str, part: int
+    tree: WalkedTree, codes: NDArray[np.uint8], n_bins: NDArray[np.int32], name: str, part: int
 ) -> NDArray[np.int32]:
     """Return the leaf of each row; unless it is remembered, it is found by the bins."""
     remembered = _remembered.pop((name, part), None)
-    return leaves_of_codes(*tree, codes, n_bins) if remembered is None else remembered
+    if remembered is not None:
+        return remembered
+    return leaves_of_codes(tree.nodes, tree.category_sets, codes, n_bins)

@@ -17,7 +17,7 @@ from kfhe.dask.growing import Grower
 from kfhe.dask.nodes import leaves_in
 from kfhe.dask.rooms import Rooms
 from kfhe.dask.spread import OfParts, Sample, Shared, Spread
-from kfhe.dask.trees import TreeArrays
+from kfhe.dask.trees import TreeArrays, WalkedTree
 from kfhe.dask.workers import Workers, added_up
 from kfhe.engine.arrays import Measurer, class_totals, correct, highest, sum_of_units, unit_of
 from kfhe.engine.bank import HonestBank
@@ -107,21 +107,23 @@ class SpreadRows(TrainingRows):
         """
         workers, n = self.workers, self.n_rows
         state: Any = weights.state
-        sums = workers.want(workers.each(unit_sums, state, n))
-        with workers.together():
+        sums, likely = workers.want(workers.each(unit_sums, state, n)), list[Spread]()
+
+        def divide() -> None:
             total = self.map(likely_total, workers.everywhere(sums), n)
-            likely: Spread = self.map(divided, self.rooms, state, total)
-            likely.blocks = workers.everywhere(self.map(block_totals, likely))
+            likely.append(self.map(divided, self.rooms, state, total))
+            likely[0].blocks = workers.everywhere(self.map(block_totals, likely[0]))
 
         def normalised() -> Spread:
             parts = workers.parts(sums)
             total, top = _total_and_top(workers, state, parts, n)
             self.check_total(total)
             is_likely = total == likely_total(parts, n)
-            after = likely if is_likely else self.map(divided, self.rooms, state, total)
+            after = likely.pop() if is_likely else self.map(divided, self.rooms, state, total)
             after.top = top / total
             return after
 
+        workers.follow(divide)
         weights.state = Spread.promised(normalised)  # type: ignore[assignment]
 
     def effective_sample_size(self, weights: Any) -> float:
@@ -177,9 +179,8 @@ class SpreadRows(TrainingRows):
 
     def tree(self, nodes: Any, gains: Any, leaf_weights: Any, category_sets: Any, leaves: Any) -> GrownTree:
         """Return a tree as growers do, of what its attributes show."""
-        return SpreadTree.spread(
-            self, TreeArrays(nodes.view(NODE_DTYPE), gains, leaf_weights, category_sets), leaves
-        )
+        arrays = TreeArrays(nodes.view(NODE_DTYPE), gains, leaf_weights, category_sets)
+        return SpreadTree.spread(self, arrays, self.workers.shared(arrays.walked), leaves)
 
     def differences(self, other: TrainingRows) -> str:
         """Name what is not the same in other rows: "" if all of it is."""
@@ -334,19 +335,22 @@ class SpreadTree(GrownTree):
     ----------
     rows : SpreadRows
         The rows.
+    walked : Shared or Future
+        What workers need of it.
     leaf_parts : Spread
-        The leaf of each.
+        The leaf of each row.
     """
 
     rows: SpreadRows
+    walked: Any
     leaf_parts: Spread
 
     @classmethod
-    def spread(cls, rows: SpreadRows, arrays: TreeArrays, leaves: Spread) -> SpreadTree:
-        """Make a tree of its arrays and the leaf of each row."""
+    def spread(cls, rows: SpreadRows, arrays: TreeArrays, walked: Any, leaves: Spread) -> SpreadTree:
+        """Make a tree of its arrays, of what workers have of these, and of the leaf of each row."""
         nodes = np.ascontiguousarray(arrays.nodes).view(np.uint8)
         tree = cls.from_arrays(nodes, *arrays[1:], np.empty(0, dtype=np.int32))
-        tree.rows, tree.leaf_parts = rows, leaves
+        tree.rows, tree.walked, tree.leaf_parts = rows, walked, leaves
         return tree
 
     @property
@@ -356,11 +360,11 @@ class SpreadTree(GrownTree):
 
     def class_votes(self) -> Any:
         """Return the class that each training row's leaf votes for."""
-        return self.votes(leaf_classes(self.leaf_weights))
+        return self.rows.map(votes_of_leaves, leaf_classes, self.walked, self.leaf_parts)
 
     def share_votes(self) -> Any:
         """Return each training row's shares of the classes in its leaf."""
-        return self.votes(leaf_shares(self.leaf_weights))
+        return self.rows.map(votes_of_leaves, leaf_shares, self.walked, self.leaf_parts)
 
     def votes(self, leaf_votes: Any) -> Any:
         """Return what the leaf of each training row votes for."""
@@ -391,10 +395,9 @@ class SpreadGrower:
         if arrays is None:
             arrays = self._grower.grow(weights, counts, number, name)
             rows.grown[*own, weights.resolved().drawn_as] = arrays
-        nodes = Shared((arrays.nodes.view(np.uint8), arrays.category_sets))
-        parts = OfParts(range(rows.workers.n_parts))
-        leaves = rows.map(leaves_in, nodes, self._table.codes, self._table.n_bins, name, parts)
-        return SpreadTree.spread(rows, arrays, leaves)
+        walked, parts = rows.workers.shared(arrays.walked), OfParts(range(rows.workers.n_parts))
+        leaves = rows.map(leaves_in, walked, self._table.codes, self._table.n_bins, name, parts)
+        return SpreadTree.spread(rows, arrays, walked, leaves)
 
 
 def exact_total(workers: Workers, values: Spread, n: int) -> float:
@@ -563,6 +566,11 @@ def bank_misses(
     """Return which rows a component misses, of those that it has not seen, and what they weigh."""
     missed, wrong, unseen = bank.misses(leaves, votes, counts)
     return missed, (wrong, unseen)
+
+
+def votes_of_leaves(vote: Callable[[Labels], Any], tree: WalkedTree, leaves: Labels) -> Any:
+    """Return the votes of the leaves that rows are in, by what is in the leaves."""
+    return vote(tree.leaf_weights)[leaves]
 
 
 def taken(leaf_votes: Any, leaves: Labels) -> Any:

@@ -48,6 +48,8 @@ class Spread:
         What it is likely to stand for, if it was promised: work may begin with that.
     squares : tuple of Spread and int, or None
         The sum of their squares in each part, and the unit that it is in, if rows were drawn by them.
+    small : list of Future or Item, or None
+        The parts, in tasks that return nothing large besides, if these were brought here.
     brought : list or None
         The parts themselves, if they were brought here and nobody has asked for them yet.
     """
@@ -58,6 +60,7 @@ class Spread:
         self.blocks: Any = None
         self.likely: Spread | None = None
         self.squares: tuple[Spread, int] | None = None
+        self.small: list[Any] | None = None
         self.brought: list[Any] | None = None
         self._tasks: Sequence[Future] = tasks
         self._path: Path = ()  # where a part is in what its task returns, or in the whole

@@ -15,6 +15,14 @@ if TYPE_CHECKING:
     from kfhe.dask.growing import TopNode
 
 
+class WalkedTree(NamedTuple):
+    """What workers need of a tree to find the leaves of rows, and their votes."""
+
+    nodes: NDArray[np.uint8]
+    category_sets: NDArray[np.uint64]
+    leaf_weights: NDArray[np.int32]
+
+
 class TreeArrays(NamedTuple):
     """A tree as `GrownTree` shows it, without rows."""
 
@@ -27,6 +35,11 @@ class TreeArrays(NamedTuple):
     def of(cls, tree: GrownTree) -> Self:
         """Take the arrays of a tree."""
         return cls(tree.nodes.view(NODE_DTYPE), tree.gains, tree.leaf_weights, tree.category_sets)
+
+    @property
+    def walked(self) -> WalkedTree:
+        """What workers need of it."""
+        return WalkedTree(self.nodes.view(np.uint8), self.category_sets, self.leaf_weights)
 
 
 class _Writer:

@@ -17,8 +17,8 @@ from dask.base import annotate
 from distributed import Client, KilledWorker, get_client, wait
 from distributed import Future as AnyFuture
 
-from kfhe.dask.calls import Call
-from kfhe.dask.spread import Future, Spread, Step, all_picked, picked, program_of
+from kfhe.dask.calls import Call, Item
+from kfhe.dask.spread import Future, Shared, Spread, Step, all_picked, picked, program_of
 
 AT_ONCE = 2  # parts that are added up by one task: neighbours, which are on one worker most often
 PATIENCE = 60.0  # seconds without a single worker before training gives up
@@ -44,6 +44,7 @@ class Workers:
         self.client, self.n_parts = client, n_parts
         self._steps: list[Step] = []  # that are still to be started
         self._wanted: list[Spread] = []  # what is asked for soon
+        self._following: list[Callable[[], None]] = []  # what note tasks that follow from that
         self._homes: list[str | None] = [None] * n_parts  # the worker of each part, if that is known
         self._is_noting, self._noted = False, dict[str, Call]()  # tasks that are to be sent together
         self._sent: list[Future] = []  # those that were sent last
@@ -133,6 +134,10 @@ class Workers:
         self._steps.append(step)
         return spread
 
+    def shared(self, value: Any) -> Any:
+        """Return a value as an argument of functions; it is sent to the workers before these are to run."""
+        return Shared(value) if self.n_parts == 1 else self.run(as_is, value)
+
     def _start(self, spreads: Sequence[Spread]) -> None:
         """Start what is still to make some spreads, in a program with all that has to do with it.
 
@@ -160,12 +165,21 @@ class Workers:
 
     def everywhere(self, spread: Spread) -> Any:
         """Return what functions get as a list of all parts; if there is just one, without a task for it."""
-        return self.each(in_list, spread) if self.n_parts == 1 else self.pieces(spread)
+        if self.n_parts == 1:
+            return self.each(in_list, spread)
+        return self.pieces(spread) if spread.small is None else spread.small
 
     def want(self, spread: Spread) -> Spread:
         """Have the parts of something small brought here with whatever is asked for next; return it."""
         self._wanted.append(spread)
         return spread
+
+    def follow(self, note: Callable[[], None]) -> None:
+        """Have tasks noted that need what is wanted: to be sent with it, and not before it."""
+        if self.n_parts == 1:  # then all of it is one task
+            note()
+        else:
+            self._following.append(note)
 
     def parts(self, spread: Spread) -> list[Any]:
         """Return all parts: for what is small."""
@@ -179,7 +193,8 @@ class Workers:
     def _bring(self, spreads: Sequence[Spread]) -> None:
         """Bring parts here: in one go, as each task and each wait take time."""
         groups: dict[int, tuple[Sequence[Future], list[Spread]]] = {}  # by the tasks that return them
-        small = []
+        found_by = []
+        following, self._following = self._following, []
         with self.together():
             self._start(spreads)
             for spread in spreads:
@@ -187,8 +202,13 @@ class Workers:
                 groups.setdefault(id(tasks), (tasks, []))[1].append(spread)
             for tasks, some in groups.values():
                 paths = [spread.place()[2] for spread in some]
-                small.append([self.run(all_picked, task, paths) if any(paths) else task for task in tasks])
-        for (_, some), found in zip(groups.values(), self.result(small), strict=True):
+                small = [self.run(all_picked, task, paths) if any(paths) else task for task in tasks]
+                found_by.append(small)
+                for i, spread in enumerate(some):
+                    spread.small = [Item(task, (i,)) for task in small] if any(paths) else small
+            for note in following:
+                note()
+        for (_, some), found in zip(groups.values(), self.result(found_by), strict=True):
             is_picked = any(spread.place()[2] for spread in some)
             for i, spread in enumerate(some):
                 spread.brought = [each[i] if is_picked else each for each in found]
