@@ -8,12 +8,13 @@ from distributed import Client
 
 import kfhe
 import kfhe.dask.rows
+import kfhe.dask.sums
 from kfhe.dask import RobustKFHEClassifier
 
 
 @pytest.mark.parametrize("units_tried", [3, 0])
 def test_samples_without_a_class_and_sums_in_other_units_change_nothing(units_tried, monkeypatch):
-    monkeypatch.setattr(kfhe.dask.rows, "UNITS_TRIED", units_tried)  # 0: no part has tried the right one
+    monkeypatch.setattr(kfhe.dask.sums, "UNITS_TRIED", units_tried)  # 0: no part has tried the right one
     X = np.random.default_rng(0).normal(size=(30_000, 3))
     y = (X[:, 0] > 0).astype(int)
     y[0] = 2  # a single row, which many samples lack

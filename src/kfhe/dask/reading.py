@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import validate_data
 
 from kfhe.base import BaseKFHE
-from kfhe.dask.rows import SpreadRows, exact_total
+from kfhe.dask.rows import SpreadRows
 from kfhe.dask.spread import Spread
+from kfhe.dask.sums import exact_total
 from kfhe.dask.tables import Cut, SpreadTable, delayed_parts
 from kfhe.dask.workers import Workers
 from kfhe.engine.arrays import highest

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
-from math import ldexp
 from typing import Any
 from uuid import uuid4
 
@@ -15,13 +14,43 @@ from numpy.typing import NDArray
 
 from kfhe.dask.growing import Grower
 from kfhe.dask.nodes import leaves_in
+from kfhe.dask.parts import (
+    are_multiples,
+    bank_misses,
+    brier_scores,
+    chosen_blocks,
+    corrected,
+    divided,
+    drawn,
+    empty_bank,
+    least_of,
+    measure,
+    misses,
+    moved,
+    multiples_of,
+    n_read_of,
+    of_all,
+    returned,
+    scaled_by,
+    state_of,
+    taken,
+    votes_of_leaves,
+    whole_weight,
+)
 from kfhe.dask.rooms import Rooms
 from kfhe.dask.spread import OfParts, Sample, Shared, Spread
-from kfhe.dask.trees import TreeArrays, WalkedTree
+from kfhe.dask.sums import (
+    exact_total,
+    in_ones,
+    likely_total,
+    square_units,
+    total_and_top,
+    unit_sums,
+)
+from kfhe.dask.trees import TreeArrays
 from kfhe.dask.workers import Workers, added_up
-from kfhe.engine.arrays import Measurer, class_totals, correct, highest, sum_of_units, unit_of
-from kfhe.engine.bank import HonestBank
-from kfhe.engine.draws import REDRAWS, ROWS_OF_BLOCK, block_totals, draw_rows, draws_of_blocks
+from kfhe.engine.arrays import class_totals, highest, unit_of
+from kfhe.engine.draws import REDRAWS, block_totals
 from kfhe.engine.trees.grown_tree import GrownTree
 from kfhe.engine.trees.votes import leaf_classes, leaf_shares
 from kfhe.forest import NODE_DTYPE
@@ -34,7 +63,6 @@ from kfhe.validation import MAX_WEIGHT
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int32]
 
-UNITS_TRIED = 3  # in which a part sums up values before the highest of all is known
 DRAWS_OF_TASK = 2**22  # draws of which one task finds out into which blocks they fall
 
 
@@ -116,7 +144,7 @@ class SpreadRows(TrainingRows):
 
         def normalised() -> Spread:
             parts = workers.parts(sums)
-            total, top = _total_and_top(workers, state, parts, n)
+            total, top = total_and_top(workers, state, parts, n)
             self.check_total(total)
             is_likely = total == likely_total(parts, n)
             after = likely.pop() if is_likely else self.map(divided, self.rooms, state, total)
@@ -398,181 +426,3 @@ class SpreadGrower:
         walked, parts = rows.workers.shared(arrays.walked), OfParts(range(rows.workers.n_parts))
         leaves = rows.map(leaves_in, walked, self._table.codes, self._table.n_bins, name, parts)
         return SpreadTree.spread(rows, arrays, walked, leaves)
-
-
-def exact_total(workers: Workers, values: Spread, n: int) -> float:
-    """Return the sum of n non-negative values, to the bit that one machine gets; NaN if one is not."""
-    return _total_and_top(workers, values, workers.parts(workers.each(unit_sums, values, n)), n)[0]
-
-
-def _total_and_top(workers: Workers, values: Spread, sums: list[UnitSums], n: int) -> tuple[float, float]:
-    """Return the exact sum of n non-negative values, and the highest of them; NaN if one is not.
-
-    ``sums`` is what the parts sum up to, in the units that are likely by what each knows.
-    """
-    top, total = float(np.max([top for top, _ in sums])), likely_total(sums, n)
-    if total is None:
-        unit = unit_of(top, n)
-        total = in_ones(workers.parts(workers.each(sum_of_units, values, unit)), unit)
-    return total, top
-
-
-def in_ones(sums: list[int], unit: int) -> float:
-    """Return the sum of what parts sum to in units."""
-    return ldexp(float(sum(sums)), -unit)
-
-
-# ---------------------------------------------------------------- what workers do
-
-
-UnitSums = tuple[float, dict[int, int]]  # the highest of some values, and their sum by the unit that it is in
-
-
-def unit_sums(values: Floats, n: int) -> UnitSums:
-    """Return the highest of values, of n in all, and their sum in the units that fit it or one a bit higher.
-
-    The unit is that of the highest value of all parts, most often one of these.
-    """
-    top = highest(values)
-    if np.isnan(top):
-        return top, {}
-    unit = unit_of(top, n)
-    return top, {coarser: sum_of_units(values, coarser) for coarser in range(unit, unit - UNITS_TRIED, -1)}
-
-
-def likely_total(sums: list[UnitSums], n: int) -> float | None:
-    """Return the sum of all values, of n in all; NaN if one is, None if a part has not tried the unit."""
-    top = float(np.max([top for top, _ in sums]))
-    if np.isnan(top):
-        return top
-    unit = unit_of(top, n)
-    tried = [some.get(unit) for _, some in sums]
-    return None if None in tried else in_ones(tried, unit)  # type: ignore[arg-type]
-
-
-def of_all(function: Callable[[Any], Any], parts: list[Any]) -> Any:
-    """Return what a function gives for all parts together."""
-    return function(np.concatenate(parts))
-
-
-def square_units(values: Floats, unit: int) -> int:
-    """Return the sum of the squares of values, in units."""
-    starts = range(0, len(values), ROWS_OF_BLOCK)  # by blocks, as memory for all squares would take longer
-    return sum(sum_of_units(np.square(values[i : i + ROWS_OF_BLOCK]), unit) for i in starts)
-
-
-def chosen_blocks(
-    totals: list[NDArray[np.uint64]], start: int, stop: int, keyed: tuple[int, int, int]
-) -> NDArray[np.int64]:
-    """Return how many of some draws fall into each block, by the weights of the blocks of each part."""
-    return draws_of_blocks(np.concatenate(totals), start, stop, *keyed)
-
-
-def drawn(
-    weights: Floats, chosen: NDArray[np.int64], span: tuple[int, int], keyed: tuple[int, int, int]
-) -> Labels:
-    """Return how often each row of a span of blocks is drawn."""
-    return draw_rows(weights, span[0], chosen[slice(*span)], *keyed)
-
-
-def corrected(rooms: Rooms, state: Floats, measurement: Floats, gain: float) -> Floats:
-    """Return a state that has moved towards a measurement."""
-    after = rooms.empty(state.shape)
-    np.copyto(after, state)
-    correct(after.ravel(), measurement.ravel(), gain)
-    return after
-
-
-def divided(rooms: Rooms, weights: Floats, total: float | None) -> Floats:
-    """Return weights divided by their sum; if that is of no use, anything."""
-    return np.divide(weights, total or 1.0, out=rooms.empty(weights.shape))
-
-
-def returned(state: Floats, transition: float, prior: Floats | float) -> Floats:
-    """Return a state that has moved back towards the prior."""
-    return state * transition + (1 - transition) * prior
-
-
-def least_of(weights: Floats) -> float:
-    """Return the lowest weight."""
-    return float(weights.min(initial=np.inf))
-
-
-def are_multiples(weights: Floats, least: float) -> bool:
-    """Return whether weights are multiples of the lowest."""
-    multiples = weights / least
-    return bool(np.allclose(multiples, np.rint(multiples), rtol=1e-12, atol=0))
-
-
-def multiples_of(weights: Floats, least: float) -> Labels:
-    """Return how many times the lowest weight each is."""
-    return np.rint(weights / least).astype(np.int32)
-
-
-def scaled_by(weights: Floats, factor: float) -> Labels:
-    """Return weights as whole numbers; none becomes 0."""
-    return np.maximum(np.rint(weights * factor), 1).astype(np.int32)
-
-
-def whole_weight(labels: Labels, base: Floats, n_classes: int) -> int:
-    """Return the weight of all rows, in a measurer's units."""
-    return int((base * 2.0**60 + 0.5).astype(np.int64).sum())
-
-
-def measure(
-    rooms: Rooms, labels: Labels, base: Floats, n_classes: int, state: Floats, votes: Any, fusion: float
-) -> tuple[Floats, NDArray[np.bool_], tuple[int, int]]:
-    """Return a measurement, the rows that it misses, and the weight of what it and the votes alone miss."""
-    measurer = Measurer(labels, base, n_classes, measurement=rooms.empty((len(labels), n_classes)))
-    sums = measurer.measure(state, votes, fusion)
-    return measurer.measurement, measurer.missed, sums
-
-
-def misses(labels: Labels, base: Floats, n_classes: int, state: Floats) -> int:
-    """Return the weight of the rows that a state misses."""
-    return Measurer(labels, base, n_classes).misses(state)
-
-
-def empty_bank(labels: Labels, base: Floats, prior: Floats, n_filters: int) -> HonestBank:
-    """Return a bank that has read no component."""
-    return HonestBank(labels, base, prior, n_filters)
-
-
-def moved(bank: HonestBank, leaves: Labels, votes: Floats, counts: Labels) -> HonestBank:
-    """Return a bank that has read one component more."""
-    after = bank.copy()
-    after.update(leaves, votes, counts)
-    return after
-
-
-def n_read_of(bank: HonestBank) -> Labels:
-    """Return how many components have not seen each row."""
-    return bank.n_read
-
-
-def state_of(bank: HonestBank, b: int) -> Floats:
-    """Return the state of one filter."""
-    return bank.state(b)
-
-
-def brier_scores(bank: HonestBank) -> Floats:
-    """Return the Brier score of each filter, as far as these rows go."""
-    return bank.brier_scores()
-
-
-def bank_misses(
-    bank: HonestBank, leaves: Labels, votes: Floats, counts: Labels
-) -> tuple[NDArray[np.bool_], tuple[float, float]]:
-    """Return which rows a component misses, of those that it has not seen, and what they weigh."""
-    missed, wrong, unseen = bank.misses(leaves, votes, counts)
-    return missed, (wrong, unseen)
-
-
-def votes_of_leaves(vote: Callable[[Labels], Any], tree: WalkedTree, leaves: Labels) -> Any:
-    """Return the votes of the leaves that rows are in, by what is in the leaves."""
-    return vote(tree.leaf_weights)[leaves]
-
-
-def taken(leaf_votes: Any, leaves: Labels) -> Any:
-    """Return the votes of the leaves that rows are in."""
-    return leaf_votes[leaves]
