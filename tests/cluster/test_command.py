@@ -109,7 +109,7 @@ def test_a_folder_of_files_gives_the_model_of_one_file(fit):
 def test_all_options_of_training_work_on_a_given_cluster(fit, folder, address, model):
     options = ["--model", model, "--n-estimators", 2, "--max-depth", 6, "--min-samples-leaf", 3]
     options += ["--min-samples-split", 9, "--class-weight", "balanced", "--max-samples", 0.6]
-    options += ["--random-state", 3, "--drop", "size", "--as", "when=category", "--drop-unlabelled"]
+    options += ["--random-state", 3, "--drop", "si*e", "--as", "when=category", "--drop-unlabelled"]
     fit(*sorted(folder.glob("parts/*.parquet")), "--scheduler", address, *options)
     model = kfhe.load("model.kfhe")
     fit("whole.parquet", *options)

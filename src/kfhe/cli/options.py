@@ -169,7 +169,10 @@ class TargetInput(ReadingInput):
     ] = None
     drop: Annotated[
         list[str] | None,
-        typer.Option(help="A column to leave out, such as an identifier; repeatable.", metavar="COLUMN"),
+        typer.Option(
+            help="A column to leave out, such as an identifier; repeatable. * stands for any letters.",
+            metavar="COLUMN",
+        ),
     ] = None
     drop_unlabelled: Annotated[
         bool, typer.Option("--drop-unlabelled", help="Leave rows out that have no label.")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from contextlib import contextmanager
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +16,7 @@ from kfhe.study.errors import NoTargetError, StudyError
 from kfhe.table_files import READABLE, Dialect, TableFileError, import_pyarrow, open_table
 from kfhe.table_files.csv import AS_FOUND
 from kfhe.table_files.errors import check_names
-from kfhe.table_files.labelled import USUAL_TARGET, LabelledTable
+from kfhe.table_files.labelled import USUAL_TARGET, LabelledTable, columns_like
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
@@ -75,7 +74,7 @@ class Roles:
 
     def dropped(self, columns: Iterable[str]) -> list[str]:
         """Return which of a table's columns are no features; labels stay labels."""
-        return [name for name in columns if any(fnmatchcase(name, pattern) for pattern in self.drop)]
+        return [column for column in columns if any(columns_like(name, [column]) for name in self.drop)]
 
 
 AS_USUAL = Roles()
