@@ -87,7 +87,7 @@ def evaluate(
             outcome = _of_training(data, new, folds or 5, holdout, advance)
     else:
         of_training = [field.name for field in fields(options.Training)]
-        refused = [*of_training, "categorical", "drop", "drop_unlabelled", "folds", "holdout"]
+        refused = [*of_training, "categorical", "read_as", "drop", "drop_unlabelled", "folds", "holdout"]
         options.refuse(context, refused, "with a model file nothing is trained; leave it out")
         with bar("Rows", rows_of(labelled.table)) as advance:
             outcome = _of_model(_model_file(model), labelled, advance)
