@@ -198,8 +198,8 @@ def test_a_preset_can_be_printed_changed_and_run(kfhe, tmp_path):
         (["plan.toml", "--preset", "quick"], 2, "a plan and a preset can't be run at once"),
         (
             ["--preset", "quick", "--noise", "1.5"],
-            1,
-            "'noise_levels' must be a list of shares from 0 to 1, got 1.5",
+            2,
+            "--noise must be a list of shares from 0 to 1, got 1.5",
         ),
         (["--preset", "quick", "--noise", "much"], 2, "Invalid value for '--noise'"),
         (
@@ -212,8 +212,16 @@ def test_a_preset_can_be_printed_changed_and_run(kfhe, tmp_path):
         (["--preset", "quick", "--jobs", "0"], 2, "Invalid value for '--jobs'"),
         (["--preset", "quick", "--jobs", "2", "--scheduler", "a:1"], 2, "they are processes of this machine"),
         (["--preset", "quick", "--scheduler", "a"], 1, "no Dask scheduler can be reached at a: missing port"),
-        (["--preset", "quick", "--noise-model", "pair"], 1, "'noise_model' must be one of uniform, pairwise"),
-        (["--preset", "quick", "--given", "a"], 1, "'given' and 'true' must be two columns of labels"),
+        (["--preset", "quick", "--folds", "1"], 2, "--folds must be a whole number of at least 2, got 1"),
+        (["--preset", "quick", "--repeats", "0"], 2, "--repeats must be a whole number of at least 1, got 0"),
+        (["--preset", "quick", "--seed", "-1"], 2, "--seed must be a whole number of at least 0, got -1"),
+        (["--dataset", "one.csv", "--dataset", "one.csv"], 2, "--dataset names one twice: one.csv, one.csv"),
+        (["--preset", "quick", "--noise-model", "pair"], 2, "--noise-model must be one of uniform, pairwise"),
+        (
+            ["--preset", "quick", "--given", "a"],
+            2,
+            "--given and --true must be two columns of labels, got 'a'",
+        ),
         (
             ["--preset", "quick", "--given", "a", "--true", "b"],
             1,
@@ -221,14 +229,14 @@ def test_a_preset_can_be_printed_changed_and_run(kfhe, tmp_path):
         ),
         (
             ["--preset", "quick", "--noise", "0.6", "--noise-model", "border"],
-            1,
+            2,
             "from 0 to 0.5 for the noise model 'border', got 0.6",
         ),
         (["--dataset", "one.csv"], 1, "one.csv: target 'class' has one class only (a)"),
         (["--dataset", "rare.csv"], 1, "rare.csv: class 'b' has one row only"),
         (["--dataset", "number.csv"], 1, "number.csv: which column is to be learnt?"),
         (["--dataset", "number.csv", "-t", "y"], 1, "number.csv: target 'y' has 20 different values"),
-        (["--preset", "real", "-t", "y"], 1, "'target' and 'given' both name the labels to learn"),
+        (["--preset", "real", "-t", "y"], 2, "--target and --given both name the labels to learn"),
         (
             ["--preset", "quick", "--results", "notes.txt"],
             1,
