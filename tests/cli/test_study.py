@@ -188,6 +188,14 @@ def test_a_preset_can_be_printed_changed_and_run(kfhe, tmp_path):
 # How it fails: exit code, and a line that says why
 
 
+def test_a_study_of_which_no_cell_works_has_failed_and_says_why(kfhe, tmp_path):
+    (tmp_path / "mine.csv").write_text("x,class\n" + "-1,a\n-2,b\n" * 10)
+    options = ["--dataset", "mine.csv", "--algorithm", "sklearn.naive_bayes.MultinomialNB", "--noise", 0]
+    _, said = kfhe("study", "run", *options, "--folds", 2, "--jobs", 1, code=1)
+    assert "2 cells were run, 2 of them ended in an error ('kfhe study report' lists them), first: " in said
+    assert "first: ValueError: Negative values in data passed to" in said
+
+
 @pytest.mark.parametrize(
     ("options", "code", "message"),
     [
@@ -234,6 +242,7 @@ def test_a_preset_can_be_printed_changed_and_run(kfhe, tmp_path):
         ),
         (["--dataset", "one.csv"], 1, "one.csv: target 'class' has one class only (a)"),
         (["--dataset", "rare.csv"], 1, "rare.csv: class 'b' has one row only"),
+        (["--dataset", "few.csv", "--folds", 4], 1, "few: no class has as many as 4 rows; use fewer folds"),
         (["--dataset", "number.csv"], 1, "number.csv: which column is to be learnt?"),
         (["--dataset", "number.csv", "-t", "y"], 1, "number.csv: target 'y' has 20 different values"),
         (["--preset", "real", "-t", "y"], 2, "--target and --given both name the labels to learn"),
@@ -250,6 +259,7 @@ def test_mistakes_get_a_line_and_no_traceback(kfhe, options, code, message, tmp_
     (tmp_path / "plan.toml").write_text("datasets = []")
     (tmp_path / "one.csv").write_text("x,class\n1,a\n2,a\n3,a\n")
     (tmp_path / "rare.csv").write_text("x,class\n1,a\n2,a\n3,b\n4,a\n")
+    (tmp_path / "few.csv").write_text("x,class\n1,a\n2,a\n3,b\n4,b\n3,b\n")
     (tmp_path / "number.csv").write_text("x,y\n" + "".join(f"{i},{i / 7}\n" for i in range(20)))
     (tmp_path / "notes.txt").write_text("my notes, " * 100)
     _, errors = kfhe("study", "run", *options, code=code)

@@ -149,11 +149,13 @@ def run(
     )
     for problem in outcome.left_out.values():
         console.print(f"Left out: {problem}", style="yellow", highlight=False, soft_wrap=True)
-    console.print(describe(outcome, file), highlight=False, soft_wrap=True)
+    console.print(describe(outcome, file), markup=False, highlight=False, soft_wrap=True)
     if outcome.interrupted:
         raise typer.Exit(130)
     _print_averages(file)
     console.print(f"For tables, tests and charts: kfhe study report {file}", highlight=False, soft_wrap=True)
+    if outcome.ran and outcome.failed == outcome.ran:
+        raise typer.Exit(1)
 
 
 @app.command()
@@ -250,7 +252,7 @@ def _changed(
         return replace(plan, **given).checked()
     except StudyError as error:  # the plan was in order before
         message = str(error)
-        for key in (*changes, *given):
+        for key in changes | given:
             message = message.replace(f"'{key}'", _OPTIONS.get(key, f"--{key}"), 1)
         raise typer.BadParameter(message) from error
 
