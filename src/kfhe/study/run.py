@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import groupby
 from pathlib import Path
+from textwrap import shorten
 from typing import TYPE_CHECKING, Any, Protocol
 
 from kfhe.study import algorithms
@@ -224,10 +225,9 @@ def describe(outcome: Outcome, path: Any) -> str:
     """Say in a sentence or two what came of a run."""
     stored = f"{outcome.ran} cells were run"
     if outcome.failed:
-        error = " ".join((outcome.error or "").split())
-        stored += (
-            f", {outcome.failed} of them ended in an error ('kfhe study report' lists them), first: {error}"
-        )
+        stored += f", {outcome.failed} of them ended in an error ('kfhe study report' lists them)"
+    if outcome.error:
+        stored += f", first: {shorten(outcome.error, 200)}"
     if outcome.interrupted:
         return f"Stopped. {stored}; the results are in {path}, and the same command goes on from there."
     if not outcome.ran:
