@@ -85,6 +85,8 @@ def containers(columns):
     yield "object array with None", np.array(list(columns.values()), dtype=object).T
     gaps = [[pd.NA if x is None else x for x in column] for column in columns.values()]
     yield "object array with NA", np.array(gaps, dtype=object).T
+    # NumPy would make text of all of it
+    yield "lists, no array", list(zip(numbers, flags, [word or np.nan for word in words], strict=True))
     for number, flag, word in itertools.product(
         ["Int64", "float32", "int64[pyarrow]", "object"],
         ["boolean", "bool[pyarrow]", "object"],

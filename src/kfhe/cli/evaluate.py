@@ -155,8 +155,8 @@ def _splits(
         n_test, n_classes = ceil(holdout * len(labels)), len(data.class_counts())
         if min(n_test, len(labels) - n_test) < n_classes:
             raise TableFileError(
-                f"{data.name}: --holdout {holdout:g} tests {n_test} of {len(labels)} rows; to train on and to "
-                f"test there must be {n_classes} at least, one of each class"
+                f"{data.name}: --holdout {holdout:g} tests {n_test} of {len(labels)} rows; to train on and "
+                f"to test there must be {n_classes} at least, one of each class"
             )
         train, test = train_test_split(
             np.arange(len(labels)), test_size=holdout, stratify=labels, random_state=seed
