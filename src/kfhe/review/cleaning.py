@@ -206,7 +206,7 @@ def clean_file(
     try:
         cleaned = apply_decisions(decisions, table.drop_columns([target]), labels, first_row=first_row)
     except DecisionError as error:
-        raise DecisionError(f"{source}: {error}; nothing was written") from None
+        raise DecisionError(f"{source}: {error} (nothing was written)") from None
     with whole_file(output) as written:
         if is_csv or is_excel:
             content = (
