@@ -131,6 +131,17 @@ def test_a_model_predicts_alike_from_any_container(rng):
         np.testing.assert_array_equal(model.predict_proba(X), expected)
 
 
+def test_a_frame_of_many_columns_is_not_asked_for_all_types_once_for_each_of_them(rng, monkeypatch):
+    asked, dtypes = [], pl.DataFrame.dtypes.fget
+    monkeypatch.setattr(pl.DataFrame, "dtypes", property(lambda frame: asked.append(1) or dtypes(frame)))
+    found = []
+    for n_columns in (2, 40):
+        fingerprint(pl.from_numpy(rng.normal(size=(N, n_columns))), np.arange(N) % 2)
+        found.append(len(asked))
+        asked.clear()
+    assert found[0] == found[1] > 0
+
+
 def test_strings_of_an_array_are_categories(rng):
     words = rng.choice(["x", "y", "z"], size=(N, 2))
     y = words[:, 0] == "y"
