@@ -309,6 +309,8 @@ def test_labels_that_are_wrong_already_are_not_changed_unless_somebody_says_so(k
     kfhe(*options)
     kfhe(*options, "--noise", 0, "--noise", 0.1, "--noise-model", "pairwise", "--results", "more.sqlite")
     assert Analysis("study.sqlite").noise_levels == [0.0]
+    _, said = kfhe(*options, "--drop", "given_majorty", "--results", "other.sqlite", code=1)
+    assert "no table has a column 'given_majorty' to be left out; did you mean 'given_majority'?" in said
     more = Analysis("more.sqlite")
     assert more.noise_levels == [0.0, 0.1]
     assert more.plan.noise_model == "pairwise"

@@ -163,7 +163,7 @@ def _datasets(plan: Plan, dataset_of: Callable[[str], Dataset]) -> tuple[list[Da
         except StudyError as error:
             problems[name] = str(error)
     if not problems:  # the column may be in a table that is not here
-        _check_readings(plan.roles, datasets)
+        _check_columns(plan.roles, datasets)
     return datasets, problems
 
 
@@ -173,13 +173,15 @@ def _check_folds(dataset: Dataset, folds: int) -> None:
         raise StudyError(f"{dataset.name}: no class has as many as {folds} rows; use fewer folds")
 
 
-def _check_readings(roles: Roles, datasets: list[Dataset]) -> None:
-    """Raise if it is said how to read a column that no table has."""
-    columns = {column for dataset in datasets for column in (*dataset.X.columns, dataset.target)}
-    for column, kind in roles.read_as:
-        if column not in columns and column != roles.true and not roles.dropped([column]):
+def _check_columns(roles: Roles, datasets: list[Dataset]) -> None:
+    """Raise if something is said of a column that no table has; a name with a star may stand for none."""
+    columns = {column for each in datasets for column in (*each.X.columns, *each.dropped, each.target)}
+    said = {name: "left out" for name in roles.drop if "*" not in name}
+    said |= {column: f"read as {kind}" for column, kind in roles.read_as}
+    for column, done in said.items():
+        if column not in columns and column != roles.true:
             near = did_you_mean(column, columns)
-            raise StudyError(f"no table has a column {column!r} to be read as {kind}{near}")
+            raise StudyError(f"no table has a column {column!r} to be {done}{near}")
 
 
 def _say_what_is_learnt(plan: Plan, datasets: list[Dataset], console: Console) -> None:

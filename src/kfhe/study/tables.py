@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -104,6 +104,8 @@ class Dataset:
         The column that `y` was in.
     notes : tuple of str
         What was noticed in its file, in sentences.
+    dropped : tuple of str
+        The columns that were left out.
     """
 
     name: str
@@ -114,6 +116,7 @@ class Dataset:
     true: NDArray[np.intp] | None = None
     target: str = USUAL_TARGET
     notes: tuple[str, ...] = ()
+    dropped: tuple[str, ...] = ()
 
     @property
     def categorical(self) -> list[str]:
@@ -197,7 +200,7 @@ def read_table(
         table = LabelledTable.from_file(
             file, target, categorical=codes, read_as=read_as, drop=drop, true=roles.true
         )
-        return _dataset(table, name or table_name(path))
+        return replace(_dataset(table, name or table_name(path)), dropped=tuple(drop))
 
 
 def make_dataset(
