@@ -85,6 +85,8 @@ def containers(columns):
     yield "object array with None", np.array(list(columns.values()), dtype=object).T
     gaps = [[pd.NA if x is None else x for x in column] for column in columns.values()]
     yield "object array with NA", np.array(gaps, dtype=object).T
+    # NumPy would make text of all of it
+    yield "lists, no array", list(zip(numbers, flags, [word or np.nan for word in words], strict=True))
     for number, flag, word in itertools.product(
         ["Int64", "float32", "int64[pyarrow]", "object"],
         ["boolean", "bool[pyarrow]", "object"],
@@ -127,6 +129,17 @@ def test_a_model_predicts_alike_from_any_container(rng):
     expected = model.predict_proba(frames["polars Int64 String"])
     for X in frames.values():
         np.testing.assert_array_equal(model.predict_proba(X), expected)
+
+
+def test_a_frame_of_many_columns_is_not_asked_for_all_types_once_for_each_of_them(rng, monkeypatch):
+    asked, dtypes = [], pl.DataFrame.dtypes.fget
+    monkeypatch.setattr(pl.DataFrame, "dtypes", property(lambda frame: asked.append(1) or dtypes(frame)))
+    found = []
+    for n_columns in (2, 40):
+        fingerprint(pl.from_numpy(rng.normal(size=(N, n_columns))), np.arange(N) % 2)
+        found.append(len(asked))
+        asked.clear()
+    assert found[0] == found[1] > 0
 
 
 def test_strings_of_an_array_are_categories(rng):

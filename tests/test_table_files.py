@@ -312,6 +312,11 @@ def test_a_parquet_file_without_rows_or_of_another_type_is_refused(tmp_path):
             list(table.batches(set(), {"b"}))
 
 
+def test_a_column_whose_name_has_spaces_around_it_is_shown_with_them(write):
+    with pytest.raises(TableFileError, match="there is no column 'y'; did you mean ' y '"):
+        LabelledTable.read(write("a, b, y \n1,2,p\n3,4,q\n"), "y")
+
+
 def test_files_that_are_not_there_are_named_with_those_most_like_them(write, tmp_path):
     write(RULES, "customers.csv")
     with pytest.raises(TableFileError, match=r"there is no such file; did you mean 'customers.csv'\?"):

@@ -212,18 +212,19 @@ class PolarsColumns:
         self.X = X
         self.n_rows, self.n_columns = X.shape
         self.names = list(X.columns)
+        self.dtypes = X.dtypes  # which polars makes anew, for all columns, whenever it is asked
 
     def is_text(self, j: int) -> bool:
         """Whether column j holds strings or categories."""
         import polars as pl
 
-        return self.X.dtypes[j] in (pl.String, pl.Categorical, pl.Enum)
+        return self.dtypes[j] in (pl.String, pl.Categorical, pl.Enum)
 
     def numbers(self, j: int) -> Floats:
         """Return column j as numbers."""
         import polars as pl
 
-        dtype = self.X.dtypes[j]
+        dtype = self.dtypes[j]
         if dtype in (pl.Duration, pl.Time):
             spans = self.X.to_series(j).cast(pl.Duration("us")).to_numpy()
             return days(spans.astype("m8[us]"))
@@ -235,7 +236,7 @@ class PolarsColumns:
         """Return column j as dates."""
         import polars as pl
 
-        dtype = self.X.dtypes[j]
+        dtype = self.dtypes[j]
         if dtype not in (pl.Date, pl.Datetime):
             return None
         column = self.X.to_series(j)

@@ -89,7 +89,7 @@ def check_table(estimator: Any, X: Any, *, reset: bool) -> Any:
     """Check a table for a classifier of native trees, which read the columns themselves."""
     if _is_frame(X, estimator):
         return validate_data(estimator, X, reset=reset, skip_check_array=True)
-    X = sound(X) if is_sparse(X) else X
+    X = sound(X) if is_sparse(X) else _as_rows(X)
     X = validate_data(
         estimator, X, reset=reset, dtype=None, ensure_all_finite=False, accept_sparse=SPARSE_FORMATS
     )
@@ -109,11 +109,19 @@ def readable_table(X: Any, who: str, *, sparse: bool = False) -> Any:
         raise TypeError(f"{who} does not take sparse input, got {type(X).__name__}; use X.toarray()")
     if _is_frame(X, who):
         return X
-    X = sound(X) if is_sparse(X) else X
+    X = sound(X) if is_sparse(X) else _as_rows(X)
     X = check_array(
         X, dtype=None, ensure_all_finite=False, estimator=who, input_name="X", accept_sparse=SPARSE_FORMATS
     )
     return _numbers_if_sparse(X)
+
+
+def _as_rows(X: Any) -> Any:
+    """Return X; a list of rows of numbers and text as an array that keeps both as they are."""
+    if not (isinstance(X, list | tuple) and all(isinstance(row, list | tuple) for row in X)):
+        return X
+    mixed = len({isinstance(value, str) for row in X for value in row}) > 1
+    return np.array(X, dtype=object) if mixed else X  # else 1 and NaN would become "1" and "nan"
 
 
 def _numbers_if_sparse(X: Any) -> Any:

@@ -102,7 +102,14 @@ def test_fit_and_evaluate_train_alike_and_all_read_tables_alike():
 
 @pytest.mark.parametrize(
     "option",
-    [("--categorical", "age"), ("--drop", "age"), ("--jobs", 2), ("--max-depth", 3), ("--folds", 3)],
+    [
+        ("--categorical", "age"),
+        ("--as", "age=category"),
+        ("--drop", "age"),
+        ("--jobs", 2),
+        ("--max-depth", 3),
+        ("--folds", 3),
+    ],
 )
 def test_with_a_model_file_nothing_is_trained(option):
     result = run("evaluate", CUSTOMERS, "-t", "outcome", "--model", "model.kfhe", *option)
@@ -139,3 +146,21 @@ def test_a_target_that_is_left_out_is_refused():
     table = LabelledInput(table=CUSTOMERS, target="outcome", drop=["age", "outcome"])
     with pytest.raises(typer.BadParameter, match="the target can't be left out"):
         table.check()
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"read_as": ["age=category", "age=number"]}, "'age' can't be read as category and as number"),
+        ({"read_as": ["age=number"], "categorical": ["age"]}, "'age' is --categorical, and can't be read as"),
+        ({"read_as": ["outcome=number"]}, "'outcome' is the target, and can't be read as number"),
+    ],
+)
+def test_a_column_is_read_in_one_way_only(given, message):
+    with pytest.raises(typer.BadParameter, match=message):
+        LabelledInput(table=CUSTOMERS, target="outcome", **given).check()
+
+
+def test_the_same_may_be_said_twice():
+    said = {"read_as": ["age=category", "age=category", "outcome=category"], "categorical": ["age"]}
+    LabelledInput(table=CUSTOMERS, target="outcome", **said).check()

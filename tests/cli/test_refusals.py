@@ -120,6 +120,13 @@ def test_a_saved_model_is_tried_only_on_labels_that_it_knows(kfhe, model):
         assert f"target 'outcome', row 502: found {message}; accepted are leaves, stays, upgrades" in said
 
 
+@pytest.mark.parametrize(("share", "tested"), [(0.001, 1), (0.999, 500)])
+def test_a_share_that_leaves_too_few_rows_is_told(kfhe, share, tested):
+    _, said = kfhe("evaluate", "customers.csv", "-t", "outcome", "--holdout", share, code=1)
+    assert f"customers.csv: --holdout {share} tests {tested} of 500 rows; to train on and to test" in said
+    assert "there must be 3 at least, one of each class" in said
+
+
 def test_a_class_of_one_row_cant_be_evaluated(kfhe):
     _, said = kfhe("evaluate", write(GOOD + "1,u,z\n"), "-t", "label", code=1)
     assert "class 'z' has one row only" in said

@@ -188,6 +188,14 @@ def test_a_preset_can_be_printed_changed_and_run(kfhe, tmp_path):
 # How it fails: exit code, and a line that says why
 
 
+def test_a_study_of_which_no_cell_works_has_failed_and_says_why(kfhe, tmp_path):
+    (tmp_path / "mine.csv").write_text("x,class\n" + "-1,a\n-2,b\n" * 10)
+    options = ["--dataset", "mine.csv", "--algorithm", "sklearn.naive_bayes.MultinomialNB", "--noise", 0]
+    _, said = kfhe("study", "run", *options, "--folds", 2, "--jobs", 1, code=1)
+    assert "2 cells were run, 2 of them ended in an error ('kfhe study report' lists them), first: " in said
+    assert "first: ValueError: Negative values in data passed to" in said
+
+
 @pytest.mark.parametrize(
     ("options", "code", "message"),
     [
@@ -198,8 +206,8 @@ def test_a_preset_can_be_printed_changed_and_run(kfhe, tmp_path):
         (["plan.toml", "--preset", "quick"], 2, "a plan and a preset can't be run at once"),
         (
             ["--preset", "quick", "--noise", "1.5"],
-            1,
-            "'noise_levels' must be a list of shares from 0 to 1, got 1.5",
+            2,
+            "--noise must be a list of shares from 0 to 1, got 1.5",
         ),
         (["--preset", "quick", "--noise", "much"], 2, "Invalid value for '--noise'"),
         (
@@ -212,8 +220,16 @@ def test_a_preset_can_be_printed_changed_and_run(kfhe, tmp_path):
         (["--preset", "quick", "--jobs", "0"], 2, "Invalid value for '--jobs'"),
         (["--preset", "quick", "--jobs", "2", "--scheduler", "a:1"], 2, "they are processes of this machine"),
         (["--preset", "quick", "--scheduler", "a"], 1, "no Dask scheduler can be reached at a: missing port"),
-        (["--preset", "quick", "--noise-model", "pair"], 1, "'noise_model' must be one of uniform, pairwise"),
-        (["--preset", "quick", "--given", "a"], 1, "'given' and 'true' must be two columns of labels"),
+        (["--preset", "quick", "--folds", "1"], 2, "--folds must be a whole number of at least 2, got 1"),
+        (["--preset", "quick", "--repeats", "0"], 2, "--repeats must be a whole number of at least 1, got 0"),
+        (["--preset", "quick", "--seed", "-1"], 2, "--seed must be a whole number of at least 0, got -1"),
+        (["--dataset", "one.csv", "--dataset", "one.csv"], 2, "--dataset names one twice: one.csv, one.csv"),
+        (["--preset", "quick", "--noise-model", "pair"], 2, "--noise-model must be one of uniform, pairwise"),
+        (
+            ["--preset", "quick", "--given", "a"],
+            2,
+            "--given and --true must be two columns of labels, got 'a'",
+        ),
         (
             ["--preset", "quick", "--given", "a", "--true", "b"],
             1,
@@ -221,14 +237,15 @@ def test_a_preset_can_be_printed_changed_and_run(kfhe, tmp_path):
         ),
         (
             ["--preset", "quick", "--noise", "0.6", "--noise-model", "border"],
-            1,
+            2,
             "from 0 to 0.5 for the noise model 'border', got 0.6",
         ),
         (["--dataset", "one.csv"], 1, "one.csv: target 'class' has one class only (a)"),
         (["--dataset", "rare.csv"], 1, "rare.csv: class 'b' has one row only"),
+        (["--dataset", "few.csv", "--folds", 4], 1, "few: no class has as many as 4 rows; use fewer folds"),
         (["--dataset", "number.csv"], 1, "number.csv: which column is to be learnt?"),
         (["--dataset", "number.csv", "-t", "y"], 1, "number.csv: target 'y' has 20 different values"),
-        (["--preset", "real", "-t", "y"], 1, "'target' and 'given' both name the labels to learn"),
+        (["--preset", "real", "-t", "y"], 2, "--target and --given both name the labels to learn"),
         (
             ["--preset", "quick", "--results", "notes.txt"],
             1,
@@ -242,6 +259,7 @@ def test_mistakes_get_a_line_and_no_traceback(kfhe, options, code, message, tmp_
     (tmp_path / "plan.toml").write_text("datasets = []")
     (tmp_path / "one.csv").write_text("x,class\n1,a\n2,a\n3,a\n")
     (tmp_path / "rare.csv").write_text("x,class\n1,a\n2,a\n3,b\n4,a\n")
+    (tmp_path / "few.csv").write_text("x,class\n1,a\n2,a\n3,b\n4,b\n3,b\n")
     (tmp_path / "number.csv").write_text("x,y\n" + "".join(f"{i},{i / 7}\n" for i in range(20)))
     (tmp_path / "notes.txt").write_text("my notes, " * 100)
     _, errors = kfhe("study", "run", *options, code=code)
@@ -291,6 +309,8 @@ def test_labels_that_are_wrong_already_are_not_changed_unless_somebody_says_so(k
     kfhe(*options)
     kfhe(*options, "--noise", 0, "--noise", 0.1, "--noise-model", "pairwise", "--results", "more.sqlite")
     assert Analysis("study.sqlite").noise_levels == [0.0]
+    _, said = kfhe(*options, "--drop", "given_majorty", "--results", "other.sqlite", code=1)
+    assert "no table has a column 'given_majorty' to be left out; did you mean 'given_majority'?" in said
     more = Analysis("more.sqlite")
     assert more.noise_levels == [0.0, 0.1]
     assert more.plan.noise_model == "pairwise"

@@ -291,6 +291,24 @@ def test_a_dropped_column_is_not_learnt(kfhe):
     assert "city" not in library.load("model.kfhe").feature_names_in_.tolist()
 
 
+def test_a_star_drops_all_columns_of_such_names_and_other_signs_stand_for_themselves(kfhe):
+    frame = pd.read_csv("customers.csv").rename(columns={"age": "age [years]", "city": "note_1"})
+    frame["note_2"] = frame["outcome"]
+    frame = frame[[*frame.columns.drop("outcome"), "outcome"]]
+    frame.to_csv("mine.csv", index=False)
+    frame.to_parquet("mine.parquet")
+    kept = frame.columns.drop(["age [years]", "note_1", "note_2", "outcome"]).tolist()
+    for name in ("mine.csv", "mine.parquet"):
+        fit = ("fit", name, "-t", "outcome", "--n-estimators", 2, "-o", "model.kfhe")
+        kfhe(*fit, "--drop", "note_*", "--drop", "age [years]")
+        assert library.load("model.kfhe").feature_names_in_.tolist() == kept
+        kfhe(*fit, "--drop", "o*", "--drop", "note_*")  # what is to be learnt is learnt
+        _, said = kfhe(*fit, "--drop", "remark_*", code=1)
+        assert "there is no column 'remark_*'" in said
+        _, said = kfhe(*fit, "--drop", "*", code=1)
+        assert "there is no column left to learn from" in said
+
+
 def test_dates_are_dates_in_a_csv_and_in_parquet(kfhe):
     frame = pd.DataFrame({"when": pd.date_range("2020-01-01", periods=60), "label": ["x", "y"] * 30})
     frame.to_csv("mine.csv", index=False)

@@ -109,7 +109,7 @@ def test_a_folder_of_files_gives_the_model_of_one_file(fit):
 def test_all_options_of_training_work_on_a_given_cluster(fit, folder, address, model):
     options = ["--model", model, "--n-estimators", 2, "--max-depth", 6, "--min-samples-leaf", 3]
     options += ["--min-samples-split", 9, "--class-weight", "balanced", "--max-samples", 0.6]
-    options += ["--random-state", 3, "--drop", "size", "--as", "when=category", "--drop-unlabelled"]
+    options += ["--random-state", 3, "--drop", "si*e", "--as", "when=category", "--drop-unlabelled"]
     fit(*sorted(folder.glob("parts/*.parquet")), "--scheduler", address, *options)
     model = kfhe.load("model.kfhe")
     fit("whole.parquet", *options)
@@ -155,6 +155,7 @@ def odd(tmp_path, table):
         (["parts", "{odd}/broken.parquet"], "broken.parquet: is damaged, or no parquet file"),
         (["parts", "{odd}/fewer.parquet"], "fewer.parquet: there is no column 'town', which is in "),
         (["parts", "{odd}/other.parquet"], "other.parquet: column 'size' has type .*string, but float in "),
+        (["parts", "parts/1.parquet"], r"parts/1\.parquet: is named twice; its rows would count twice"),
         (["parts", "--drop", "sise"], "there is no column 'sise'; did you mean 'size'"),
         (["parts", "--as", "town=date"], "column 'town' holds text, .* it can't be read as date"),
         (["parts", "--as", "size=date"], "column 'size' has type float; it can't be read as date"),

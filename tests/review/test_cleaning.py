@@ -70,6 +70,14 @@ class TestFiles:
         clean_file(decisions, tmp_path / "t.csv", tmp_path / "out.csv", dialect=dialect)
         assert (tmp_path / "out.csv").read_bytes() == text.replace(";b", ";né").encode("latin-1")
 
+    @pytest.mark.parametrize("encoding", ["cp1252", "utf-16"])
+    def test_in_an_encoding_that_nobody_names(self, tmp_path, encoding):
+        text = "x,y\n1,né\n2,b\n"
+        (tmp_path / "t.csv").write_bytes(text.encode(encoding))
+        decisions = decided(tmp_path / "t.csv", (1, "change", "né"))
+        clean_file(decisions, tmp_path / "t.csv", tmp_path / "out.csv")
+        assert (tmp_path / "out.csv").read_bytes() == text.replace(",b", ",né").encode(encoding)
+
     def test_a_parquet_file_keeps_its_values_types_and_index(self, tmp_path):
         frame = pd.DataFrame(
             {

@@ -73,7 +73,10 @@ def test_a_failed_cell_stops_nothing_and_can_be_run_again(plan, tmp_path):
     plan = replace(plan, algorithms=(*plan.algorithms, BAD))
     outcome = run(plan, path, n_jobs=1)
     assert (outcome.ran, outcome.failed) == (36, 12)
-    assert "12 of them ended in an error" in describe(outcome, path)
+    said = describe(outcome, path)
+    assert (
+        "12 of them ended in an error ('kfhe study report' lists them), first: InvalidParameterError" in said
+    )
     failed = cells_in(path).query("algorithm == 'bad'")
     assert failed["error"].str.startswith("InvalidParameterError").all()
     assert run(plan, path, n_jobs=1).ran == 0

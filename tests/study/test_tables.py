@@ -67,6 +67,9 @@ def test_columns_are_left_out_by_name_or_pattern_but_never_the_labels(reviewed):
         "true",
         "given",
     ]
+    pd.read_csv(reviewed).rename(columns={"width": "width [cm]"}).to_csv(reviewed, index=False)
+    dataset = read_table(reviewed, roles=Roles("given", "true", ("given*", "width [cm]")))
+    assert list(dataset.X.columns) == ["height"]  # only the star stands for other letters
 
 
 def test_another_truth_is_another_dataset(reviewed):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import fields
+from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -87,7 +88,7 @@ def evaluate(
             outcome = _of_training(data, new, folds or 5, holdout, advance)
     else:
         of_training = [field.name for field in fields(options.Training)]
-        refused = [*of_training, "categorical", "drop", "drop_unlabelled", "folds", "holdout"]
+        refused = [*of_training, "categorical", "read_as", "drop", "drop_unlabelled", "folds", "holdout"]
         options.refuse(context, refused, "with a model file nothing is trained; leave it out")
         with bar("Rows", rows_of(labelled.table)) as advance:
             outcome = _of_model(_model_file(model), labelled, advance)
@@ -151,6 +152,12 @@ def _splits(
 
     data.check_can_be_split()
     if holdout is not None:
+        n_test, n_classes = ceil(holdout * len(labels)), len(data.class_counts())
+        if min(n_test, len(labels) - n_test) < n_classes:
+            raise TableFileError(
+                f"{data.name}: --holdout {holdout:g} tests {n_test} of {len(labels)} rows; to train on and "
+                f"to test there must be {n_classes} at least, one of each class"
+            )
         train, test = train_test_split(
             np.arange(len(labels)), test_size=holdout, stratify=labels, random_state=seed
         )

@@ -138,7 +138,7 @@ class ReadingInput(CsvInput):
         """What columns are to be read as, checked."""
         from kfhe.table_files.texts import KINDS
 
-        found = {}
+        found: dict[str, str] = {}
         for given in self.read_as or ():
             column, _, kind = given.rpartition("=")
             if not column or kind not in KINDS:
@@ -146,7 +146,11 @@ class ReadingInput(CsvInput):
                     f"must be COLUMN=KIND, a kind being one of {', '.join(KINDS)}; got {given!r}",
                     param_hint="--as",
                 )
-            found[column] = kind
+            if found.setdefault(column, kind) != kind:
+                raise typer.BadParameter(
+                    f"{column!r} can't be read as {found[column]} and as {kind}; leave one out",
+                    param_hint="--as",
+                )
         return found
 
     @property
@@ -169,7 +173,10 @@ class TargetInput(ReadingInput):
     ] = None
     drop: Annotated[
         list[str] | None,
-        typer.Option(help="A column to leave out, such as an identifier; repeatable.", metavar="COLUMN"),
+        typer.Option(
+            help="A column to leave out, such as an identifier; repeatable. * stands for any letters.",
+            metavar="COLUMN",
+        ),
     ] = None
     drop_unlabelled: Annotated[
         bool, typer.Option("--drop-unlabelled", help="Leave rows out that have no label.")
@@ -177,8 +184,16 @@ class TargetInput(ReadingInput):
 
     def check(self) -> None:
         """Raise if the options contradict each other."""
+        from kfhe.table_files.texts import CATEGORY
+
         if self.target in (self.drop or ()):
             raise typer.BadParameter("the target can't be left out", param_hint="--drop")
+        of_names = {**dict.fromkeys(self.categorical or (), "--categorical"), self.target: "the target"}
+        for column, kind in self.kinds.items():
+            if kind != CATEGORY and column in of_names:
+                raise typer.BadParameter(
+                    f"{column!r} is {of_names[column]}, and can't be read as {kind}", param_hint="--as"
+                )
 
     def read_file(self, table: Path) -> LabelledTable:
         """Read a table."""

@@ -38,6 +38,12 @@ Examples:
 
   kfhe study run my-plan.toml
 """
+_OPTIONS = {  # of keys of a plan that are called otherwise
+    "datasets": "--dataset",
+    "algorithms": "--algorithm",
+    "noise_levels": "--noise",
+    "noise_model": "--noise-model",
+}
 Results = Annotated[Path, typer.Argument(help="The result file of a study.", show_default=False)]
 
 
@@ -143,11 +149,13 @@ def run(
     )
     for problem in outcome.left_out.values():
         console.print(f"Left out: {problem}", style="yellow", highlight=False, soft_wrap=True)
-    console.print(describe(outcome, file), highlight=False, soft_wrap=True)
+    console.print(describe(outcome, file), markup=False, highlight=False, soft_wrap=True)
     if outcome.interrupted:
         raise typer.Exit(130)
     _print_averages(file)
     console.print(f"For tables, tests and charts: kfhe study report {file}", highlight=False, soft_wrap=True)
+    if outcome.ran and outcome.failed == outcome.ran:
+        raise typer.Exit(1)
 
 
 @app.command()
@@ -231,6 +239,7 @@ def _plan(path: Path | None, preset: str | None, results: Path | None, own_data:
 def _changed(
     plan: Plan, datasets: list[str] | None, algorithms: list[str] | None, changes: dict[str, Any]
 ) -> Plan:
+    from kfhe.study.errors import StudyError
     from kfhe.study.plan import Algorithm
 
     given = {key: value for key, value in changes.items() if value is not None}
@@ -239,7 +248,13 @@ def _changed(
     if algorithms:
         known = {algorithm.name: algorithm for algorithm in plan.algorithms}
         given["algorithms"] = tuple(known.get(name) or Algorithm(name, name) for name in algorithms)
-    return replace(plan, **given).checked()
+    try:
+        return replace(plan, **given).checked()
+    except StudyError as error:  # the plan was in order before
+        message = str(error)
+        for key in changes | given:
+            message = message.replace(f"'{key}'", _OPTIONS.get(key, f"--{key}"), 1)
+        raise typer.BadParameter(message) from error
 
 
 def _print_averages(results: Path) -> None:

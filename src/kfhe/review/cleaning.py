@@ -18,6 +18,8 @@ from kfhe.review.cells import is_gap, label_text, row_digests
 from kfhe.review.decisions import CHANGE, DROP, UNSURE, Decision, DecisionError, write_decisions
 from kfhe.review.records import Records
 from kfhe.table_files import Dialect, TableFileError, open_table
+from kfhe.table_files.csv import START
+from kfhe.table_files.dialect import usual_encoding
 from kfhe.table_files.errors import did_you_mean, no_column, some
 from kfhe.table_files.excel import ExcelTable
 from kfhe.table_files.output import CsvOutput
@@ -206,7 +208,7 @@ def clean_file(
     try:
         cleaned = apply_decisions(decisions, table.drop_columns([target]), labels, first_row=first_row)
     except DecisionError as error:
-        raise DecisionError(f"{source}: {error}; nothing was written") from None
+        raise DecisionError(f"{source}: {error} (nothing was written)") from None
     with whole_file(output) as written:
         if is_csv or is_excel:
             content = (
@@ -239,8 +241,9 @@ def _cleaned_csv(
     raw = source.read_bytes()
     if raw.startswith(b"\x1f\x8b"):
         raw = gzip.decompress(raw)
-    start = raw[: 1 << 18].decode(dialect.encoding or "utf-8", errors="ignore").encode()
-    records = Records(raw, str(dialect.found_in(start).sep), dialect.encoding, str(source))
+    encoding = dialect.encoding or usual_encoding(raw[:START])
+    start = raw[: 1 << 18].decode(encoding or "utf-8", errors="ignore").encode()
+    records = Records(raw, str(dialect.found_in(start).sep), encoding, str(source))
     if len(records) != n_rows + 1:
         raise TableFileError(
             f"{source}: has {n_rows:,} rows, but {len(records) - 1:,} records can be told apart in it; "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -85,10 +85,15 @@ def load(name: str, data_dir: str | Path | None = None, *, roles: Roles = AS_USU
         raise StudyError(f"dataset '{name}' ({source.kind}) has no column '{roles.given}' of given labels")
     frame = {"rule": RULES, "scikit-learn": _EMBEDDED}[source.kind][name]()
     target = roles.learnt(name, list(frame.columns), of_catalogue=True)
-    kept = frame.drop(columns=[column for column in roles.dropped(frame.columns) if column != target])
-    return make_dataset(
-        kept, name, source=source.kind, categorical=catalogue()[name].categorical, target=target
+    dropped = tuple(column for column in roles.dropped(frame.columns) if column != target)
+    dataset = make_dataset(
+        frame.drop(columns=list(dropped)),
+        name,
+        source=source.kind,
+        categorical=catalogue()[name].categorical,
+        target=target,
     )
+    return replace(dataset, dropped=dropped)
 
 
 def locate(name: str, data_dir: str | Path | None = None) -> Source | None:

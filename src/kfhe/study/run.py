@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import groupby
 from pathlib import Path
+from textwrap import shorten
 from typing import TYPE_CHECKING, Any, Protocol
 
 from kfhe.study import algorithms
@@ -50,6 +52,8 @@ class Outcome:
         Number of cells of the study that can be run here.
     ran, failed : int
         Number of cells run now, and of those among them that ended in an error.
+    error : str or None
+        Text of the first such error.
     left_out : dict of str to str
         Datasets that can't be used, and why.
     interrupted : bool
@@ -59,6 +63,7 @@ class Outcome:
     cells: int = 0
     ran: int = 0
     failed: int = 0
+    error: str | None = None
     left_out: dict[str, str] = field(default_factory=dict)
     interrupted: bool = False
 
@@ -131,8 +136,10 @@ def run(
                 with closing(workers.results(plan, _batches(missing), dataset_of)) as found:
                     for results in _shown(plan, cells, missing, found, console):
                         store.add(results)
+                        errors = [result.error for result in results if result.error is not None]
                         outcome.ran += len(results)
-                        outcome.failed += sum(result.error is not None for result in results)
+                        outcome.failed += len(errors)
+                        outcome.error = outcome.error or next(iter(errors), None)
             except KeyboardInterrupt:
                 outcome.interrupted = True
     return outcome
@@ -148,23 +155,33 @@ def _datasets(plan: Plan, dataset_of: Callable[[str], Dataset]) -> tuple[list[Da
     datasets, problems = [], {}
     for name in plan.dataset_names:
         try:
-            datasets.append(dataset_of(name))
+            dataset = dataset_of(name)
+            _check_folds(dataset, plan.folds)
+            datasets.append(dataset)
         except NoTargetError:  # to be asked before hours of computing
             raise
         except StudyError as error:
             problems[name] = str(error)
     if not problems:  # the column may be in a table that is not here
-        _check_readings(plan.roles, datasets)
+        _check_columns(plan.roles, datasets)
     return datasets, problems
 
 
-def _check_readings(roles: Roles, datasets: list[Dataset]) -> None:
-    """Raise if it is said how to read a column that no table has."""
-    columns = {column for dataset in datasets for column in (*dataset.X.columns, dataset.target)}
-    for column, kind in roles.read_as:
-        if column not in columns and column != roles.true and not roles.dropped([column]):
+def _check_folds(dataset: Dataset, folds: int) -> None:
+    """Raise if no class has a row for each fold: then the rows can't be split."""
+    if max(Counter(dataset.y.tolist()).values()) < folds:
+        raise StudyError(f"{dataset.name}: no class has as many as {folds} rows; use fewer folds")
+
+
+def _check_columns(roles: Roles, datasets: list[Dataset]) -> None:
+    """Raise if something is said of a column that no table has; a name with a star may stand for none."""
+    columns = {column for each in datasets for column in (*each.X.columns, *each.dropped, each.target)}
+    said = {name: "left out" for name in roles.drop if "*" not in name}
+    said |= {column: f"read as {kind}" for column, kind in roles.read_as}
+    for column, done in said.items():
+        if column not in columns and column != roles.true:
             near = did_you_mean(column, columns)
-            raise StudyError(f"no table has a column {column!r} to be read as {kind}{near}")
+            raise StudyError(f"no table has a column {column!r} to be {done}{near}")
 
 
 def _say_what_is_learnt(plan: Plan, datasets: list[Dataset], console: Console) -> None:
@@ -211,6 +228,8 @@ def describe(outcome: Outcome, path: Any) -> str:
     stored = f"{outcome.ran} cells were run"
     if outcome.failed:
         stored += f", {outcome.failed} of them ended in an error ('kfhe study report' lists them)"
+    if outcome.error:
+        stored += f", first: {shorten(outcome.error, 200)}"
     if outcome.interrupted:
         return f"Stopped. {stored}; the results are in {path}, and the same command goes on from there."
     if not outcome.ran:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from contextlib import contextmanager
-from dataclasses import dataclass
-from fnmatch import fnmatchcase
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +16,7 @@ from kfhe.study.errors import NoTargetError, StudyError
 from kfhe.table_files import READABLE, Dialect, TableFileError, check_pyarrow, open_table
 from kfhe.table_files.csv import AS_FOUND
 from kfhe.table_files.errors import check_names
-from kfhe.table_files.labelled import USUAL_TARGET, LabelledTable
+from kfhe.table_files.labelled import USUAL_TARGET, LabelledTable, columns_like
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
@@ -75,7 +74,7 @@ class Roles:
 
     def dropped(self, columns: Iterable[str]) -> list[str]:
         """Return which of a table's columns are no features; labels stay labels."""
-        return [name for name in columns if any(fnmatchcase(name, pattern) for pattern in self.drop)]
+        return [column for column in columns if any(columns_like(name, [column]) for name in self.drop)]
 
 
 AS_USUAL = Roles()
@@ -105,6 +104,8 @@ class Dataset:
         The column that `y` was in.
     notes : tuple of str
         What was noticed in its file, in sentences.
+    dropped : tuple of str
+        The columns that were left out.
     """
 
     name: str
@@ -115,6 +116,7 @@ class Dataset:
     true: NDArray[np.intp] | None = None
     target: str = USUAL_TARGET
     notes: tuple[str, ...] = ()
+    dropped: tuple[str, ...] = ()
 
     @property
     def categorical(self) -> list[str]:
@@ -198,7 +200,7 @@ def read_table(
         table = LabelledTable.from_file(
             file, target, categorical=codes, read_as=read_as, drop=drop, true=roles.true
         )
-        return _dataset(table, name or table_name(path))
+        return replace(_dataset(table, name or table_name(path)), dropped=tuple(drop))
 
 
 def make_dataset(

@@ -16,8 +16,9 @@ class TableFileError(ValueError):
 
 def did_you_mean(name: str, names: Collection[str]) -> str:
     """Return the end of a sentence that offers the names most like one, or nothing if none is."""
-    near = get_close_matches(name.lower(), {other.lower(): other for other in names}, cutoff=0.6)
-    found = [other for other in names if other.lower() in near]
+    bare = {other: other.strip().lower() for other in names}
+    near = get_close_matches(name.strip().lower(), bare.values(), cutoff=0.6)
+    found = [other for other in names if bare[other] in near]
     return f"; did you mean {' or '.join(map(repr, found))}?" if found else ""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -40,7 +41,7 @@ def parquet_files(paths: Sequence[Path]) -> list[Path]:
     Raises
     ------
     TableFileError
-        If one is not there, or not of parquet.
+        If one is not there, not of parquet, or named twice.
     """
     found: list[Path] = []
     for path in paths:
@@ -57,7 +58,11 @@ def parquet_files(paths: Sequence[Path]) -> list[Path]:
         elif not path.is_file():
             raise TableFileError(f"{path}: there is no such file")
         found += inside
-    return [path.resolve() for path in found]
+    files = [path.resolve() for path in found]
+    twice = [file for file, count in Counter(files).items() if count > 1]
+    if twice:
+        raise TableFileError(f"{twice[0]}: is named twice; its rows would count twice")
+    return files
 
 
 class RowGroup(NamedTuple):

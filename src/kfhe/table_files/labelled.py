@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping
+import re
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -95,7 +96,7 @@ class LabelledTable:
             What columns are read as: "category", "number", "date", "day-first", "month-first", "time" or
             "boolean"; default: as they look, if that leaves no doubt.
         drop : collection of str
-            Columns to leave out.
+            Columns to leave out; ``*`` stands for any letters.
         true : str, optional
             The column of the true labels, if the target may be wrong. It is no feature.
         dialect : Dialect
@@ -152,9 +153,10 @@ class LabelledTable:
     ) -> LabelledTable:
         """Read an open file; see `read`."""
         check_kinds(read_as)
-        for column in (*(name for name in (target, true) if name is not None), *categorical, *read_as, *drop):
+        for column in (*(name for name in (target, true) if name is not None), *categorical, *read_as):
             if column not in file.columns:
                 raise no_column(file.name, column, file.columns)
+        drop = dropped_columns(drop, file.columns, file.name)
         # What looks like a number in a csv may be a name; in parquet types are certain
         labels = {target or usual_target(file.columns), *([] if true is None else [true])}
         categorical = {*categorical, *(column for column, kind in read_as.items() if kind == CATEGORY)}
@@ -252,6 +254,21 @@ class LabelledTable:
 def usual_target(columns: list[str]) -> str:
     """Return the target of a table if nobody names one: the column ``class``, else the last one."""
     return USUAL_TARGET if USUAL_TARGET in columns else columns[-1]
+
+
+def columns_like(name: str, columns: Iterable[str]) -> list[str]:
+    """Return the columns that a name stands for, in which ``*`` is any letters."""
+    like = re.compile(".*".join(map(re.escape, name.split("*"))), re.DOTALL)
+    return [column for column in columns if like.fullmatch(column)]
+
+
+def dropped_columns(drop: Collection[str], columns: list[str], source: str) -> set[str]:
+    """Return the columns that are left out; raise if a name stands for none."""
+    found = {name: columns_like(name, columns) for name in drop}
+    for name, like in found.items():
+        if not like:
+            raise no_column(source, name, columns)
+    return {column for like in found.values() for column in like}
 
 
 def check_types(schema: Any, name: str) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from kfhe.table_files import check_pyarrow
 from kfhe.table_files.errors import SHOWN, TableFileError, no_column
 from kfhe.table_files.footers import Part, common_schema, footer_of, parquet_files
-from kfhe.table_files.labelled import check_types
+from kfhe.table_files.labelled import check_types, dropped_columns
 from kfhe.table_files.labels import check_classes, label_gaps
 from kfhe.table_files.parquet import damage_told
 from kfhe.table_files.texts import CATEGORY, check_kinds, check_type
@@ -152,10 +152,11 @@ class PartedTable:
         name = str(paths[0]) if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
         footers = [footer_of(file) for file in files]
         schema = common_schema(files, [footer.schema for footer in footers])
-        for column in (target, *categorical, *read_as, *drop):
+        for column in (target, *categorical, *read_as):
             if column not in schema.names:
                 raise no_column(name, column, schema.names)
-        features = [column for column in schema.names if column not in {target, *drop}]
+        left_out = {target, *dropped_columns(drop, schema.names, name)}
+        features = [column for column in schema.names if column not in left_out]
         if not features:
             raise TableFileError(f"{name}: there is no column left to learn from")
         of_features = [schema.field(column) for column in features]
