@@ -368,8 +368,17 @@ def test_rows_without_a_label_are_left_out_on_request(kfhe):
     assert "mine.csv: 50 rows without a label are left out" in said
     kfhe("fit", "labelled.csv", "-t", "outcome", *few, "-o", "labelled.kfhe")
     for name in ("m", "labelled"):
-        kfhe("predict", f"{name}.kfhe", "new_customers.csv", "--proba", "-o", f"{name}.csv")
-    assert Path("m.csv").read_bytes() == Path("labelled.csv").read_bytes()
+        kfhe("predict", f"{name}.kfhe", "new_customers.csv", "--proba", "-o", f"out_{name}.csv")
+    assert Path("out_m.csv").read_bytes() == Path("out_labelled.csv").read_bytes()
+    tested = ["-t", "outcome", "--model", "m.kfhe", "--json"]
+    expected, _ = kfhe("evaluate", "labelled.csv", *tested)
+    found, said = kfhe("evaluate", "mine.csv", *tested, "--drop-unlabelled")
+    assert "mine.csv: 50 rows without a label are left out" in said
+    assert json.loads(found.replace(b"mine", b"labelled")) == json.loads(expected)
+    rows.assign(outcome=None).to_csv("mine.csv", index=False)
+    _, said = kfhe("evaluate", "mine.csv", *tested, "--drop-unlabelled", code=1)
+    assert "mine.csv: no row has a label in 'outcome'" in said
+    rows.to_csv("mine.csv", index=False)
     kfhe("audit", *learnt, "--drop-unlabelled", *few, "--all", "-o", "all.csv")
     numbers = pd.read_csv("all.csv").sort_values("row")["row"]
     assert numbers.tolist() == [row + 2 for row in rows.index if row % 10]

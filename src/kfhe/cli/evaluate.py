@@ -88,7 +88,7 @@ def evaluate(
             outcome = _of_training(data, new, folds or 5, holdout, advance)
     else:
         of_training = [field.name for field in fields(options.Training)]
-        refused = [*of_training, "categorical", "read_as", "drop", "drop_unlabelled", "folds", "holdout"]
+        refused = [*of_training, "categorical", "read_as", "drop", "folds", "holdout"]
         options.refuse(context, refused, "with a model file nothing is trained; leave it out")
         with bar("Rows", rows_of(labelled.table)) as advance:
             outcome = _of_model(_model_file(model), labelled, advance)
@@ -187,17 +187,21 @@ def _of_model(path: Path, labelled: options.LabelledInput, advance: Callable[[in
     from kfhe.cli.models import read_forest
     from kfhe.cli.outcome import Outcome, Predictions
     from kfhe.cli.scoring import ModelReader
-    from kfhe.table_files import open_table
+    from kfhe.table_files import TableFileError, open_table
 
     saved = read_forest(path)
     reader = ModelReader(saved.forest.schema, saved.forest.classes, named=saved.named)
     true, predictions = [], []
     with open_table(labelled.table, labelled.dialect) as rows:
         reader.match(rows, labelled.target)
-        for features, labels in reader.labelled_batches(rows, labelled.target):
+        for features, labels in reader.labelled_batches(
+            rows, labelled.target, drop_unlabelled=labelled.drop_unlabelled
+        ):
             true.append(labels)
             predictions.append(saved.predict(features))
             advance(len(labels))
+    if not any(map(len, true)):
+        raise TableFileError(f"{rows.name}: no row has a label in {labelled.target!r}")
     for note in reader.notes(rows):
         echo(f"kfhe: {note}", err=True)
     predicted, probabilities = map(np.concatenate, zip(*predictions, strict=True))

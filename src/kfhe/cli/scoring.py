@@ -38,6 +38,8 @@ class ModelReader:
     ----------
     unknown : dict
         For each column of categories, how many values were categories that the model has not seen.
+    unlabelled : int
+        How many rows were left out, as they have no label.
     """
 
     def __init__(self, schema: Schema, classes: NDArray[Any], *, named: bool) -> None:
@@ -47,6 +49,7 @@ class ModelReader:
         self._categories = dict(zip(schema.columns, known, strict=True))
         self._readings = {schema.columns[j]: rule.reading for j, rule in schema.rules}
         self.unknown: dict[str, int] = {}
+        self.unlabelled = 0
 
     def match(self, table: TableFile, target: str | None = None) -> list[str]:
         """Find the model's columns in a table, and the target; return those that it doesn't need.
@@ -118,20 +121,26 @@ class ModelReader:
             yield self._features(batch, table.name, row), written
             row += len(batch)
 
-    def labelled_batches(self, table: TableFile, target: str) -> Iterator[tuple[Any, NDArray[np.intp]]]:
+    def labelled_batches(
+        self, table: TableFile, target: str, *, drop_unlabelled: bool = False
+    ) -> Iterator[tuple[Any, NDArray[np.intp]]]:
         """Yield the features of the rows and their labels, as positions in `classes`, batch by batch.
 
         Raises
         ------
         TableFileError
-            If a label is a gap, or none of the classes.
+            If a label is none of the classes, or a gap, unless rows without a label are to be left out.
         """
         are_text = self.classes.dtype.kind not in "biuf"
         called, row = f"{table.name}: target {target!r}", table.first_row
         for batch in self._read(table, *(((), [target]) if are_text else ([target], ()))):
-            labels = self._positions(batch.column(target).to_pylist(), called, row)
-            yield self._features(batch, table.name, row), labels
-            row += len(labels)
+            features, given = self._features(batch, table.name, row), batch.column(target)
+            labels = self._positions(given.to_pylist(), called, row, drop_gaps=drop_unlabelled)
+            if len(labels) < len(batch):
+                self.unlabelled += len(batch) - len(labels)
+                features = features.filter(given.is_valid())
+            yield features, labels
+            row += len(batch)
 
     def read(self, table: TableFile, target: str) -> tuple[Any, NDArray[Any]]:
         """Return the features of all rows and their labels."""
@@ -144,7 +153,10 @@ class ModelReader:
 
     def notes(self, table: TableFile) -> list[str]:
         """Return what was noticed in the rows, in sentences."""
-        return list(table.notes) + [
+        notes = list(table.notes)
+        if self.unlabelled:
+            notes.append(f"{table.name}: {self.unlabelled:,} rows without a label are left out")
+        return notes + [
             f"{table.name}: column {column!r}: values in categories that the model has never seen: {count}; "
             "taken for gaps"
             for column, count in sorted(self.unknown.items(), key=lambda item: table.columns.index(item[0]))
@@ -172,16 +184,20 @@ class ModelReader:
         self._count_unknown(features)
         return features
 
-    def _positions(self, labels: list[Any], called: str, first_row: int) -> NDArray[np.intp]:
+    def _positions(
+        self, labels: list[Any], called: str, first_row: int, *, drop_gaps: bool
+    ) -> NDArray[np.intp]:
         import numpy as np
 
         positions = {label: position for position, label in enumerate(self.classes.tolist())}
         for row, label in enumerate(labels, first_row):
-            if label not in positions:
-                what = "a gap" if label is None else f"{label!r}, which the model doesn't know"
+            if label not in positions and not (drop_gaps and label is None):
+                what = f"{label!r}, which the model doesn't know"
+                if label is None:
+                    what = "a gap (kfhe evaluate leaves such rows out with --drop-unlabelled)"
                 known = ", ".join(map(str, self.classes[:MOST_CLASSES]))
                 raise TableFileError(f"{called}, row {row}: found {what}; accepted are {known}")
-        return np.array([positions[label] for label in labels], dtype=np.intp)
+        return np.array([positions[label] for label in labels if label is not None], dtype=np.intp)
 
     def _count_unknown(self, features: Any) -> None:
         from pyarrow import compute
