@@ -57,12 +57,14 @@ def test_a_program_and_what_is_picked_of_it_are_one_graph(client, graphs):
 def test_what_follows_is_in_the_graph_of_what_is_wanted_and_takes_it_from_what_is_brought(client, graphs):
     workers = Workers(client, n_parts=2)
     doubled = workers.each(double, OfParts([1, 2]))
-    wanted, totals = workers.want(workers.each(double, doubled)), []
+    first, wanted = (workers.want(workers.each(function, doubled)) for function in (abs, double))
+    totals = []
     workers.follow(lambda: totals.extend(workers.pieces(workers.each(sum, workers.everywhere(wanted)))))
     assert not graphs
     assert workers.parts(workers.each(double, doubled)) == [4, 8]
     assert graphs == [6]  # for each part: all that is doubled, what is small of it, and the sum
     assert workers.result(totals) == [12, 12]
+    assert workers.parts(first) == [2, 4]
 
 
 def test_a_task_runs_where_its_part_is_even_if_that_worker_is_busy(client):
