@@ -66,33 +66,46 @@ cdef void choose_blocks(
 
 
 cdef void draw_in_block(
-    const uint64_t *cumulated, int64_t n, int64_t n_draws, uint16_t *guide,
+    const uint64_t *cumulated, int64_t n, int64_t n_draws,
     uint64_t seed, uint64_t iteration, uint64_t attempt, uint64_t block, int32_t *counts,
 ) noexcept nogil:
-    """Hand out a block's draws: a guide table points close to each draw's row."""
+    """Hand out a block's draws: a guide points close to each draw's row."""
+    cdef uint16_t guide[2 * BLOCK + 1]
     cdef uint64_t numbers[4]
     cdef uint64_t total = cumulated[n - 1], position
-    cdef int64_t i, row = 0
-    cdef int bits = 0
-    for i in range(n):
-        counts[i] = 0
+    cdef int64_t i, row
+    cdef int shift
+    memset(counts, 0, n * sizeof(int32_t))
     if n_draws == 0:
         return
-    while (1 << bits) < n:
-        bits += 1
-    for i in range(1 << bits):
-        position = scaled(<uint64_t> i << (64 - bits), total) if bits else 0
-        while cumulated[row] <= position:
-            row += 1
-        guide[i] = <uint16_t> row
+    shift = make_guide(cumulated, n, guide)
     for i in range(n_draws):
         if i % 4 == 0:
             philox(seed, ROWS_STREAM, i // 4, block, attempt, iteration, numbers)
         position = scaled(numbers[i % 4], total)
-        row = guide[numbers[i % 4] >> (64 - bits)] if bits else 0
+        row = guide[position >> shift]
+        row += cumulated[row] <= position  # mostly so near that there is no branch to guess
+        row += cumulated[row] <= position
         while cumulated[row] <= position:
             row += 1
         counts[row] += 1
+
+
+cdef int make_guide(const uint64_t *cumulated, int64_t n, uint16_t *guide) noexcept nogil:
+    """For each stretch of 2^shift positions, name a row before which there is none of them; return the shift."""
+    cdef uint64_t total = cumulated[n - 1]
+    cdef int64_t i
+    cdef uint16_t row = 0
+    cdef int shift = 0
+    while total >> shift >= <uint64_t> (2 * n):
+        shift += 1
+    memset(guide, 0, (2 * n + 1) * sizeof(uint16_t))
+    for i in range(n):
+        guide[(cumulated[i] >> shift) + 1] = <uint16_t> (i + 1)
+    for i in range(2 * n + 1):
+        row = max(row, guide[i])
+        guide[i] = row
+    return shift
 
 
 cpdef bootstrap(
@@ -109,11 +122,9 @@ cpdef bootstrap(
     result = np.empty(n, dtype=np.int32)
     cdef int32_t[::1] counts = result
     cdef vector[uint64_t] cumulated = vector[uint64_t](n)
-    cdef vector[uint16_t] guide
     if n <= BLOCK:
-        guide.resize(2 * n)
         check_total(cumulate(&weights[0], n, cumulated.data()))
-        draw_in_block(cumulated.data(), n, n_draws, guide.data(), seed, iteration, attempt, 0, &counts[0])
+        draw_in_block(cumulated.data(), n, n_draws, seed, iteration, attempt, 0, &counts[0])
     else:
         draw_blocks(
             &weights[0], n, n_draws, seed, iteration, attempt, n_threads, cumulated.data(), &counts[0]
@@ -137,7 +148,6 @@ cdef draw_blocks(
     cdef int64_t block, chunk, size
     cdef vector[uint64_t] block_totals = vector[uint64_t](n_blocks)
     cdef vector[int64_t] chosen = vector[int64_t](n_blocks * n_chunks)
-    cdef vector[uint16_t] guides = vector[uint16_t](n_blocks * BLOCK)
     if n < PARALLEL_ROWS:
         n_threads = 1
     for block in prange(n_blocks, nogil=True, num_threads=n_threads, schedule="static"):
@@ -157,8 +167,7 @@ cdef draw_blocks(
     for block in prange(n_blocks, nogil=True, num_threads=n_threads, schedule="static"):
         size = min(<int64_t> BLOCK, n - block * BLOCK)
         draw_in_block(
-            &cumulated[block * BLOCK], size, chosen[block], &guides[block * BLOCK],
-            seed, iteration, attempt, block, &counts[block * BLOCK],
+            &cumulated[block * BLOCK], size, chosen[block], seed, iteration, attempt, block, &counts[block * BLOCK]
         )
 
 
@@ -207,7 +216,6 @@ def draw_rows(
     """Return how often each row of some blocks is drawn (int32); the first of them is number ``first_block``."""
     cdef int64_t block, size, start, n = weights.shape[0]
     cdef vector[uint64_t] cumulated = vector[uint64_t](BLOCK)
-    cdef vector[uint16_t] guide = vector[uint16_t](2 * BLOCK)
     result = np.empty(n, dtype=np.int32)
     cdef int32_t[::1] counts = result
     with nogil:
@@ -216,8 +224,8 @@ def draw_rows(
             size = min(<int64_t> BLOCK, n - start)
             cumulate(&weights[start], size, cumulated.data())
             draw_in_block(
-                cumulated.data(), size, n_draws[block], guide.data(), seed, iteration, attempt,
-                first_block + block, &counts[start],
+                cumulated.data(), size, n_draws[block], seed, iteration, attempt, first_block + block,
+                &counts[start],
             )
     return result
 
