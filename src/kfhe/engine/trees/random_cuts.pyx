@@ -107,13 +107,14 @@ cdef void cut_members(
 
     ``found`` has room for a bin per row. No loop has a branch, as none could be foreseen.
     """
-    cdef uint8_t missing = <uint8_t> (n_bins - 1), low = 255, high = 0, top = 0, cut, code
+    cdef uint8_t missing = <uint8_t> (n_bins - 1), low = 255, high = 0, top = 0, cut
+    cdef uint8_t last_left, first_right, goes_left
     cdef int64_t i, n_left
-    cdef int last_left, first_right
     cdef double score = best.score
     for i in range(n):
-        code = found[i] = codes[members[i]]
-        low, top = min(low, code), max(top, code)
+        found[i] = codes[members[i]]
+    for i in range(n):
+        low, top = min(low, found[i]), max(top, found[i])
     if low == top:
         return
     high = top
@@ -131,8 +132,9 @@ cdef void cut_members(
     if best.score > score:
         last_left, first_right = low, missing
         for i in range(n):
-            last_left = max(last_left, found[i] if found[i] <= cut else low)
-            first_right = min(first_right, found[i] if found[i] > cut else missing)
+            goes_left = -<uint8_t> (found[i] <= cut)
+            last_left = max(last_left, <uint8_t> (found[i] & goes_left))
+            first_right = min(first_right, <uint8_t> (found[i] | goes_left))
         best.last_left, best.first_right = last_left, first_right
 
 
