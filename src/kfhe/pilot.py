@@ -74,7 +74,7 @@ class PilotSensor:
         self.keep(iteration)
         tree = self._grower(random=iteration % 2 == 0).grow(counts, True, 2 * iteration + attempt)
         self._trees.append(tree)
-        shares = shrunken_shares(tree.nodes, tree.leaf_weights, SHRINKAGES)
+        shares = shrunken_shares(tree.nodes, tree.leaf_weights, SHRINKAGES, self.rows.n_threads)
         return TreeVotes(tree.leaves, shares)
 
     def keep(self, n_components: int) -> None:

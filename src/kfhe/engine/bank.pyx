@@ -60,6 +60,30 @@ cdef int64_t brier_of(
     return total
 
 
+# What rows weigh, in units.
+cdef struct Missed:
+    int64_t wrong
+    int64_t unseen
+
+
+cdef Missed miss_rows(
+    const int32_t *leaves, const int32_t *classes, const int32_t *counts, const int32_t *labels, const double *base,
+    int64_t start, int64_t stop, cpp_bool *missed,
+) noexcept nogil:
+    """Say which of some rows that are not in the sample are missed, by the classes of their leaves."""
+    cdef Missed total
+    cdef int64_t i, units
+    total.wrong = total.unseen = 0
+    for i in range(start, stop):
+        if counts[i] > 0:
+            continue
+        units = <int64_t> (base[i] * UNIT + 0.5)
+        missed[i] = classes[leaves[i]] != labels[i]
+        total.unseen += units
+        total.wrong += units * missed[i]
+    return total
+
+
 cdef class HonestBank:
     """The states of a bank of filters.
 
@@ -143,21 +167,24 @@ cdef class HonestBank:
 
     def misses(self, const int32_t[::1] leaves, const double[:, ::1] votes, const int32_t[::1] counts):
         """Say which of the rows that a component has not seen it misses; what these weigh, and all that it has not seen."""
-        cdef int64_t i, n_leaves = votes.shape[0]
-        cdef int64_t units, unseen = 0, wrong = 0
+        cdef int64_t c, i, n_leaves = votes.shape[0]
         cdef vector[int32_t] classes = vector[int32_t](n_leaves)
+        cdef vector[Missed] sums = vector[Missed](self.n_chunks)
+        cdef Missed total
         result = np.zeros(self.n, dtype=bool)
         cdef cpp_bool[::1] missed = result
         for i in range(n_leaves):
             classes[i] = <int32_t> largest(&votes[i, 0], self.n_classes)
-        for i in range(self.n):
-            if counts[i] > 0:
-                continue
-            units = <int64_t> (self.base[i] * UNIT + 0.5)
-            missed[i] = classes[leaves[i]] != self.labels[i]
-            unseen += units
-            wrong += units * missed[i]
-        return result, wrong / UNIT, unseen / UNIT
+        for c in prange(self.n_chunks, nogil=True, num_threads=self.n_threads, schedule="static"):
+            sums[c] = miss_rows(
+                &leaves[0], classes.data(), &counts[0], &self.labels[0], &self.base[0], c * CHUNK,
+                min(self.n, (c + 1) * CHUNK), &missed[0],
+            )
+        total.wrong = total.unseen = 0
+        for c in range(self.n_chunks):
+            total.wrong += sums[c].wrong
+            total.unseen += sums[c].unseen
+        return result, total.wrong / UNIT, total.unseen / UNIT
 
 
 def restored(arguments, states, n_read):

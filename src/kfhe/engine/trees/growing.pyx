@@ -11,12 +11,13 @@ from libc.string cimport memcpy, memset
 from libcpp.algorithm cimport sort
 from libcpp.vector cimport vector
 
+from kfhe.engine.trees.assembly cimport assemble
 from kfhe.engine.trees.categories cimport scratch_size
 from kfhe.engine.trees.frames cimport Frames, gather
 from kfhe.engine.trees.grown_tree cimport GrownTree
 from kfhe.engine.trees.histogram_nodes cimport grow_by_histogram
 from kfhe.engine.trees.nodes cimport Buffer, Frame, Growth, Pending, Problem, Workspace, add_node, clear
-from kfhe.engine.trees.pruning cimport FlatNode, cut_back
+from kfhe.engine.trees.pruning cimport cut_back
 from kfhe.engine.trees.tallies cimport Tallies
 from kfhe.engine.trees.team cimport Team
 
@@ -118,8 +119,7 @@ cdef class Grower:
     cdef vector[uint32_t] rows
     cdef vector[uint16_t] classes
     cdef vector[int32_t] weights
-    cdef vector[FlatNode] flat
-    cdef vector[int32_t] flat_stack, leaf_at
+    cdef vector[int32_t] leaf_at
 
     def __cinit__(
         self, codes, n_bins, categorical, low, high, labels, n_classes, *, max_depth, min_samples_split,
@@ -201,15 +201,18 @@ cdef class Grower:
         larger tree.
         """
         cdef GrownTree grown = GrownTree(self.problem.n_classes)
+        cdef int64_t n_parts
+        cdef int n_threads
         self.problem.tree = tree
         self.problem.weighted = not counts
         with nogil:
             grown.row_leaves.resize(self.problem.n_rows)
             self.load(&weights[0])
-            self.grow_nodes(grown.row_leaves.data(), key)
-            cut_back(self.buffers, self.problem.n_classes, self.max_leaves, self.cp, self.flat, self.flat_stack)
-            grown.lay_out(self.buffers, self.flat, self.flat_stack, self.leaf_at)
-            grown.find_leaves(&self.problem, &weights[0], self.leaf_at, self.team.n_threads)
+            n_parts = self.grow_nodes(grown.row_leaves.data(), key)
+            n_threads = self.team.n_threads if n_parts > 1 else 1
+            cut_back(self.buffers, n_parts, self.problem.n_classes, self.max_leaves, self.cp, n_threads)
+            assemble(grown, self.buffers, n_parts, self.leaf_at.data(), n_threads)
+            grown.find_leaves(&self.problem, &weights[0], self.leaf_at.data(), self.team.n_threads)
         return grown
 
     cdef void load(self, const int32_t *weights) noexcept nogil:
@@ -235,8 +238,11 @@ cdef class Grower:
         buffer.nodes[0].count = n if self.problem.weighted else total
         buffer.nodes[0].end = n
 
-    cdef void grow_nodes(self, int32_t *leaves, uint64_t key) noexcept nogil:
-        """Grow the raw nodes: in one go, or large nodes first and the subtrees below side by side."""
+    cdef int64_t grow_nodes(self, int32_t *leaves, uint64_t key) noexcept nogil:
+        """Grow the raw nodes: in one go, or large nodes first and the subtrees below side by side.
+
+        Returns of how many parts the tree is, each in a buffer of its own.
+        """
         cdef int64_t n = <int64_t> self.rows.size(), n_cells = n * self.problem.n_features
         cdef vector[Pending] tasks
         cdef Frame frame
@@ -267,6 +273,7 @@ cdef class Grower:
         grow_by_histogram(&growth, &root)
         self.run_tasks(&growth)
         self.team.worked(growth.n_threads, n_cells, now() - started)
+        return 1 + <int64_t> tasks.size()
 
     cdef bint grows_best_first(self, int64_t n_rows) noexcept nogil:
         """Whether so few leaves are to be kept that it pays to grow no others."""

@@ -1,9 +1,8 @@
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint64_t
 from libcpp.vector cimport vector
 
 from kfhe.engine.trees.layout cimport Node
-from kfhe.engine.trees.nodes cimport Buffer, Problem
-from kfhe.engine.trees.pruning cimport FlatNode
+from kfhe.engine.trees.nodes cimport Problem
 
 cdef class GrownTree:
     cdef readonly int64_t n_classes
@@ -14,15 +13,8 @@ cdef class GrownTree:
     cdef vector[int32_t] row_leaves
     cdef int n_threads  # that share the rows
 
-    cdef void lay_out(
-        self, vector[Buffer*] &buffers, vector[FlatNode] &flat, vector[int32_t] &stack, vector[int32_t] &leaf_at
-    ) noexcept nogil
-    cdef void add_leaf(
-        self, Buffer *buffer, int32_t node, int32_t place, vector[int32_t] &leaf_at
-    ) noexcept nogil
-    cdef void add_split(self, Buffer *buffer, int32_t number, int32_t place) noexcept nogil
     cdef void find_leaves(
-        self, const Problem *problem, const int32_t *weights, vector[int32_t] &leaf_at, int n_threads
+        self, const Problem *problem, const int32_t *weights, const int32_t *leaf_at, int n_threads
     ) noexcept nogil
 
 cdef copied(const void *data, size_t size, dtype)

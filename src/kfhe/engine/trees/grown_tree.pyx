@@ -5,16 +5,16 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 from libcpp.vector cimport vector
 
-from kfhe.engine.trees.layout cimport CATEGORICAL, LEAF, MISSING_LEFT, NUMERIC, Node
+from kfhe.engine.trees.layout cimport CATEGORICAL, LEAF, MISSING_LEFT, Node
 from kfhe.engine.trees.memory cimport CACHE_LINE, prefetch
-from kfhe.engine.trees.nodes cimport Buffer, Problem, RawNode
-from kfhe.engine.trees.pruning cimport FlatNode
+from kfhe.engine.trees.nodes cimport Problem
 from kfhe.engine.trees.votes cimport heaviest, write_shares
 
 import numpy as np
 
 cdef enum:
-    PARALLEL_ROWS = 65536  # rows from which threads share the search for their leaves
+    PARALLEL_ROWS = 65536  # rows from which threads share the search for their leaves,
+    PARALLEL_NODES = 16384  # and nodes from which they prepare it
     BLOCK = 1024  # rows that walk down the tree side by side, so that memory is never waited for alone
     FEW_COLUMNS = 64  # of which rows that walk read the most
 
@@ -48,12 +48,18 @@ cdef Fork fork_of(const Node *node, const int32_t *n_bins) noexcept nogil:
     return fork
 
 
-cdef void plant(const Node *nodes, int64_t n_nodes, const int32_t *n_bins, vector[Fork] &forks) noexcept nogil:
+cdef void plant(
+    const Node *nodes, int64_t n_nodes, const int32_t *n_bins, vector[Fork] &forks, int n_threads
+) noexcept nogil:
     """Write the nodes of a tree as forks."""
     cdef int64_t i
-    forks.reserve(n_nodes)
-    for i in range(n_nodes):
-        forks.push_back(fork_of(&nodes[i], n_bins))
+    forks.resize(n_nodes)
+    if n_threads == 1 or n_nodes < PARALLEL_NODES:
+        for i in range(n_nodes):
+            forks[i] = fork_of(&nodes[i], n_bins)
+    else:
+        for i in prange(n_nodes, num_threads=n_threads, schedule="static"):
+            forks[i] = fork_of(&nodes[i], n_bins)
 
 
 cdef inline int32_t child_of(
@@ -208,68 +214,8 @@ cdef class GrownTree:
                 )
         return result
 
-    cdef void lay_out(
-        self, vector[Buffer*] &buffers, vector[FlatNode] &flat, vector[int32_t] &stack, vector[int32_t] &leaf_at
-    ) noexcept nogil:
-        """Write down what growing and pruning have left; ``leaf_at`` gets the leaf of each position of the rows."""
-        cdef int32_t i
-        cdef Buffer *buffer
-        self.node_list.reserve(flat.size())
-        self.gain_list.reserve(flat.size())
-        self.weight_list.reserve((flat.size() + 1) // 2 * self.n_classes)
-        self.node_list.resize(1)
-        self.gain_list.resize(1)
-        flat[0].place = 0
-        stack.push_back(0)
-        while stack.size():
-            i = stack.back()
-            stack.pop_back()
-            buffer = buffers[flat[i].buffer]
-            if flat[i].left < 0:
-                self.add_leaf(buffer, flat[i].node, flat[i].place, leaf_at)
-                continue
-            flat[flat[i].left].place = <int32_t> self.node_list.size()
-            flat[flat[i].left + 1].place = <int32_t> self.node_list.size() + 1
-            self.add_split(buffer, flat[i].node, flat[i].place)
-            stack.push_back(flat[i].left + 1)
-            stack.push_back(flat[i].left)
-
-    cdef void add_leaf(
-        self, Buffer *buffer, int32_t node, int32_t place, vector[int32_t] &leaf_at
-    ) noexcept nogil:
-        cdef int64_t k, start = buffer.nodes[node].start, end = buffer.nodes[node].end
-        cdef int32_t leaf = <int32_t> (<int64_t> self.weight_list.size() // self.n_classes)
-        memset(&self.node_list[place], 0, sizeof(Node))
-        self.node_list[place].left = leaf
-        self.gain_list[place] = 0
-        for k in range(self.n_classes):
-            self.weight_list.push_back(<int32_t> buffer.totals[node * self.n_classes + k])
-        for k in range(start, end):
-            leaf_at[k] = leaf
-
-    cdef void add_split(self, Buffer *buffer, int32_t number, int32_t place) noexcept nogil:
-        """Write a split, and make room for its children."""
-        cdef const RawNode *raw = &buffer.nodes[number]
-        cdef Node node
-        cdef int k
-        node.left = <int32_t> self.node_list.size()
-        node.feature = raw.feature
-        node.kind = CATEGORICAL if raw.category_set >= 0 else NUMERIC
-        if raw.missing_left:
-            node.kind |= MISSING_LEFT
-        node.cut = raw.cut
-        node.threshold = raw.threshold
-        if raw.category_set >= 0:
-            node.threshold = self.set_list.size() // 4
-            for k in range(4):
-                self.set_list.push_back(buffer.category_sets[4 * raw.category_set + k])
-        self.node_list[place] = node
-        self.gain_list[place] = raw.gain
-        self.node_list.resize(self.node_list.size() + 2)
-        self.gain_list.resize(self.gain_list.size() + 2)
-
     cdef void find_leaves(
-        self, const Problem *problem, const int32_t *weights, vector[int32_t] &leaf_at, int n_threads
+        self, const Problem *problem, const int32_t *weights, const int32_t *leaf_at, int n_threads
     ) noexcept nogil:
         """Turn the positions that growing has noted into leaves; rows that it has not seen walk down the tree."""
         cdef int64_t block, n_blocks = (problem.n_rows + BLOCK - 1) // BLOCK
@@ -279,13 +225,13 @@ cdef class GrownTree:
         cdef int32_t *leaves = self.row_leaves.data()
         cdef vector[Fork] forks
         self.n_threads = n_threads
-        plant(nodes, <int64_t> self.node_list.size(), problem.n_bins, forks)
+        plant(nodes, <int64_t> self.node_list.size(), problem.n_bins, forks, n_threads)
         if n_threads == 1 or problem.n_rows < PARALLEL_ROWS:
             for block in range(n_blocks):
-                settle(forks.data(), nodes, sets, problem, plain, weights, leaf_at.data(), block, leaves)
+                settle(forks.data(), nodes, sets, problem, plain, weights, leaf_at, block, leaves)
             return
         for block in prange(n_blocks, num_threads=n_threads, schedule="static"):
-            settle(forks.data(), nodes, sets, problem, plain, weights, leaf_at.data(), block, leaves)
+            settle(forks.data(), nodes, sets, problem, plain, weights, leaf_at, block, leaves)
 
 
 def leaves_of_codes(
@@ -311,7 +257,7 @@ def leaves_of_codes(
     problem.codes, problem.n_rows, problem.n_bins = &codes[0, 0], n, &n_bins[0]
     problem.n_features = codes.shape[0]
     with nogil:
-        plant(all_nodes, n_nodes, &n_bins[0], forks)
+        plant(all_nodes, n_nodes, &n_bins[0], forks, 1)
         while start < n:
             size, end = 0, min(n, start + BLOCK)
             for i in range(start, end):

@@ -1,48 +1,19 @@
-"""Pruning: the nodes of a grown tree in one order, and what of them stays."""
+"""Pruning: what of a grown tree stays. Nodes whose subtrees go become leaves."""
 
+from cython.parallel cimport prange
 from libc.stdint cimport int32_t, int64_t
 from libcpp.pair cimport pair
 from libcpp.queue cimport priority_queue
 from libcpp.vector cimport vector
 
-from kfhe.engine.trees.nodes cimport Buffer, add_node
+from kfhe.engine.trees.nodes cimport Buffer, RawNode, add_node
 
 import numpy as np
 
 
-cdef void flatten(vector[Buffer*] &buffers, vector[FlatNode] &flat, vector[int32_t] &stack) noexcept nogil:
-    """Bring the nodes of all buffers into one order that doesn't depend on who grew them."""
-    cdef FlatNode item, child
-    cdef int32_t i, left
-    item.buffer = item.node = 0
-    item.left = -1
-    flat.clear()
-    flat.push_back(item)
-    stack.push_back(0)
-    while stack.size():
-        i = stack.back()
-        stack.pop_back()
-        left = buffers[flat[i].buffer].nodes[flat[i].node].left
-        if left < -1:
-            flat[i].buffer = -1 - left
-            flat[i].node = 0
-            left = buffers[flat[i].buffer].nodes[0].left
-        if left < 0:
-            continue
-        flat[i].left = <int32_t> flat.size()
-        child.buffer = flat[i].buffer
-        child.left = -1
-        child.node = left
-        flat.push_back(child)
-        child.node = left + 1
-        flat.push_back(child)
-        stack.push_back(flat[i].left + 1)
-        stack.push_back(flat[i].left)
-
-
-cdef int64_t misses(vector[Buffer*] &buffers, const FlatNode *item, int64_t n_classes) noexcept nogil:
+cdef int64_t misses(const Buffer *buffer, int64_t node, int64_t n_classes) noexcept nogil:
     """Weight of the node's rows that its own majority class gets wrong."""
-    cdef const int64_t *totals = &buffers[item.buffer].totals[item.node * n_classes]
+    cdef const int64_t *totals = &buffer.totals[node * n_classes]
     cdef int64_t k, total = 0, top = 0
     for k in range(n_classes):
         total += totals[k]
@@ -50,29 +21,78 @@ cdef int64_t misses(vector[Buffer*] &buffers, const FlatNode *item, int64_t n_cl
     return total - top
 
 
-cdef void prune(vector[Buffer*] &buffers, vector[FlatNode] &flat, int64_t n_classes, double cp) noexcept nogil:
-    """Cut off each subtree that saves less than cp times the root's misses per extra leaf."""
-    cdef vector[double] cost
-    cdef int32_t i
-    cdef double price = cp * misses(buffers, &flat[0], n_classes), alone, kept
-    cost.resize(flat.size())
-    for i in range(<int32_t> flat.size() - 1, -1, -1):  # children come after their parents
-        alone = misses(buffers, &flat[i], n_classes) + price
-        cost[i] = alone
-        if flat[i].left >= 0:
-            kept = cost[flat[i].left] + cost[flat[i].left + 1]
-            if alone < kept:
-                flat[i].left = -1
+cdef double prune(Buffer *buffer, int64_t n_classes, double price, const double *costs_of_parts) noexcept nogil:
+    """Cut off each subtree of a part that saves less than a price per extra leaf; return what the part costs."""
+    cdef vector[double] costs = vector[double](buffer.nodes.size())
+    cdef RawNode *node
+    cdef double kept
+    cdef int64_t i
+    for i in range(<int64_t> buffer.nodes.size() - 1, -1, -1):  # children come after their parents
+        node = &buffer.nodes[i]
+        if node.left < -1:
+            costs[i] = costs_of_parts[-1 - node.left]
+            continue
+        costs[i] = misses(buffer, i, n_classes) + price
+        if node.left >= 0:
+            kept = costs[node.left] + costs[node.left + 1]
+            if costs[i] < kept:
+                node.left = -1
             else:
-                cost[i] = kept
+                costs[i] = kept
+    return costs[0]
 
 
-cdef void keep_best_leaves(vector[Buffer*] &buffers, vector[FlatNode] &flat, int64_t max_leaves) noexcept nogil:
+cdef void prune_parts(
+    vector[Buffer*] &buffers, int64_t n_parts, int64_t n_classes, double cp, int n_threads
+) noexcept nogil:
+    """Cut off each subtree that saves less than cp times the root's misses per extra leaf."""
+    cdef double price = cp * misses(buffers[0], 0, n_classes)
+    cdef vector[double] costs = vector[double](n_parts)
+    cdef int64_t i
+    for i in prange(1, n_parts, num_threads=n_threads, schedule="static"):
+        costs[i] = prune(buffers[i], n_classes, price, NULL)
+    prune(buffers[0], n_classes, price, costs.data())
+
+
+# A node in an order that doesn't depend on who grew it.
+cdef struct FlatNode:
+    RawNode *raw
+    int32_t buffer
+    int32_t left  # in this order, -1: a leaf
+
+
+cdef void flatten(vector[Buffer*] &buffers, vector[FlatNode] &flat) noexcept nogil:
+    """Bring the nodes of all buffers into one order: siblings, then what is below the left one."""
+    cdef vector[int32_t] stack = vector[int32_t](1)
+    cdef FlatNode item, child
+    cdef int32_t i, k
+    item.raw, item.buffer, item.left = &buffers[0].nodes[0], 0, -1
+    flat.push_back(item)
+    while stack.size():
+        i = stack.back()
+        stack.pop_back()
+        if flat[i].raw.left < -1:
+            flat[i].buffer = -1 - flat[i].raw.left
+            flat[i].raw = &buffers[flat[i].buffer].nodes[0]
+        item = flat[i]
+        if item.raw.left < 0:
+            continue
+        flat[i].left = <int32_t> flat.size()
+        for k in range(2):
+            child.raw, child.buffer, child.left = &buffers[item.buffer].nodes[item.raw.left + k], item.buffer, -1
+            flat.push_back(child)
+        stack.push_back(flat[i].left + 1)
+        stack.push_back(flat[i].left)
+
+
+cdef void keep_best_leaves(vector[Buffer*] &buffers, int64_t max_leaves) noexcept nogil:
     """Keep the splits that best-first growing makes until it has ``max_leaves`` leaves."""
     cdef priority_queue[pair[double, int32_t]] frontier  # gain, and the node's negative: on a tie the first node
+    cdef vector[FlatNode] flat
     cdef vector[char] kept
     cdef int64_t n_leaves = 1
     cdef int32_t i, j
+    flatten(buffers, flat)
     kept.resize(flat.size())
     if flat[0].left >= 0:
         frontier.push(pair[double, int32_t](0, 0))
@@ -83,22 +103,20 @@ cdef void keep_best_leaves(vector[Buffer*] &buffers, vector[FlatNode] &flat, int
         n_leaves += 1
         for j in range(flat[i].left, flat[i].left + 2):
             if flat[j].left >= 0:
-                frontier.push(pair[double, int32_t](buffers[flat[j].buffer].nodes[flat[j].node].gain, -j))
+                frontier.push(pair[double, int32_t](flat[j].raw.gain, -j))
     for i in range(<int32_t> flat.size()):
         if not kept[i]:
-            flat[i].left = -1
+            flat[i].raw.left = -1
 
 
 cdef void cut_back(
-    vector[Buffer*] &buffers, int64_t n_classes, int64_t max_leaves, double cp, vector[FlatNode] &flat,
-    vector[int32_t] &stack,
+    vector[Buffer*] &buffers, int64_t n_parts, int64_t n_classes, int64_t max_leaves, double cp, int n_threads
 ) noexcept nogil:
-    """Flatten a grown tree, and cut off what ``max_leaves`` (0: no limit) and ``cp`` don't let stand."""
-    flatten(buffers, flat, stack)
+    """Cut off what ``max_leaves`` (0: no limit) and ``cp`` don't let stand, in a tree of so many parts."""
     if max_leaves > 0:
-        keep_best_leaves(buffers, flat, max_leaves)
+        keep_best_leaves(buffers, max_leaves)
     if cp > 0:
-        prune(buffers, flat, n_classes, cp)
+        prune_parts(buffers, n_parts, n_classes, cp, n_threads)
 
 
 def pruned(
@@ -128,8 +146,7 @@ def pruned(
     """
     cdef Buffer buffer
     cdef vector[Buffer*] buffers
-    cdef vector[FlatNode] flat
-    cdef vector[int32_t] stack
+    cdef vector[int32_t] stack = vector[int32_t](1)
     cdef int64_t i, k, n_classes = totals.shape[1]
     cdef int32_t n_nodes = <int32_t> left.shape[0]
     for i in range(n_nodes):
@@ -139,15 +156,14 @@ def pruned(
         for k in range(n_classes):
             buffer.totals[i * n_classes + k] = totals[i, k]
     buffers.push_back(&buffer)
-    cut_back(buffers, n_classes, max_leaf_nodes, cp, flat, stack)
+    cut_back(buffers, 1, n_classes, max_leaf_nodes, cp, 1)
     result = np.full(n_nodes, -1, dtype=np.int32)
     cdef int32_t[::1] kept = result
-    stack.push_back(0)
     while stack.size():
         i = stack.back()
         stack.pop_back()
-        if flat[i].left >= 0:
-            kept[flat[i].node] = left[flat[i].node]
-            stack.push_back(flat[i].left)
-            stack.push_back(flat[i].left + 1)
+        if buffer.nodes[i].left >= 0:
+            kept[i] = left[i]
+            stack.push_back(left[i])
+            stack.push_back(left[i] + 1)
     return result

@@ -5,12 +5,16 @@ its parent's, moved towards its own shares by the gain N / (N + shrinkage), N be
 rows say is noisy, and moves it little.
 """
 
+from cython.parallel cimport prange
 from libc.stdint cimport int32_t, int64_t, uint8_t
 from libcpp.vector cimport vector
 
 from kfhe.engine.trees.layout cimport LEAF, Node
 
 import numpy as np
+
+cdef enum:
+    PARALLEL_NODES = 8192
 
 
 cdef void add_up(
@@ -33,47 +37,87 @@ cdef void add_up(
             own[k] /= own[n_classes]
 
 
+# A node on the way down, and where its estimates are: at each depth there is room for two children.
+cdef struct Step:
+    int32_t node
+    int32_t place
+
+
 cdef void filter_down(
-    const Node *nodes, int64_t n_nodes, int64_t n_classes, const double *shares, double shrinkage, double *estimates,
-    double *votes,
+    const Node *nodes, int64_t n_classes, const double *shares, const double *shrinkages, int64_t n_shrinkages,
+    double *votes, int64_t n_leaves,
 ) noexcept nogil:
-    """Write the estimates of a tree's leaves."""
-    cdef int64_t i, j, k, width = n_classes + 1
-    cdef double gain
-    cdef const double *own
+    """Write the estimates of a tree's leaves, for some shrinkages at once."""
+    cdef int64_t b, k, size = n_shrinkages * n_classes, child
+    cdef vector[double] estimates = vector[double](2 * size)
+    cdef vector[Step] steps = vector[Step](1)
+    cdef Step step, left, right
     cdef const double *parents
-    for k in range(n_classes):
-        estimates[k] = shares[k]
-    for i in range(n_nodes):
-        if nodes[i].kind == LEAF:
-            for k in range(n_classes):
-                votes[nodes[i].left * n_classes + k] = estimates[i * n_classes + k]
+    cdef double gain
+    for b in range(n_shrinkages):
+        for k in range(n_classes):
+            estimates[b * n_classes + k] = shares[k]
+    while steps.size():
+        step = steps.back()
+        steps.pop_back()
+        left.node, left.place = nodes[step.node].left, step.place // 2 * 2 + 2
+        right.node, right.place = left.node + 1, left.place + 1
+        if nodes[step.node].kind == LEAF:
+            for b in range(n_shrinkages):
+                for k in range(n_classes):
+                    votes[(b * n_leaves + left.node) * n_classes + k] = (
+                        estimates[step.place * size + b * n_classes + k]
+                    )
             continue
-        parents = &shares[i * width]
-        gain = parents[n_classes] / (parents[n_classes] + shrinkage)
-        for j in range(nodes[i].left, nodes[i].left + 2):
-            own = &shares[j * width]
-            for k in range(n_classes):
-                if shrinkage == 0:  # exactly the shares, without the rounding of a long way down
-                    estimates[j * n_classes + k] = own[k]
-                else:
-                    estimates[j * n_classes + k] = estimates[i * n_classes + k] + gain * (own[k] - parents[k])
+        if <int64_t> estimates.size() < (left.place + 2) * size:
+            estimates.resize(2 * (left.place + 2) * size)
+        parents = &shares[step.node * (n_classes + 1)]
+        for b in range(n_shrinkages):
+            gain = parents[n_classes] / (parents[n_classes] + shrinkages[b])
+            for child in range(2):
+                filter_once(
+                    &estimates[step.place * size + b * n_classes], gain, shrinkages[b] == 0, n_classes, parents,
+                    &shares[(left.node + child) * (n_classes + 1)],
+                    &estimates[(left.place + child) * size + b * n_classes],
+                )
+        steps.push_back(right)
+        steps.push_back(left)
 
 
-def shrunken_shares(nodes, const int32_t[:, ::1] leaf_weights, const double[::1] shrinkages):
+cdef inline void filter_once(
+    const double *before, double gain, bint exact, int64_t n_classes, const double *parents, const double *own,
+    double *estimates,
+) noexcept nogil:
+    """Move an estimate; ``exact``: to the child's own shares, without the rounding of a long way down."""
+    cdef int64_t k
+    for k in range(n_classes):
+        estimates[k] = own[k] if exact else before[k] + gain * (own[k] - parents[k])
+
+
+def shrunken_shares(
+    nodes, const int32_t[:, ::1] leaf_weights, const double[::1] shrinkages, int n_threads=1
+):
     """Return what each leaf of a tree votes for, for each of some shrinkages.
 
     The result has the shape (n_shrinkages, n_leaves, n_classes). Without shrinkage they are the leaf's shares.
+    Threads share the shrinkages of a large tree.
     """
     cdef const uint8_t[::1] data = nodes.view(np.uint8)
     cdef const Node *first = <const Node *> &data[0]
-    cdef int64_t b, n_nodes = data.shape[0] // <int64_t> sizeof(Node), n_classes = leaf_weights.shape[1]
+    cdef int64_t n_nodes = data.shape[0] // <int64_t> sizeof(Node), n_leaves = leaf_weights.shape[0]
+    cdef int64_t n_classes = leaf_weights.shape[1], n = shrinkages.shape[0], n_parts, part, start, stop
     cdef vector[double] shares = vector[double](n_nodes * (n_classes + 1))
-    cdef vector[double] estimates = vector[double](n_nodes * n_classes)
-    result = np.empty((shrinkages.shape[0], leaf_weights.shape[0], n_classes))
+    result = np.empty((n, n_leaves, n_classes))
     cdef double[:, :, ::1] votes = result
+    n_parts = max(1, min(n, <int64_t> n_threads)) if n_nodes >= PARALLEL_NODES else 1
     with nogil:
         add_up(first, n_nodes, leaf_weights, n_classes, shares.data())
-        for b in range(shrinkages.shape[0]):
-            filter_down(first, n_nodes, n_classes, shares.data(), shrinkages[b], estimates.data(), &votes[b, 0, 0])
+        if n_parts == 1:
+            filter_down(first, n_classes, shares.data(), &shrinkages[0], n, &votes[0, 0, 0], n_leaves)
+        else:
+            for part in prange(n_parts, num_threads=<int> n_parts, schedule="static"):
+                start, stop = part * n // n_parts, (part + 1) * n // n_parts
+                filter_down(
+                    first, n_classes, shares.data(), &shrinkages[start], stop - start, &votes[start, 0, 0], n_leaves
+                )
     return result
