@@ -66,6 +66,10 @@ def test_threads_make_no_difference(table):
     alone, shared = filled(table, 1), filled(table, 3)
     assert alone.states.tobytes() == shared.states.tobytes()
     assert alone.brier_scores().tobytes() == shared.brier_scores().tobytes()
+    leaves, votes, counts = table[-1][0]
+    (missed, *sums), (same, *same_sums) = (bank.misses(leaves, votes[1], counts) for bank in (alone, shared))
+    assert missed.tobytes() == same.tobytes()
+    assert sums == same_sums
 
 
 def test_a_copy_goes_on_alone(table):

@@ -61,3 +61,14 @@ def test_a_single_leaf_votes_for_its_shares():
     tree = CARTClassifier().fit([[0.0]] * 4, [0, 0, 0, 1]).tree_
     votes = shrunken_shares(tree.nodes, tree.leaf_weights, np.array([0.0, 10.0]))
     assert votes.tolist() == [[[0.75, 0.25]]] * 2
+
+
+@pytest.mark.parametrize("n_threads", [2, 3, 9])
+def test_threads_make_no_difference(n_threads):
+    random = np.random.default_rng(0)
+    X, y = random.normal(size=(20_000, 2)), random.integers(3, size=20_000)
+    tree = CARTClassifier(min_samples_split=2, min_samples_leaf=1).fit(X, y).tree_
+    assert len(tree.nodes) > 8192  # from so many on threads share them
+    shrinkages = np.array([0.0, 1.0, 7.5, 30.0, 1000.0])
+    votes = [shrunken_shares(tree.nodes, tree.leaf_weights, shrinkages, n) for n in (1, n_threads)]
+    np.testing.assert_array_equal(*votes)
