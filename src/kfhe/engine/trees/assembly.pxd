@@ -1,9 +1,9 @@
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int64_t, uint32_t
 from libcpp.vector cimport vector
 
 from kfhe.engine.trees.grown_tree cimport GrownTree
 from kfhe.engine.trees.nodes cimport Buffer
 
 cdef void assemble(
-    GrownTree tree, vector[Buffer*] &buffers, int64_t n_parts, int32_t *leaf_at, int n_threads
+    GrownTree tree, vector[Buffer*] &buffers, int64_t n_parts, const uint32_t *members, int n_threads
 ) noexcept nogil

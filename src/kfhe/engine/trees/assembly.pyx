@@ -5,7 +5,7 @@ the same time.
 """
 
 from cython.parallel cimport prange
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int32_t, int64_t, uint32_t
 from libc.string cimport memset
 from libcpp.vector cimport vector
 
@@ -31,11 +31,11 @@ cdef struct Step:
 
 
 cdef void assemble(
-    GrownTree tree, vector[Buffer*] &buffers, int64_t n_parts, int32_t *leaf_at, int n_threads
+    GrownTree tree, vector[Buffer*] &buffers, int64_t n_parts, const uint32_t *members, int n_threads
 ) noexcept nogil:
     """Write a tree that growing and pruning have left, part by part; the first one has the root.
 
-    ``leaf_at`` gets the leaf of each position of the rows.
+    ``members`` are the training rows that it was grown on, in the order of the leaves; they get to know theirs.
     """
     cdef vector[Part] parts = vector[Part](n_parts)
     cdef int64_t i
@@ -48,10 +48,10 @@ cdef void assemble(
     tree.weight_list.resize(parts[0].size.n_leaves * tree.n_classes)
     tree.set_list.resize(4 * parts[0].size.n_sets)
     parts[0].start.n_nodes = 1
-    write(tree, buffers[0], parts.data(), &parts[0], leaf_at)
+    write(tree, buffers[0], parts.data(), &parts[0], members)
     for i in prange(1, n_parts, num_threads=n_threads, schedule="static"):
         if parts[i].root >= 0:
-            write(tree, buffers[i], parts.data(), &parts[i], leaf_at)
+            write(tree, buffers[i], parts.data(), &parts[i], members)
 
 
 cdef inline int64_t task_at(const RawNode *node) noexcept nogil:
@@ -83,7 +83,9 @@ cdef void count(const Buffer *buffer, const Part *parts, Part *part) noexcept no
             waiting.push_back(node.left + 1)
 
 
-cdef void write(GrownTree tree, const Buffer *buffer, Part *parts, const Part *part, int32_t *leaf_at) noexcept nogil:
+cdef void write(
+    GrownTree tree, const Buffer *buffer, Part *parts, const Part *part, const uint32_t *members
+) noexcept nogil:
     """Write a part, and tell those below where they begin."""
     cdef vector[Step] steps = vector[Step](1)
     cdef Extent next = part.start
@@ -100,7 +102,7 @@ cdef void write(GrownTree tree, const Buffer *buffer, Part *parts, const Part *p
             below.root, below.start = step.place, next
             add(&next, &below.size)
         elif node.left < 0:
-            write_leaf(tree, buffer, &step, <int32_t> next.n_leaves, leaf_at)
+            write_leaf(tree, buffer, &step, <int32_t> next.n_leaves, members)
             next.n_leaves += 1
         else:
             left.node, left.place = node.left, <int32_t> next.n_nodes
@@ -113,16 +115,17 @@ cdef void write(GrownTree tree, const Buffer *buffer, Part *parts, const Part *p
 
 
 cdef inline void write_leaf(
-    GrownTree tree, const Buffer *buffer, const Step *step, int32_t leaf, int32_t *leaf_at
+    GrownTree tree, const Buffer *buffer, const Step *step, int32_t leaf, const uint32_t *members
 ) noexcept nogil:
     cdef const RawNode *raw = &buffer.nodes[step.node]
+    cdef int32_t *leaves = tree.row_leaves.data()
     cdef int64_t k
     memset(&tree.node_list[step.place], 0, sizeof(Node))
     tree.node_list[step.place].left = leaf
     for k in range(tree.n_classes):
         tree.weight_list[leaf * tree.n_classes + k] = <int32_t> buffer.totals[step.node * tree.n_classes + k]
     for k in range(raw.start, raw.end):
-        leaf_at[k] = leaf
+        leaves[members[k]] = leaf
 
 
 cdef inline void write_split(GrownTree tree, const Buffer *buffer, const Step *step, const Extent *next) noexcept nogil:

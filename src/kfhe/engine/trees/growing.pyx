@@ -116,10 +116,9 @@ cdef class Grower:
     cdef vector[int64_t] offsets
     cdef vector[Workspace*] workspaces
     cdef vector[Buffer*] buffers
-    cdef vector[uint32_t] rows
+    cdef vector[uint32_t] rows, members
     cdef vector[uint16_t] classes
     cdef vector[int32_t] weights
-    cdef vector[int32_t] leaf_at
 
     def __cinit__(
         self, codes, n_bins, categorical, low, high, labels, n_classes, *, max_depth, min_samples_split,
@@ -208,11 +207,11 @@ cdef class Grower:
         with nogil:
             grown.row_leaves.resize(self.problem.n_rows)
             self.load(&weights[0])
-            n_parts = self.grow_nodes(grown.row_leaves.data(), key)
+            n_parts = self.grow_nodes(key)
             n_threads = self.team.n_threads if n_parts > 1 else 1
             cut_back(self.buffers, n_parts, self.problem.n_classes, self.max_leaves, self.cp, n_threads)
-            assemble(grown, self.buffers, n_parts, self.leaf_at.data(), n_threads)
-            grown.find_leaves(&self.problem, &weights[0], self.leaf_at.data(), self.team.n_threads)
+            assemble(grown, self.buffers, n_parts, self.members.data(), n_threads)
+            grown.find_leaves(&self.problem, &weights[0], self.team.n_threads)
         return grown
 
     cdef void load(self, const int32_t *weights) noexcept nogil:
@@ -223,7 +222,6 @@ cdef class Grower:
         self.rows.resize(n_rows)
         self.classes.resize(n_rows)
         self.weights.resize(n_rows)
-        self.leaf_at.resize(n_rows)
         clear(buffer)
         add_node(buffer, self.problem.n_classes, 0)
         memset(buffer.totals.data(), 0, self.problem.n_classes * sizeof(int64_t))
@@ -235,10 +233,11 @@ cdef class Grower:
             buffer.totals[self.labels[i]] += weights[i]
             total += weights[i]
         self.rows.resize(n)
+        self.members.resize(n)
         buffer.nodes[0].count = n if self.problem.weighted else total
         buffer.nodes[0].end = n
 
-    cdef int64_t grow_nodes(self, int32_t *leaves, uint64_t key) noexcept nogil:
+    cdef int64_t grow_nodes(self, uint64_t key) noexcept nogil:
         """Grow the raw nodes: in one go, or large nodes first and the subtrees below side by side.
 
         Returns of how many parts the tree is, each in a buffer of its own.
@@ -258,7 +257,7 @@ cdef class Grower:
         memset(&growth, 0, sizeof(Growth))
         growth.problem, growth.frame = &self.problem, &frame
         growth.buffer, growth.work = self.buffers[0], self.workspaces[0]
-        growth.leaves, growth.tasks = leaves, &tasks
+        growth.members, growth.tasks = self.members.data(), &tasks
         growth.n_threads = self.team.size(n_cells)
         if self.grows_best_first(n):
             growth.max_leaves = self.max_leaves

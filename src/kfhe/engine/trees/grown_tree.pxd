@@ -14,7 +14,7 @@ cdef class GrownTree:
     cdef int n_threads  # that share the rows
 
     cdef void find_leaves(
-        self, const Problem *problem, const int32_t *weights, const int32_t *leaf_at, int n_threads
+        self, const Problem *problem, const int32_t *weights, int n_threads
     ) noexcept nogil
 
 cdef copied(const void *data, size_t size, dtype)

@@ -105,16 +105,14 @@ cdef void walk(
 
 cdef void settle(
     const Fork *forks, const Node *nodes, const uint64_t *category_sets, const Problem *problem, bint plain,
-    const int32_t *weights, const int32_t *leaf_at, int64_t block, int32_t *leaves,
+    const int32_t *weights, int64_t block, int32_t *leaves,
 ) noexcept nogil:
-    """Find the leaves of a block of rows; those that growing has not seen walk down the tree."""
+    """Find the leaves of those of a block of rows that growing has not seen."""
     cdef uint32_t rows[BLOCK]
     cdef int64_t i, n = 0
     for i in range(block * BLOCK, min(problem.n_rows, (block + 1) * BLOCK)):
         rows[n] = <uint32_t> i
         n += weights[i] <= 0
-        if weights[i] > 0:
-            leaves[i] = leaf_at[leaves[i]]
     walk(forks, nodes, category_sets, problem, plain, rows, n, leaves)
 
 
@@ -215,9 +213,9 @@ cdef class GrownTree:
         return result
 
     cdef void find_leaves(
-        self, const Problem *problem, const int32_t *weights, const int32_t *leaf_at, int n_threads
+        self, const Problem *problem, const int32_t *weights, int n_threads
     ) noexcept nogil:
-        """Turn the positions that growing has noted into leaves; rows that it has not seen walk down the tree."""
+        """Find the leaves of the rows that growing has not seen: they walk down the tree."""
         cdef int64_t block, n_blocks = (problem.n_rows + BLOCK - 1) // BLOCK
         cdef const Node *nodes = self.node_list.data()
         cdef const uint64_t *sets = self.set_list.data()
@@ -228,10 +226,10 @@ cdef class GrownTree:
         plant(nodes, <int64_t> self.node_list.size(), problem.n_bins, forks, n_threads)
         if n_threads == 1 or problem.n_rows < PARALLEL_ROWS:
             for block in range(n_blocks):
-                settle(forks.data(), nodes, sets, problem, plain, weights, leaf_at, block, leaves)
+                settle(forks.data(), nodes, sets, problem, plain, weights, block, leaves)
             return
         for block in prange(n_blocks, num_threads=n_threads, schedule="static"):
-            settle(forks.data(), nodes, sets, problem, plain, weights, leaf_at, block, leaves)
+            settle(forks.data(), nodes, sets, problem, plain, weights, block, leaves)
 
 
 def leaves_of_codes(

@@ -404,9 +404,9 @@ cdef void hand_on(Growth *growth, const Pending *task, Pending *small, Pending *
             subtract_feature(problem, work, large.histogram, small.histogram, f)
 
 
-cdef void close(Growth *growth, const Pending *task, int32_t start) noexcept nogil:
+cdef void close(Growth *growth, const Pending *task) noexcept nogil:
     cdef const Frame *frame = growth.frame
     cdef int64_t i
     give_back(growth.work, task.histogram)
     for i in range(task.start, task.end):
-        growth.leaves[origin_of(frame, frame.rows[i])] = start
+        growth.members[i] = <uint32_t> origin_of(frame, frame.rows[i])

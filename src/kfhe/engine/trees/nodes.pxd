@@ -108,7 +108,7 @@ cdef struct Growth:
     Frame *frame
     Buffer *buffer
     Workspace *work
-    int32_t *leaves  # per training row, where the rows of its leaf start in the order of the nodes
+    uint32_t *members  # training rows, in the order of the leaves
     int64_t task_rows  # nodes of at most so many rows are put off,
     vector[Pending] *tasks  # as tasks for later
     int n_threads  # that share the features of a large node

@@ -292,12 +292,12 @@ cdef void hand_on(Growth *growth, const Pending *task, Pending *small, Pending *
             )
 
 
-cdef void close(Growth *growth, const Pending *task, int32_t start) noexcept nogil:
+cdef void close(Growth *growth, const Pending *task) noexcept nogil:
     cdef const Frame *frame = growth.frame
     cdef Workspace *work = growth.work
     cdef int64_t i, row
     for i in range(task.start, task.end):
         row = work.members[i]
-        growth.leaves[origin_of(frame, frame.rows[growth.first + row])] = start
+        growth.members[growth.first + i] = <uint32_t> origin_of(frame, frame.rows[growth.first + row])
         work.pairs[row] = work.rows[row].weight = 0  # from here on it is on neither side
         work.side[row] = 2

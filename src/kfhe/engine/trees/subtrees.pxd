@@ -1,4 +1,4 @@
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int64_t
 
 from kfhe.engine.trees.nodes cimport Growth, Pending
 from kfhe.engine.trees.split cimport NodeTotals, Split
@@ -13,8 +13,8 @@ cdef struct Way:
     int64_t (*partition)(Growth *growth, const Pending *task, const Split *split, int64_t *left_totals) noexcept nogil
     # Leave to the children what the node's search has found out and they can use.
     void (*hand_on)(Growth *growth, const Pending *task, Pending *small, Pending *large) noexcept nogil
-    # Tell the rows of a leaf where its rows start.
-    void (*close)(Growth *growth, const Pending *task, int32_t start) noexcept nogil
+    # Write down which training rows are in a leaf.
+    void (*close)(Growth *growth, const Pending *task) noexcept nogil
 
 cdef void grow_subtree(Growth *growth, const Pending *root, const Way *way) noexcept nogil
 cdef void grow_best_first(

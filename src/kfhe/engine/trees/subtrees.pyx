@@ -47,7 +47,7 @@ cdef bint find_split(
         totals = totals_of(problem, buffer, task.node)
         way.search(growth, task, &totals, split)
     if split.score <= 0:
-        way.close(growth, task, buffer.nodes[task.node].start)
+        way.close(growth, task)
         return False
     record(problem, buffer, task.node, split, &totals)
     return True
@@ -162,7 +162,7 @@ cdef void grow_best_first(
                 push_heap(heap.begin(), heap.end(), parted_later)
     for i in range(<int> heap.size()):
         node = waiting[heap[i]]
-        way.close(growth, &node.task, growth.buffer.nodes[node.task.node].start)
+        way.close(growth, &node.task)
 
 
 cdef bint wait(Growth *growth, const Way *way, Pending *task, vector[Waiting] &waiting) noexcept nogil:
