@@ -124,7 +124,8 @@ cpdef bootstrap(
     cdef vector[uint64_t] cumulated = vector[uint64_t](n)
     if n <= BLOCK:
         check_total(cumulate(&weights[0], n, cumulated.data()))
-        draw_in_block(cumulated.data(), n, n_draws, seed, iteration, attempt, 0, &counts[0])
+        with nogil:
+            draw_in_block(cumulated.data(), n, n_draws, seed, iteration, attempt, 0, &counts[0])
     else:
         draw_blocks(
             &weights[0], n, n_draws, seed, iteration, attempt, n_threads, cumulated.data(), &counts[0]
