@@ -65,7 +65,7 @@ def notes(data: LabelledTable) -> list[str]:
     n_classes = len(data.class_counts())
     if data.y.dtype.kind in "iuf" and n_classes > MANY_NUMBERS:
         found.append(f"Target {data.target!r} has {n_classes} different numbers: each is taken for a class.")
-    if len(found) > MOST_NOTES:
+    if len(found) > MOST_NOTES + 1:
         found[MOST_NOTES:] = [f"There are {len(found) - MOST_NOTES:,} more notes like these."]
     return found
 

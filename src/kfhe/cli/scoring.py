@@ -6,7 +6,9 @@ from collections.abc import Callable, Collection, Generator, Hashable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from kfhe.look.counts import counted
 from kfhe.table_files.errors import TableFileError, did_you_mean, no_column
+from kfhe.table_files.labels import without_label
 from kfhe.table_files.texts import converted
 from kfhe.table_files.types import is_text
 
@@ -78,8 +80,8 @@ class ModelReader:
         if len(columns) != len(self._categories):
             besides = "" if target is None else f" besides {target!r}"
             raise TableFileError(
-                f"{table.name}: has {len(columns)} columns{besides}; the model was trained without names on "
-                f"{len(self._categories)}, and takes just these, in their order"
+                f"{table.name}: has {counted(len(columns), 'column')}{besides}; the model was "
+                f"trained without names on {len(self._categories)}, and takes just these, in their order"
             )
         renamed = dict(zip(self._categories, columns, strict=True))
         self._categories = {renamed[column]: known for column, known in self._categories.items()}
@@ -98,10 +100,12 @@ class ModelReader:
                 return
             words[column] = known
 
-        def counted(rows: NDArray[np.float64], unknown: NDArray[np.int64]) -> tuple[T, NDArray[np.int64]]:
+        def with_unknown(
+            rows: NDArray[np.float64], unknown: NDArray[np.int64]
+        ) -> tuple[T, NDArray[np.int64]]:
             return work(rows), unknown
 
-        for result, unknown in table.plain_rows(words, counted, n_threads):
+        for result, unknown in table.plain_rows(words, with_unknown, n_threads):
             for column, count in zip(words, unknown.tolist(), strict=True):
                 if count:
                     self.unknown[column] = self.unknown.get(column, 0) + count
@@ -155,7 +159,7 @@ class ModelReader:
         """Return what was noticed in the rows, in sentences."""
         notes = list(table.notes)
         if self.unlabelled:
-            notes.append(f"{table.name}: {self.unlabelled:,} rows without a label are left out")
+            notes.append(f"{table.name}: {without_label(self.unlabelled)}")
         return notes + [
             f"{table.name}: column {column!r}: values in categories that the model has never seen: {count}; "
             "taken for gaps"

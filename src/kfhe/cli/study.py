@@ -176,9 +176,10 @@ def analyse(
         if table.section in ("claims", "ranks", "metrics", "scores", "tests", "times", "datasets"):
             _print(table)
     if cells is not None:
+        from kfhe.look.counts import counted
         from kfhe.study.report import write_cells
 
-        echo(f"{len(analysis.cells)} cells are in {write_cells(analysis, cells)}", err=True)
+        echo(f"{counted(len(analysis.cells), 'cell', 'are')} in {write_cells(analysis, cells)}", err=True)
 
 
 @app.command()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from kfhe.look.counts import counted
 from kfhe.table_files.errors import TableFileError, some
 from kfhe.table_files.types import is_text, value_type
 
@@ -26,6 +27,11 @@ def as_written(column: Any) -> Any:
             except pa.ArrowInvalid:  # more than 64 bits
                 return column
     return column
+
+
+def without_label(n_rows: int) -> str:
+    """Say that so many rows have no label."""
+    return f"{counted(n_rows, 'row')} without a label {'is' if n_rows == 1 else 'are'} left out"
 
 
 def _prints_alike(word: str, convert: Callable[[str], Any]) -> bool:
