@@ -59,10 +59,23 @@ def test_fit_shows_columns_classes_and_where_the_model_is(kfhe):
         assert re.search(line, said), line
 
 
+def test_classes_that_differ_by_capitals_or_blanks_only_are_named(kfhe):
+    labels = ["Yes", "no", "yes ", "No", "yes", "no", "maybe", "Yes"]
+    rows = [f"{number},{labels[number % len(labels)]}" for number in range(80)]
+    Path("t.csv").write_text("\n".join(["size,label", *rows]))
+    for command in (["fit", "-o", "t.kfhe", "--n-estimators", "3"], ["audit", "--n-estimators", "3"]):
+        out, said = kfhe(command[0], "t.csv", "-t", "label", *command[1:])
+        said = " ".join((out.decode() + said).split())
+        assert "differ by capitals or blanks only, 'Yes' (20), 'yes' (10), 'yes ' (10): each is taken" in said
+        assert "differ by capitals or blanks only, 'No' (10), 'no' (20): each" in said
+        assert "maybe'" not in said
+
+
 def test_a_table_that_says_nothing_of_its_labels_says_nothing_of_their_mistakes(kfhe):
     Path("few.csv").write_text("size,label\n1,a\n2,b\n3,a\n")
     _, said = kfhe("fit", "few.csv", "-t", "label", "-o", "few.kfhe")
     assert "how many labels are wrong can't be told" in said
+    assert "capitals" not in said
 
 
 def test_mistakes_are_told_of_even_if_rare_classes_cost_accuracy(kfhe):

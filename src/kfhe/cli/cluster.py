@@ -67,12 +67,15 @@ def train_in_parts(
         Where to say what is going on.
     """
     import kfhe.dask
+    from kfhe.table_files.labels import notes_on_classes
 
     data = labelled.open_parts()
     console.print(_overview(data), markup=False)
     with _cluster(scheduler, training.n_jobs) as client:
         counts = _class_counts(client, data)
         console.print(_classes(data, counts), markup=False)
+        for note in notes_on_classes(data.view.target, counts):
+            console.print(note, style="yellow", markup=False)
         need = _need(client, data, len(counts), model)
         console.print(f"{_statement(need)}.", markup=False)
         _check(need)

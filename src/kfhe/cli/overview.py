@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from kfhe.readings import DATES, NUMBERS, misfits, most_fitting
 from kfhe.table_files.errors import some
+from kfhe.table_files.labels import notes_on_classes
 from kfhe.table_files.types import is_text
 
 if TYPE_CHECKING:
@@ -51,7 +52,8 @@ def _others(data: LabelledTable, listed: int) -> tuple[str, str, str, str]:
 
 def notes(data: LabelledTable) -> list[str]:
     """Return what may be wrong with a table, in sentences."""
-    found = [*data.notes]
+    class_counts = data.class_counts()
+    found = [*data.notes, *notes_on_classes(data.target, class_counts)]
     for field, is_category in zip(data.X.schema, data.categorical, strict=True):
         column = data.X.column(field.name)
         if field.name.startswith("Unnamed: "):
@@ -62,7 +64,7 @@ def notes(data: LabelledTable) -> list[str]:
         if is_category and len(column) >= MANY_NUMBERS:
             found += _notes_on_categories(field.name, column, made=field.name in data.made_categories)
     found += _notes_on_marks(data)
-    n_classes = len(data.class_counts())
+    n_classes = len(class_counts)
     if data.y.dtype.kind in "iuf" and n_classes > MANY_NUMBERS:
         found.append(f"Target {data.target!r} has {n_classes} different numbers: each is taken for a class.")
     if len(found) > MOST_NOTES + 1:

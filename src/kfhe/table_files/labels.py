@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -74,6 +75,21 @@ def checked_labels(column: Any, called: str, first_row: int) -> NDArray[Any]:
     check_classes(compute.unique(column), len(column), called)
     labels: NDArray[np.generic] = column.to_numpy()
     return labels
+
+
+def notes_on_classes(target: str, counts: dict[str, int]) -> list[str]:
+    """Name the classes that may be one: their names differ by no more than capitals and blanks."""
+    alike: dict[str, list[str]] = {}
+    for label in counts:
+        plain = unicodedata.normalize("NFKC", label)
+        alike.setdefault(" ".join(plain.casefold().split()), []).append(label)
+    return [
+        f"Target {target!r} has classes that differ by capitals or blanks only, "
+        f"{some([f'{label!r} ({counts[label]:,})' for label in labels])}: each is taken for a class of its "
+        "own. If they are one, write them alike."
+        for labels in alike.values()
+        if len(labels) > 1
+    ]
 
 
 def check_classes(values: Any, n_rows: int, called: str) -> None:
