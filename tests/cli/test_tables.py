@@ -8,7 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 from sklearn.datasets import make_classification
 
 import kfhe as library
@@ -401,6 +403,17 @@ def test_rows_without_a_label_are_left_out_on_request(kfhe):
     kfhe("audit", *learnt, "--drop-unlabelled", *few, "--all", "-o", "all.csv")
     numbers = pd.read_csv("all.csv").sort_values("row")["row"]
     assert numbers.tolist() == [row + 2 for row in rows.index if row % 10]
+
+
+def test_half_floats_are_numbers(kfhe):
+    halves = pa.array(np.arange(30, dtype=np.float16))
+    try:
+        halves.cast("float32")
+    except pa.ArrowNotImplementedError:
+        pytest.skip("this pyarrow knows no half floats")
+    parquet.write_table(pa.table({"size": halves, "label": ["a", "b", "b"] * 10}), "half.parquet")
+    _, said = kfhe("fit", "half.parquet", "-t", "label", "-o", "half.kfhe", "--n-estimators", 2)
+    assert "0 to 29" in said
 
 
 def test_a_wide_table_is_summed_up(kfhe, rng):

@@ -147,6 +147,8 @@ def _span(column: Any) -> str:
         earliest, latest = compute.min_max(column).as_py().values()
         return "" if earliest is None else f"{earliest:%Y-%m-%d} to {latest:%Y-%m-%d}"
     if types.is_integer(column.type) or types.is_floating(column.type):
+        if types.is_float16(column.type):  # of which there is no minimum
+            column = column.cast("float32")
         span = compute.min_max(column).as_py()
         return "" if span["min"] is None else f"{span['min']:g} to {span['max']:g}"
     return "" if types.is_null(column.type) else str(column.type)

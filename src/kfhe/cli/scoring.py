@@ -135,11 +135,12 @@ class ModelReader:
         TableFileError
             If a label is none of the classes, or a gap, unless rows without a label are to be left out.
         """
-        are_text = self.classes.dtype.kind not in "biuf"
+        are_text, beyond = self.classes.dtype.kind not in "biuf", table.is_text and self._beyond_floats()
         called, row = f"{table.name}: target {target!r}", table.first_row
-        for batch in self._read(table, *(((), [target]) if are_text else ([target], ()))):
+        for batch in self._read(table, *(((), [target]) if are_text or beyond else ([target], ()))):
             features, given = self._features(batch, table.name, row), batch.column(target)
-            labels = self._positions(given.to_pylist(), called, row, drop_gaps=drop_unlabelled)
+            values = [_number(text) for text in given.to_pylist()] if beyond else given.to_pylist()
+            labels = self._positions(values, called, row, drop_gaps=drop_unlabelled)
             if len(labels) < len(batch):
                 self.unlabelled += len(batch) - len(labels)
                 features = features.filter(given.is_valid())
@@ -188,6 +189,10 @@ class ModelReader:
         self._count_unknown(features)
         return features
 
+    def _beyond_floats(self) -> bool:
+        """Whether classes are whole numbers that a csv's numbers, which are floats, can't tell apart."""
+        return self.classes.dtype.kind in "iu" and any(abs(label) > 2**53 for label in self.classes.tolist())
+
     def _positions(
         self, labels: list[Any], called: str, first_row: int, *, drop_gaps: bool
     ) -> NDArray[np.intp]:
@@ -217,6 +222,14 @@ class ModelReader:
 def _are_text(categories: dict[Any, int] | None) -> bool:
     """Whether a column of the model holds text; categories can be numbers, too."""
     return categories is not None and (not categories or any(isinstance(value, str) for value in categories))
+
+
+def _number(text: str | None) -> int | str | None:
+    """Return a whole number as it is written; other text, and a gap, as they are."""
+    try:
+        return text if text is None else int(text)
+    except ValueError:
+        return text
 
 
 def ahead(items: Iterator[T]) -> Generator[T, None, None]:
