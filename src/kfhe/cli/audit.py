@@ -90,14 +90,12 @@ def audit(
     from kfhe.cli.review import audited, check_files, write_page_of
     from kfhe.look.counts import counted
     from kfhe.table_files import write_table
-    from kfhe.table_files.output import check_output
 
     labelled.check()
     if all_rows and output is None:
         raise typer.BadParameter("name the file to write all rows to: --output", param_hint="--all")
     if output is not None:
-        check_output(output)
-        options.check_writable(output, labelled.table, *([decisions] if decisions else []))
+        options.check_table_output(output, labelled.table, *([decisions] if decisions else []))
     check_files(page, decisions, labelled.table, output)
     if plot is not None:
         options.check_picture(plot, labelled.table, option="--plot")
