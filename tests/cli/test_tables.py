@@ -79,6 +79,22 @@ def test_classes_that_differ_by_capitals_or_blanks_only_are_named(kfhe):
         assert "maybe'" not in said
 
 
+def test_blanks_in_place_of_gaps_are_named(kfhe):
+    rows = [
+        f"{number if number % 9 else ' '},{'ab'[number % 2] if number % 7 else '  '}" for number in range(80)
+    ]
+    Path("t.csv").write_text("\n".join(["size,label", *rows]))
+    fit = ("fit", "t.csv", "-t", "label", "-o", "t.kfhe", "--n-estimators", "3")
+    _, said = kfhe(*fit)
+    assert "Column 'size' holds numbers but for ' ', so it is taken for categories" in said
+    assert "Target 'label' has a class of blanks, '  ' (12)." in said
+    assert "--na '  ' --drop-unlabelled" in said
+    _, said = kfhe(*fit, "--na", " ", "--na", "  ", "--drop-unlabelled")
+    assert "12 rows without a label are left out" in said
+    assert "blanks" not in said
+    assert "categories" not in said
+
+
 def test_a_table_that_says_nothing_of_its_labels_says_nothing_of_their_mistakes(kfhe):
     Path("few.csv").write_text("size,label\n1,a\n2,b\n3,a\n")
     _, said = kfhe("fit", "few.csv", "-t", "label", "-o", "few.kfhe")

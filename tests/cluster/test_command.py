@@ -171,7 +171,7 @@ def odd(tmp_path, table):
         (["{odd}/fractions.parquet", "--scheduler", "{address}"], "target 'hot' has .* fractions"),
         (
             ["parts", "--scheduler", "{address}"],
-            r"/0\.parquet: target 'hot' has 1 gap, in row 6; fill them in, or .* --drop-unlabelled",
+            r"/0\.parquet: target 'hot' has 1 gap, in row 6; fill it in, or .* --drop-unlabelled",
         ),
     ],
 )
