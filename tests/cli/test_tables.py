@@ -95,6 +95,19 @@ def test_blanks_in_place_of_gaps_are_named(kfhe):
     assert "categories" not in said
 
 
+@pytest.mark.parametrize("kind", ["str", "category"])
+def test_words_are_gaps_in_parquet_too(kfhe, kind):
+    table = pd.DataFrame({"town": ["Rome", "?"] * 30, "label": ["a", "b", "a", "-"] * 15}, dtype=kind)
+    table.to_parquet("t.parquet")
+    as_gaps = ("--na", "?", "--na", "-", "--drop-unlabelled")
+    _, said = kfhe("fit", "t.parquet", "-t", "label", "-o", "t.kfhe", "--n-estimators", "3", *as_gaps)
+    assert "15 rows without a label are left out" in said
+    assert re.search(r"town +│ category │ 1: Rome +│ 15 ", said)
+    out, said = kfhe("evaluate", "t.parquet", "-t", "label", "--model", "t.kfhe", "--json", *as_gaps)
+    assert json.loads(out)["confusion_matrix"] == [[30, 0], [0, 15]]
+    assert "never seen" not in said
+
+
 def test_a_table_that_says_nothing_of_its_labels_says_nothing_of_their_mistakes(kfhe):
     Path("few.csv").write_text("size,label\n1,a\n2,b\n3,a\n")
     _, said = kfhe("fit", "few.csv", "-t", "label", "-o", "few.kfhe")

@@ -159,7 +159,7 @@ def open_table(path: str | os.PathLike[str], dialect: Dialect = AS_FOUND) -> Ite
         start = stream.peek(4)[:4]
         if name.endswith(".parquet") or start == b"PAR1":
             _refuse_sheet(name, dialect)
-            yield ParquetTable(name, stream)
+            yield ParquetTable(name, stream, dialect.na)
         elif name.endswith(READABLE[len(SUFFIXES) :]) or start in EXCEL:
             yield ExcelTable(name, stream, dialect)
         elif name.endswith(".gz") or start[:2] == b"\x1f\x8b":
