@@ -403,10 +403,12 @@ def test_data_list_says_what_is_here(kfhe, tmp_path, csv, monkeypatch):
     }
 
 
-def test_data_show_tells_size_classes_and_citation(kfhe, csv):
+def test_data_show_tells_size_classes_and_citation(kfhe, csv, tmp_path):
     out, _ = kfhe("data", "show", "monks")
     assert "scores fit monks-1" in out
     assert "432 rows, 6 features" in out
+    (tmp_path / "small.csv").write_text("size,class\n" + "1,a\n2,b\n" * 2)
+    assert "4 rows, 1 feature\n" in kfhe("data", "show", str(tmp_path / "small.csv"))[0]
     assert "0 (216), 1 (216)" in out
     out, _ = kfhe("data", "show", "mine.csv")
     assert "a (30), b (30), c (30)" in out
