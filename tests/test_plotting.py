@@ -307,6 +307,10 @@ class TestStagedScores:
         )
         assert train.line_.get_color() != display.line_.get_color()
 
+    def test_one_component_is_no_several(self):
+        display = StagedScoreDisplay([0.5, 0.6], name="validation", n_kept=1).plot()
+        assert display.ax_.get_legend().get_texts()[1].get_text() == "1 component kept"
+
     def test_without_a_validation_set_there_are_no_validation_scores(self, model):
         with pytest.raises(ValueError, match="give fit a validation set, X_val and y_val"):
             StagedScoreDisplay.from_validation(model)

@@ -196,6 +196,8 @@ def digest(name):
 )
 @pytest.mark.parametrize("name", CASES)
 def test_a_recorded_model_comes_out_the_same(name):
+    if name.startswith("robust") and np.__version__ < "2":
+        pytest.skip("the last bit of oob_log_loss_ is that of NumPy's logarithm")
     assert digest(name) == json.loads(RECORDED.read_text())[name]
 
 

@@ -304,7 +304,7 @@ class TestIndices:
     def test_columns_that_overlap(self, starts):
         X = sp.csc_matrix(np.ones((20, 3)))
         X.indptr[1:3] = [starts, 0]
-        with pytest.raises(ValueError, match="damaged sparse matrix: indptr must be"):
+        with pytest.raises(ValueError, match=r"damaged .*: (indptr|index pointer values) must"):
             KFHEClassifier().fit(X, [0, 1] * 10)
 
     @pytest.mark.parametrize("dtype", ["i2", "u4", "u8", ">i4", ">i8"])

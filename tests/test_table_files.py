@@ -147,7 +147,8 @@ BAD = {
     "header only": ("a,b\n", "there are no rows below the header"),
     "ragged": ("a,b\n1,2\n\n1,2,3\n", r"row 3 has 3 values, but the header \(row 1\) names 2 columns"),
     "title": ("My report\n\na,b\n1,2\n", r"row 2 has 2 values, .* names one column; leave titles above"),
-    "short": ("a,b\n1,2\n1\n", r"row 3 has 1 values, but the header \(row 1\) names 2 columns"),
+    "short": ("a,b\n1,2\n1\n", r"row 3 has 1 value, but the header \(row 1\) names 2 columns"),
+    "no names": ("a,,b,\n1,2,3,4\n", "columns 2, 4 have no name in the header; name them"),
     "same names": ("a,b,a\n1,2,3\n", "there are several columns named 'a'; rename them"),
     "open quote": ('a,b\n1,"x\n2,y\n', r'a quote \("\) is opened in line 2 and never closed: .x\\n2,y'),
     "no UTF-8": (

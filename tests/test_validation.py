@@ -10,6 +10,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
 from kfhe import KFHEClassifier
+from kfhe.audit import label_quality
 from kfhe.validation import integer_weights, same_table, seed_from, unchanged_on_error
 
 
@@ -42,6 +43,20 @@ def estimator(request):
 def test_infinite_values_are_refused(iris, estimator):
     for value in (np.inf, -np.inf):
         refuses(iris, "(?i)X.* infinit", X=spoiled(iris[0], value), estimator=estimator)
+
+
+@pytest.mark.parametrize("kind", [list, tuple, np.array])
+@pytest.mark.parametrize("value", [1.0, "a"])
+def test_the_first_row_of_another_length_is_named(iris, estimator, kind, value):
+    rows = [[value, value]] * 150
+    rows[7] = rows[9] = [value]
+    message = "rows of X are of different lengths: row 7 has 1, row 0 has 2; use NaN or None for a gap"
+    refuses(iris, message, X=[*map(kind, rows)], estimator=estimator)
+    model = KFHEClassifier(n_estimators=1).fit(iris[0][:, :2], iris[1])
+    with pytest.raises(ValueError, match=message):
+        model.predict([*map(kind, rows)])
+    with pytest.raises(ValueError, match=message):
+        label_quality([*map(kind, rows)], iris[1])
 
 
 def test_nan_is_refused_where_the_component_can_not_take_it(iris):
@@ -85,7 +100,7 @@ def test_an_empty_table_is_refused_at_predict_time(iris, estimator):
         (7, "Expected 2D array, got scalar array"),
         (np.arange(150), "Expected 2D array, got 1D array"),
         (np.zeros((150, 2, 2)), "dim 3"),
-        ([[1, 2], [3]], "(?i)inhomogeneous"),
+        ([[1, 2], [3]], "of different lengths: row 1 has 1, row 0 has 2"),
     ],
 )
 def test_what_is_no_table_is_refused(iris, estimator, X, message):
@@ -115,9 +130,9 @@ def test_predicting_needs_a_fit(iris):
 @pytest.mark.parametrize(
     ("y", "message"),
     [
-        ([0, 1, None, 1], r"y has missing labels \(NaN or None\) in 1 rows, first in row 2"),
+        ([0, 1, None, 1], r"y has missing labels \(NaN or None\) in 1 row, first in row 2"),
         ([0, np.nan, np.nan, 1], "y has missing labels .* in 2 rows, first in row 1"),
-        (pd.Series(["a", None, "b", "b"]), "y has missing labels .* in 1 rows, first in row 1"),
+        (pd.Series(["a", None, "b", "b"]), "y has missing labels .* in 1 row, first in row 1"),
         (pd.Series(["a", None, "b", "b"], dtype="string"), "y has missing labels"),
         (pd.Series([1, None, 2, 2], dtype="Int64"), "y has missing labels"),
         (pd.Series([1, None, 2, 2], dtype="category"), "y has missing labels"),
@@ -146,7 +161,7 @@ def test_labels_may_be_an_array_of_pyarrow(iris, labels):
         model = KFHEClassifier(n_estimators=1, random_state=0).fit(X, array)
         assert model.classes_.tolist() == expected.classes_.tolist()
         assert model.predict(X).tolist() == expected.predict(X).tolist()
-    with pytest.raises(ValueError, match=r"missing labels .* in 1 rows, first in row 2"):
+    with pytest.raises(ValueError, match=r"missing labels .* in 1 row, first in row 2"):
         KFHEClassifier().fit(X, pa.array([*given[:2], None, *given[3:]]))
 
 

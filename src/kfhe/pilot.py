@@ -12,10 +12,10 @@ from kfhe.bank import SHRINKAGES, FilterBank, TreeVotes
 from kfhe.engine.trees.growing import Grower
 from kfhe.engine.trees.shrinkage import shrunken_shares
 from kfhe.engine.trees.storage import TreeStore
-from kfhe.forest import NODE_DTYPE, Forest, leaves_of
+from kfhe.forest import Forest
 from kfhe.measurement import Counts
 from kfhe.rows import TrainingRows
-from kfhe.sensors import one_leaf
+from kfhe.sensors import StoredTrees, one_leaf
 from kfhe.sparse import SparseRows
 from kfhe.trace import Trace
 from kfhe.tree_settings import TreeSettings
@@ -25,7 +25,7 @@ Floats = NDArray[np.float64]
 COARSE_LEAF = 5  # rows in a leaf, once labels are known to be noisy
 
 
-class PilotSensor:
+class PilotSensor(StoredTrees):
     """Grows large trees, in turn with the best cuts of few features and with random cuts of more.
 
     Sensors that err in different ways are worth more together than any of them.
@@ -45,10 +45,9 @@ class PilotSensor:
     def __init__(
         self, rows: TrainingRows, settings: TreeSettings, few: int, more: int, bank: FilterBank
     ) -> None:
-        self.rows, self.bank = rows, bank
+        super().__init__(rows, settings)
+        self.bank = bank
         self._settings, self._few, self._more = settings, few, more
-        self._table = rows.table(settings)
-        self._trees = TreeStore(len(rows.classes))
         self._growers: dict[tuple[str, int, int], Grower] = {}  # by splitter, features, size of leaves
 
     def __getstate__(self) -> dict[str, Any]:
@@ -77,10 +76,6 @@ class PilotSensor:
         shares = shrunken_shares(tree.nodes, tree.leaf_weights, SHRINKAGES, self.rows.n_threads)
         return TreeVotes(tree.leaves, shares)
 
-    def keep(self, n_components: int) -> None:
-        """Drop all trees but the first ones."""
-        self._trees.keep(n_components)
-
     def harvest(self, trace: Trace, *, resumes: bool) -> Forest:
         """Return the forest, with the shrinkage that the bank ends at."""
         return Forest.stored_in(
@@ -93,15 +88,9 @@ class PilotSensor:
             shrinkage=float(SHRINKAGES[self.bank.verdict()]),
         )
 
-    def encode(self, X: Any) -> Floats | SparseRows:
-        """Return other rows as numbers."""
-        return self._table.schema.rows(X)
-
     def votes(self, t: int, encoded: Floats | SparseRows) -> Floats:
         """Return what tree t votes for other rows, under the shrinkage that is believed in now."""
-        nodes, leaf_weights, category_sets = self._trees.tree(t)
-        nodes = nodes.view(NODE_DTYPE)
-        leaves = leaves_of(nodes, category_sets, encoded, self.rows.n_threads)
+        nodes, leaf_weights, leaves = self.leaves(t, encoded)
         shrinkage = SHRINKAGES[self.bank.chosen : self.bank.chosen + 1]
         votes: Floats = shrunken_shares(nodes, leaf_weights, shrinkage)[0][leaves]
         return votes

@@ -83,7 +83,40 @@ def one_leaf(rows: TrainingRows) -> GrownTree:
     )
 
 
-class TreeSensor:
+class StoredTrees:
+    """What sensors of native trees share: the trees so far, and how other rows are read.
+
+    Parameters
+    ----------
+    rows : TrainingRows
+        The training rows.
+    settings : TreeSettings
+        How to read a table.
+    """
+
+    def __init__(self, rows: TrainingRows, settings: TreeSettings) -> None:
+        self.rows = rows
+        self._table = rows.table(settings)
+        self._trees = TreeStore(len(rows.classes))
+
+    def keep(self, n_components: int) -> None:
+        """Drop all trees but the first ones."""
+        self._trees.keep(n_components)
+
+    def encode(self, X: Any) -> Floats | SparseRows:
+        """Return other rows as numbers."""
+        return self._table.schema.rows(X)
+
+    def leaves(
+        self, t: int, encoded: Floats | SparseRows
+    ) -> tuple[NDArray[Any], NDArray[np.int32], NDArray[np.int32]]:
+        """Return the nodes of tree t, the class weights of its leaves, and the leaf of each of other rows."""
+        nodes, leaf_weights, category_sets = self._trees.tree(t)
+        nodes = nodes.view(NODE_DTYPE)
+        return nodes, leaf_weights, leaves_of(nodes, category_sets, encoded, self.rows.n_threads)
+
+
+class TreeSensor(StoredTrees):
     """Grows native CART trees on bootstrap counts: of one kind, or of several in turn.
 
     Parameters
@@ -109,12 +142,10 @@ class TreeSensor:
     def __init__(
         self, rows: TrainingRows, settings: list[TreeSettings], voting: str, *, from_shares: bool = False
     ) -> None:
-        self.rows = rows
+        super().__init__(rows, settings[0])
         self._from_shares = from_shares
-        self._table = table = rows.table(settings[0])
         self._hard = voting == "hard"
-        self._growers = [rows.grower(kind, table) for kind in settings]
-        self._trees = TreeStore(len(rows.classes))
+        self._growers = [rows.grower(kind, self._table) for kind in settings]
         self.shrinkage = resolve(settings[0].shrinkage, self._growers, rows, alone=False)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -149,10 +180,6 @@ class TreeSensor:
         self._trees.append(tree)
         return tree.class_votes() if self._hard else soft_votes(tree, self.shrinkage)
 
-    def keep(self, n_components: int) -> None:
-        """Drop all trees but the first ones."""
-        self._trees.keep(n_components)
-
     def harvest(self, trace: Trace, *, resumes: bool) -> Forest:
         """Return the forest; it takes over the trees' memory unless that is still needed."""
         return Forest.stored_in(
@@ -166,15 +193,9 @@ class TreeSensor:
             shrinkage=self.shrinkage,
         )
 
-    def encode(self, X: Any) -> Floats | SparseRows:
-        """Return other rows as numbers."""
-        return self._table.schema.rows(X)
-
     def votes(self, t: int, encoded: Floats | SparseRows) -> Votes:
         """Return what tree t votes for other rows."""
-        nodes, leaf_weights, category_sets = self._trees.tree(t)
-        nodes = nodes.view(NODE_DTYPE)
-        leaves = leaves_of(nodes, category_sets, encoded, self.rows.n_threads)
+        nodes, leaf_weights, leaves = self.leaves(t, encoded)
         if t and self._hard:
             return leaf_classes(leaf_weights)[leaves]
         votes: Floats = shrunken_shares(nodes, leaf_weights, np.array([self.shrinkage]))[0][leaves]

@@ -100,6 +100,7 @@ def check_foreign_table(estimator: Any, X: Any, *, reset: bool) -> Any:
     """Check a table for a given estimator, which gets it as it came; sparse rows have to be indexed."""
     if is_sparse(X) and X.format not in SPARSE_FORMATS:
         X = X.tocsr()
+    _check_even(X)
     return validate_data(estimator, X, reset=reset, skip_check_array=True)
 
 
@@ -118,10 +119,24 @@ def readable_table(X: Any, who: str, *, sparse: bool = False) -> Any:
 
 def _as_rows(X: Any) -> Any:
     """Return X; a list of rows of numbers and text as an array that keeps both as they are."""
+    _check_even(X)
     if not (isinstance(X, list | tuple) and all(isinstance(row, list | tuple) for row in X)):
         return X
     mixed = len({isinstance(value, str) for row in X for value in row}) > 1
     return np.array(X, dtype=object) if mixed else X  # else 1 and NaN would become "1" and "nan"
+
+
+def _check_even(X: Any) -> None:
+    """Raise if X is a list of rows that are not all as long as the first one."""
+    if not (isinstance(X, list | tuple) and all(isinstance(row, list | tuple | np.ndarray) for row in X)):
+        return
+    lengths = [np.size(row) if isinstance(row, np.ndarray) else len(row) for row in X]
+    for number, length in enumerate(lengths):
+        if length != lengths[0]:
+            raise ValueError(
+                f"the rows of X are of different lengths: row {number} has {length}, row 0 has {lengths[0]}; "
+                "use NaN or None for a gap"
+            )
 
 
 def _numbers_if_sparse(X: Any) -> Any:
@@ -166,7 +181,8 @@ def encode_labels(y: Any, who: Any) -> tuple[NDArray[Any], NDArray[np.int32]]:
         missing = np.flatnonzero([_is_missing(label) for label in y.tolist()])
         if len(missing):
             raise ValueError(
-                f"y has missing labels (NaN or None) in {len(missing)} rows, first in row {missing[0]}"
+                f"y has missing labels (NaN or None) in {len(missing)} row{'s' * (len(missing) > 1)}, "
+                f"first in row {missing[0]}"
             )
     if y.dtype.kind == "f":
         assert_all_finite(y, input_name="y")

@@ -163,3 +163,16 @@ def test_a_picture_does_not_overwrite_the_table(evaluate):
     _, said = evaluate("table.csv", "-t", "outcome", *QUICK, "--plots", "pictures", code=2)
     assert "is the input" in said
     assert Path("pictures/roc.png").read_bytes() == CUSTOMERS.read_bytes()
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_labels_too_large_for_floats_stay_apart(evaluate, ending):
+    labels = np.array([2**53, 2**53 + 1, 2**63 - 1] * 20)
+    frame = pd.DataFrame({"size": np.arange(60) % 3, "label": labels})
+    getattr(frame, f"to_{ending}")(f"ids.{ending}", index=False)
+    library.KFHEClassifier(n_estimators=5, random_state=0).fit(frame[["size"]], labels).save("ids.kfhe")
+    out, _ = evaluate(f"ids.{ending}", "-t", "label", "--model", "ids.kfhe", "--json")
+    assert json.loads(out)["confusion_matrix"] == [[20, 0, 0], [0, 20, 0], [0, 0, 20]]
+    frame.assign(label=["x", *labels[1:]]).to_csv("odd.csv", index=False)
+    _, said = evaluate("odd.csv", "-t", "label", "--model", "ids.kfhe", code=1)
+    assert "row 2: found 'x', which the model doesn't know" in said

@@ -143,7 +143,8 @@ def predicted_scores(folder, model, table):
     command = ["predict", "--proba", folder / model, folder / table, "-o", folder / "predicted.csv"]
     result = CliRunner().invoke(app, [*map(str, command)])
     assert result.exit_code == 0, result.output
-    return pd.read_csv(folder / "predicted.csv").iloc[:, 1:].to_numpy()
+    texts = pd.read_csv(folder / "predicted.csv", dtype=str)  # pandas 2 reads decimals to a bit or so
+    return texts.iloc[:, 1:].astype(float).to_numpy()
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])

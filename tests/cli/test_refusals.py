@@ -157,7 +157,7 @@ def test_wrong_use_ends_with_2_and_is_told(kfhe, arguments, message):
 
 
 def test_output_is_refused_before_the_work_begins(kfhe):
-    _, said = kfhe("predict", "absent.kfhe", "absent.csv", "-o", "out.txt", code=1)
+    _, said = kfhe("predict", "absent.kfhe", "absent.csv", "-o", "out.txt", code=2)
     assert "out.txt: the ending must tell what to write" in said
 
 
@@ -176,6 +176,12 @@ def test_a_full_disk_is_told_and_the_old_file_stays(kfhe, model):
         resource.setrlimit(resource.RLIMIT_FSIZE, limit)
     assert "model.kfhe: can't be written: File too large" in said
     assert Path(model).read_bytes() == before
+
+
+def test_a_model_file_is_no_table(kfhe, model):
+    for command in (["fit", "-o", "out.kfhe"], ["evaluate"], ["audit"]):
+        _, said = kfhe(command[0], model, "-t", "outcome", *command[1:], code=1)
+        assert f"{model}: is a model file, where a table is needed" in said
 
 
 def test_an_output_never_overwrites_the_input(kfhe, model):

@@ -173,6 +173,7 @@ def test_report_says_where_the_page_is(kfhe, results, tmp_path):
 
 def test_a_preset_can_be_printed_changed_and_run(kfhe, tmp_path):
     text, _ = kfhe("study", "plan", "quick")
+    assert "there is no preset 'slow'" in kfhe("study", "plan", "slow", code=2)[1]
     kept = "".join(
         line
         for line in text.splitlines(keepends=True)
@@ -200,7 +201,7 @@ def test_a_study_of_which_no_cell_works_has_failed_and_says_why(kfhe, tmp_path):
     ("options", "code", "message"),
     [
         ([], 2, "give a plan, a --preset such as quick"),
-        (["--preset", "slow"], 1, "there is no preset 'slow'; there are quick, paper, noise, others, real"),
+        (["--preset", "slow"], 2, "there is no preset 'slow'; there are quick, paper, noise, others, real"),
         (["absent.toml"], 1, "absent.toml: the plan can't be read: No such file or directory"),
         (["mine.csv"], 1, "mine.csv is a table, not a plan; to run a study on it: --dataset mine.csv"),
         (["plan.toml", "--preset", "quick"], 2, "a plan and a preset can't be run at once"),
@@ -402,10 +403,12 @@ def test_data_list_says_what_is_here(kfhe, tmp_path, csv, monkeypatch):
     }
 
 
-def test_data_show_tells_size_classes_and_citation(kfhe, csv):
+def test_data_show_tells_size_classes_and_citation(kfhe, csv, tmp_path):
     out, _ = kfhe("data", "show", "monks")
     assert "scores fit monks-1" in out
     assert "432 rows, 6 features" in out
+    (tmp_path / "small.csv").write_text("size,class\n" + "1,a\n2,b\n" * 2)
+    assert "4 rows, 1 feature\n" in kfhe("data", "show", str(tmp_path / "small.csv"))[0]
     assert "0 (216), 1 (216)" in out
     out, _ = kfhe("data", "show", "mine.csv")
     assert "a (30), b (30), c (30)" in out

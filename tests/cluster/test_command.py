@@ -105,6 +105,14 @@ def test_a_folder_of_files_gives_the_model_of_one_file(fit):
     assert_same(model, kfhe.load("model.kfhe"))
 
 
+def test_classes_that_differ_by_capitals_or_blanks_only_are_named(fit, table):
+    Path("alike").mkdir()
+    shouted = table["hot"].where(table.index % 3 > 0, table["hot"].str.upper())
+    table.assign(hot=shouted).to_parquet("alike/0.parquet")
+    said = fit("alike", "--jobs", 1, "--drop-unlabelled", "--n-estimators", 1)
+    assert re.search(r"differ by capitals or blanks only, 'NO' \([\d,]+\), 'no' \([\d,]+\): each is", said)
+
+
 @pytest.mark.parametrize("model", ["kfhe-e", "kfhe-l"])
 def test_all_options_of_training_work_on_a_given_cluster(fit, folder, address, model):
     options = ["--model", model, "--n-estimators", 2, "--max-depth", 6, "--min-samples-leaf", 3]
@@ -163,7 +171,7 @@ def odd(tmp_path, table):
         (["{odd}/fractions.parquet", "--scheduler", "{address}"], "target 'hot' has .* fractions"),
         (
             ["parts", "--scheduler", "{address}"],
-            r"/0\.parquet: target 'hot' has 1 gap, in row 6; fill them in, or .* --drop-unlabelled",
+            r"/0\.parquet: target 'hot' has 1 gap, in row 6; fill it in, or .* --drop-unlabelled",
         ),
     ],
 )

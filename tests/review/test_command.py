@@ -127,6 +127,24 @@ def test_rows_without_a_label_keep_their_numbers(kfhe):
     kfhe("apply", "decisions.csv", "gaps.csv", "-o", "cleaned.csv")
 
 
+def test_one_decision_is_no_several(kfhe):
+    Path("customers.csv").write_text("\n".join(Path("customers.csv").read_text().splitlines()[:60]))
+    kfhe("audit", "customers.csv", "-t", "outcome", *FEW, "--page", "review.html")
+    data = page_data()
+    write_decisions("decisions.csv", [*decisions_on(data["rows"][:1], data)])
+    assert "1 decision. Labels changed" in kfhe("apply", "decisions.csv", "customers.csv", "-o", "new.csv")
+    said = kfhe("audit", "customers.csv", "-t", "outcome", *FEW, "--decisions", "decisions.csv")
+    assert re.search("1 of them was judged, (1 of these was|0 of these were) wrong", said)
+
+
+def test_a_file_without_decisions_is_told(kfhe):
+    before = kfhe("audit", "customers.csv", "-t", "outcome", *FEW)
+    write_decisions("decisions.csv", [])
+    said = kfhe("audit", "customers.csv", "-t", "outcome", *FEW, "--decisions", "decisions.csv")
+    share = re.search(r"[\d.]+% to [\d.]+% of them seem to be wrong", before)[0]
+    assert f"500 labels. None of them was judged. {share}, if mistakes happened by chance" in said
+
+
 def test_pictures_beside_the_table_are_on_the_page(kfhe):
     Path("faces").mkdir()
     Image.new("RGB", (20, 20), "blue").save("faces/a.png")

@@ -219,7 +219,7 @@ class TestReviewing:
         write_decisions(tmp_path / "other.csv", [other])
         browser.find_element("id", "import").send_keys(str(tmp_path / "other.csv"))
         time.sleep(0.3)
-        assert "1 of 1 decisions are about other rows" in ask(
+        assert "Left out: 1 of 1 decision, about other rows" in ask(
             "return document.getElementById('warning').textContent"
         )
         (tmp_path / "no.csv").write_text("a,b\n1,2\n")

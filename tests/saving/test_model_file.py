@@ -1,5 +1,6 @@
 """Model files: the model that comes out is the one that went in."""
 
+import io
 import json
 import os
 import subprocess
@@ -316,3 +317,11 @@ def test_there_must_be_a_file(tmp_path):
         kfhe.load(tmp_path / "absent.kfhe")
     with pytest.raises(IsADirectoryError, match="Is a directory"):
         kfhe.load(tmp_path)
+
+
+@pytest.mark.parametrize("file", [3, None, b"model.kfhe", io.StringIO("model")])
+def test_what_is_neither_path_nor_binary_file_is_refused(iris, file):
+    model = KFHEClassifier(**SMALL).fit(*iris)
+    for take in (kfhe.load, model.save):
+        with pytest.raises(TypeError, match="a model file is a path, or a file opened in binary mode; got "):
+            take(file)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from kfhe.audit.findings import RowFindings
 from kfhe.audit.html import WorstRows, audit_html
 from kfhe.columns import is_bare, some_rows
+from kfhe.look.counts import counted
 from kfhe.noise import estimated_rate
 from kfhe.sparse import is_sparse
 from kfhe.validation import SPARSE_FORMATS, check_same_length, encode_labels
@@ -92,8 +93,8 @@ class LabelAudit:
     def __repr__(self) -> str:
         n_disputed = int((self.suggested != self.given).sum())
         return (
-            f"LabelAudit of {len(self):,} labels: about {self.estimated_share:.1%} look wrong, "
-            f"{self.suspects.sum():,} suspects; the votes disagree with {n_disputed:,}"
+            f"LabelAudit of {counted(len(self), 'label')}: about {self.estimated_share:.1%} look wrong, "
+            f"{counted(int(self.suspects.sum()), 'suspect')}; the votes disagree with {n_disputed:,}"
         )
 
     def _repr_html_(self) -> str:

@@ -49,6 +49,7 @@ def apply(
     a parquet file value by value. Each decision knows its row and label: if another table is given, or rows
     have moved, nothing is written.
     """
+    from kfhe.look.counts import counted
     from kfhe.review import clean_file, read_decisions
 
     name = output.name.removesuffix(".gz")
@@ -62,7 +63,8 @@ def apply(
     n_dropped, n_judged = int((~done.kept).sum()), int(done.judged.sum())
     n_changed = len(done.changes) - n_dropped
     echo(
-        f"{len(found):,} decisions. Labels changed: {n_changed:,}, found right: {n_judged - n_changed:,}, "
-        f"left open: {len(found) - n_dropped - n_judged:,}; rows dropped: {n_dropped:,}."
+        f"{counted(len(found), 'decision')}. Labels changed: {n_changed:,}, "
+        f"found right: {n_judged - n_changed:,}, left open: {len(found) - n_dropped - n_judged:,}; "
+        f"rows dropped: {n_dropped:,}."
     )
     echo(f"The table is in {output}, every change in {log}.", err=True)

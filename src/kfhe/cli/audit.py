@@ -88,15 +88,14 @@ def audit(
     """
     from kfhe.cli.console import Console
     from kfhe.cli.review import audited, check_files, write_page_of
+    from kfhe.look.counts import counted
     from kfhe.table_files import write_table
-    from kfhe.table_files.output import check_output
 
     labelled.check()
     if all_rows and output is None:
         raise typer.BadParameter("name the file to write all rows to: --output", param_hint="--all")
     if output is not None:
-        check_output(output)
-        options.check_writable(output, labelled.table, *([decisions] if decisions else []))
+        options.check_table_output(output, labelled.table, *([decisions] if decisions else []))
     check_files(page, decisions, labelled.table, output)
     if plot is not None:
         options.check_picture(plot, labelled.table, option="--plot")
@@ -116,8 +115,10 @@ def audit(
         write_table(output, listed if all_rows else suspects, escape_formulas=escape_formulas)
     _show(data, found, share, suspects, to_stderr=str(output) == "-")
     if output is not None and str(output) != "-":
-        what = f"All {len(listed):,} rows" if all_rows else f"The {len(suspects):,} suspects"
-        echo(f"{what} are in {output}, the most suspicious first.", err=True)
+        what = (
+            f"All {len(listed):,} rows are" if all_rows else f"The {counted(len(suspects), 'suspect', 'are')}"
+        )
+        echo(f"{what} in {output}, the most suspicious first.", err=True)
     if plot is not None:
         _draw(found, plot)
     if page is not None:
@@ -210,7 +211,10 @@ def _disputed(n_disputed: int, n_suspects: int) -> str:
             f"The trees disagree with {n_disputed:,}, of which none is a suspect by that share; --all writes "
             "them, and --page shows them, the most suspicious first."
         )
-    return f"The trees disagree with {n_disputed:,}; the {n_suspects:,} most suspicious are the suspects."
+    which = f"{n_suspects:,} most suspicious are the suspects"
+    if n_suspects == 1:
+        which = "most suspicious one is the suspect"
+    return f"The trees disagree with {n_disputed:,}; the {which}."
 
 
 def _short(value: Any) -> str:

@@ -67,12 +67,15 @@ def train_in_parts(
         Where to say what is going on.
     """
     import kfhe.dask
+    from kfhe.table_files.labels import notes_on_classes
 
     data = labelled.open_parts()
     console.print(_overview(data), markup=False)
     with _cluster(scheduler, training.n_jobs) as client:
         counts = _class_counts(client, data)
         console.print(_classes(data, counts), markup=False)
+        for note in notes_on_classes(data.view.target, counts):
+            console.print(note, style="yellow", markup=False)
         need = _need(client, data, len(counts), model)
         console.print(f"{_statement(need)}.", markup=False)
         _check(need)
@@ -126,21 +129,24 @@ class Progress:
 
 def _overview(data: PartedTable) -> str:
     """Say what is going to be read."""
+    from kfhe.look.counts import counted
+
     n_categories = sum(data.categorical)
-    files = "1 file" if len(data.files) == 1 else f"{len(data.files):,} files"
     return (
-        f"{data.name}: {data.n_rows:,} rows in {files}, read part by part; {n_categories:,} columns of "
-        f"categories, {len(data.categorical) - n_categories:,} of numbers or dates"
+        f"{data.name}: {counted(data.n_rows, 'row')} in {counted(len(data.files), 'file')}, read part by "
+        f"part; {counted(n_categories, 'column')} of categories, "
+        f"{len(data.categorical) - n_categories:,} of numbers or dates"
     )
 
 
 def _classes(data: PartedTable, counts: dict[str, int]) -> str:
     """Say what the classes are, and how many rows were left out."""
     from kfhe.table_files.errors import some
+    from kfhe.table_files.labels import without_label
 
-    left_out = data.n_rows - sum(counts.values())
+    n_without = data.n_rows - sum(counts.values())
     classes = some([f"{label} ({count:,})" for label, count in counts.items()])
-    without = f"; {left_out:,} rows without a label are left out" if left_out else ""
+    without = f"; {without_label(n_without)}" if n_without else ""
     return f"Target {data.view.target!r}: {classes}{without}"
 
 

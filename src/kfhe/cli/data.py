@@ -48,6 +48,7 @@ def show(
     ] = None,
 ) -> None:
     """Show what is known of a dataset."""
+    from kfhe.look.counts import counted
     from kfhe.study.datasets import load, locate
     from kfhe.study.paper.catalogue import catalogue
     from kfhe.study.tables import Roles
@@ -64,7 +65,7 @@ def show(
         roles = Roles(target=target, dialect=reading.dialect, read_as=tuple(reading.kinds.items()))
         dataset = load(name, data_dir, roles=roles)
         counts = {label: int((dataset.y == code).sum()) for code, label in enumerate(dataset.classes)}
-        lines["size"] = f"{len(dataset.y)} rows, {dataset.X.shape[1]} features"
+        lines["size"] = f"{len(dataset.y)} rows, {counted(dataset.X.shape[1], 'feature')}"
         lines["target"] = dataset.target
         lines["classes"] = ", ".join(f"{label} ({count})" for label, count in counts.items())
         lines["categorical"] = ", ".join(dataset.categorical) or "none"

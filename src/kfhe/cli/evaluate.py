@@ -112,10 +112,11 @@ def _check_plots(folder: Path, *inputs: Path) -> None:
 
 def _write_plots(outcome: Outcome, folder: Path) -> None:
     from kfhe.files import write_whole
+    from kfhe.look.counts import counted
     from kfhe.plotting.display import entitle, rendered
 
     for name, display in outcome.pictures():
-        entitle(display.figure_, f"{outcome.how}, {outcome.confusion.sum():,} rows")
+        entitle(display.figure_, f"{outcome.how}, {counted(int(outcome.confusion.sum()), 'row')}")
         write_whole(folder / f"{name}.png", rendered(display.figure_, "png"))
     echo(f"The pictures are in {folder}", err=True)
 

@@ -86,9 +86,10 @@ def _train(
 ) -> Trained:
     """Train on a table that is read whole."""
     from kfhe.cli.overview import notes, summary
+    from kfhe.look.counts import counted
 
     data = labelled.read_file(labelled.tables[0])
-    console.print(f"{data.name}: {data.X.num_rows:,} rows", markup=False)
+    console.print(f"{data.name}: {counted(data.X.num_rows, 'row')}", markup=False)
     console.print(summary(data), soft_wrap=False)
     for note in notes(data):
         console.print(note, style="yellow", markup=False)
@@ -112,9 +113,10 @@ def _noise(model: RobustKFHEClassifier, class_counts: dict[str, int]) -> str:
 
 def _summary(model: BaseKFHE, class_counts: dict[str, int], seconds: float) -> str:
     from kfhe import RobustKFHEClassifier
+    from kfhe.look.counts import counted
 
     took = f"{seconds:.1f} s" if seconds >= 0.1 else f"{1000 * seconds:.0f} ms"
-    trained = f"Trained {model.n_iter_ + 1} trees in {took}"
+    trained = f"Trained {counted(model.n_iter_ + 1, 'tree')} in {took}"
     if isinstance(model, RobustKFHEClassifier):
         return (
             f"{trained}. On rows that they have not seen, they agree with {model.oob_score_:.1%} of the "

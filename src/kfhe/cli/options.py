@@ -431,6 +431,18 @@ def check_writable(output: Path, *inputs: Path, option: str = "--output") -> Non
         raise typer.BadParameter(reason, param_hint=option)
 
 
+def check_table_output(output: Path, *inputs: Path) -> None:
+    """Raise unless an output's ending says what table to write, and it can be made."""
+    from kfhe.table_files.errors import TableFileError
+    from kfhe.table_files.output import check_output
+
+    try:
+        check_output(output)
+    except TableFileError as error:
+        raise typer.BadParameter(str(error), param_hint="--output") from error
+    check_writable(output, *inputs)
+
+
 def check_picture(output: Path, *inputs: Path, option: str = "--output") -> None:
     """Raise unless a picture can be drawn, to a file of a known kind that is none of the inputs."""
     try:

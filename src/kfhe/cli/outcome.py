@@ -105,9 +105,12 @@ class Outcome:
     def print(self) -> None:
         """Print the metrics, those of each class, and which classes are taken for which."""
         from kfhe.cli.console import Console
+        from kfhe.look.counts import counted
 
         console = Console(highlight=False)
-        console.print(f"{self.how}, {self.confusion.sum():,} rows", markup=False, soft_wrap=True)
+        console.print(
+            f"{self.how}, {counted(int(self.confusion.sum()), 'row')}", markup=False, soft_wrap=True
+        )
         console.print(self._metrics_table())
         if len(self.classes) > MOST_CLASSES:
             console.print(

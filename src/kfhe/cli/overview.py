@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from kfhe.readings import DATES, NUMBERS, misfits, most_fitting
 from kfhe.table_files.errors import some
+from kfhe.table_files.labels import notes_on_classes
 from kfhe.table_files.types import is_text
 
 if TYPE_CHECKING:
@@ -51,7 +52,8 @@ def _others(data: LabelledTable, listed: int) -> tuple[str, str, str, str]:
 
 def notes(data: LabelledTable) -> list[str]:
     """Return what may be wrong with a table, in sentences."""
-    found = [*data.notes]
+    class_counts = data.class_counts()
+    found = [*data.notes, *notes_on_classes(data.target, class_counts)]
     for field, is_category in zip(data.X.schema, data.categorical, strict=True):
         column = data.X.column(field.name)
         if field.name.startswith("Unnamed: "):
@@ -62,10 +64,10 @@ def notes(data: LabelledTable) -> list[str]:
         if is_category and len(column) >= MANY_NUMBERS:
             found += _notes_on_categories(field.name, column, made=field.name in data.made_categories)
     found += _notes_on_marks(data)
-    n_classes = len(data.class_counts())
+    n_classes = len(class_counts)
     if data.y.dtype.kind in "iuf" and n_classes > MANY_NUMBERS:
         found.append(f"Target {data.target!r} has {n_classes} different numbers: each is taken for a class.")
-    if len(found) > MOST_NOTES:
+    if len(found) > MOST_NOTES + 1:
         found[MOST_NOTES:] = [f"There are {len(found) - MOST_NOTES:,} more notes like these."]
     return found
 
@@ -100,8 +102,9 @@ def _notes_on_categories(name: str, column: Any, *, made: bool) -> list[str]:
         )
     kind, others = _almost([str(value) for value in values.to_pylist()])
     if not made and others:
+        named = some([other if other.strip() else repr(other) for other in others])  # blanks can't be seen
         found.append(
-            f"Column {name!r} holds {kind} but for {some(others)}, so it is taken for categories. Mend these "
+            f"Column {name!r} holds {kind} but for {named}, so it is taken for categories. Mend these "
             f"cells, or leave them empty, if it is a quantity; --na {quote(others[0])} makes gaps of them."
         )
     if n_values > len(column) / 2:
@@ -145,6 +148,8 @@ def _span(column: Any) -> str:
         earliest, latest = compute.min_max(column).as_py().values()
         return "" if earliest is None else f"{earliest:%Y-%m-%d} to {latest:%Y-%m-%d}"
     if types.is_integer(column.type) or types.is_floating(column.type):
+        if types.is_float16(column.type):  # of which there is no minimum
+            column = column.cast("float32")
         span = compute.min_max(column).as_py()
         return "" if span["min"] is None else f"{span['min']:g} to {span['max']:g}"
     return "" if types.is_null(column.type) else str(column.type)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from kfhe.cli.options import CsvInput, EscapeFormulas, check_writable, spread
+from kfhe.cli.options import CsvInput, EscapeFormulas, check_table_output, spread
 
 EXAMPLES = """
 Examples:
@@ -69,10 +69,8 @@ def predict(
     if str(model) == str(table) == "-":
         raise typer.BadParameter("the model and the table can't both come from standard input")
     from kfhe.cli.predicting import predict_table
-    from kfhe.table_files.output import check_output
 
-    check_output(output)
-    check_writable(output, model, table)
+    check_table_output(output, model, table)
     predict_table(
         model,
         table,

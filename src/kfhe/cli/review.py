@@ -31,22 +31,11 @@ def audited(
     data: LabelledTable, decisions: Path | None, **settings: Any
 ) -> tuple[LabelAudit, str, list[Decision]]:
     """Audit a table; return as well what to say of the share of wrong labels, and the decisions so far."""
-    import numpy as np
-
     from kfhe.audit import label_quality
-    from kfhe.noise import estimated_rate_range
 
     if decisions is None:
         found = label_quality(data.X, data.y, **settings)
-        voted = ~np.isnan(found.quality)
-        labels = np.searchsorted(found.classes, found.given[voted]).astype(np.int32)
-        low, high = estimated_rate_range(found.votes[voted], labels)
-        return (
-            found,
-            f"{low:.1%} to {high:.1%} of them seem to be wrong, if mistakes happened by chance, in all "
-            "classes alike; those that follow a pattern look right, and are not counted.",
-            [],
-        )
+        return found, _by_chance(found), []
     from kfhe.review import apply_decisions, read_decisions
     from kfhe.review.decisions import DecisionError
     from kfhe.review.reaudit import audit_cleaned
@@ -62,11 +51,29 @@ def audited(
     except DecisionError as error:
         raise DecisionError(f"{data.name}: {error}") from None
     found, chances = audit_cleaned(data.X, data.y, cleaned, **settings)
+    if not chances.n_judged:
+        return found, f"None of them was judged. {_by_chance(found)}", judged
+    verbs = ["was" if number == 1 else "were" for number in (chances.n_judged, chances.n_wrong)]
     return (
         found,
-        f"{chances.n_judged:,} of them were judged, {chances.n_wrong:,} of these were wrong; by that, "
-        f"{chances.low:.1%} to {chances.high:.1%} of all are.",
+        f"{chances.n_judged:,} of them {verbs[0]} judged, {chances.n_wrong:,} of these {verbs[1]} wrong; by "
+        f"that, {chances.low:.1%} to {chances.high:.1%} of all are.",
         judged,
+    )
+
+
+def _by_chance(found: LabelAudit) -> str:
+    """Say which share of the labels is wrong by the votes alone."""
+    import numpy as np
+
+    from kfhe.noise import estimated_rate_range
+
+    voted = ~np.isnan(found.quality)
+    labels = np.searchsorted(found.classes, found.given[voted]).astype(np.int32)
+    low, high = estimated_rate_range(found.votes[voted], labels)
+    return (
+        f"{low:.1%} to {high:.1%} of them seem to be wrong, if mistakes happened by chance, in all "
+        "classes alike; those that follow a pattern look right, and are not counted."
     )
 
 
@@ -78,6 +85,7 @@ def write_page_of(
     labelled: options.LabelledInput,
 ) -> None:
     """Write the page for a table that was audited; pictures are those beside the table."""
+    from kfhe.look.counts import counted
     from kfhe.review import write_page
 
     n_rows = write_page(
@@ -96,7 +104,7 @@ def write_page_of(
     ending = "".join(table.suffixes[-2:] if table.suffix == ".gz" else [table.suffix])
     cleaned = f"cleaned{ending if ending.endswith(('.csv', '.gz', '.parquet')) else '.csv'}"
     echo(
-        f"The page is in {page}: {n_rows:,} labels to look at. It opens in any browser; export your "
+        f"The page is in {page}: {counted(n_rows, 'label')} to look at. It opens in any browser; export your "
         f"decisions there, then: kfhe apply decisions.csv {quote(str(table))} -o {cleaned}",
         err=True,
     )

@@ -6,7 +6,9 @@ from collections.abc import Callable, Collection, Generator, Hashable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from kfhe.look.counts import counted
 from kfhe.table_files.errors import TableFileError, did_you_mean, no_column
+from kfhe.table_files.labels import without_label
 from kfhe.table_files.texts import converted
 from kfhe.table_files.types import is_text
 
@@ -78,8 +80,8 @@ class ModelReader:
         if len(columns) != len(self._categories):
             besides = "" if target is None else f" besides {target!r}"
             raise TableFileError(
-                f"{table.name}: has {len(columns)} columns{besides}; the model was trained without names on "
-                f"{len(self._categories)}, and takes just these, in their order"
+                f"{table.name}: has {counted(len(columns), 'column')}{besides}; the model was "
+                f"trained without names on {len(self._categories)}, and takes just these, in their order"
             )
         renamed = dict(zip(self._categories, columns, strict=True))
         self._categories = {renamed[column]: known for column, known in self._categories.items()}
@@ -98,10 +100,12 @@ class ModelReader:
                 return
             words[column] = known
 
-        def counted(rows: NDArray[np.float64], unknown: NDArray[np.int64]) -> tuple[T, NDArray[np.int64]]:
+        def with_unknown(
+            rows: NDArray[np.float64], unknown: NDArray[np.int64]
+        ) -> tuple[T, NDArray[np.int64]]:
             return work(rows), unknown
 
-        for result, unknown in table.plain_rows(words, counted, n_threads):
+        for result, unknown in table.plain_rows(words, with_unknown, n_threads):
             for column, count in zip(words, unknown.tolist(), strict=True):
                 if count:
                     self.unknown[column] = self.unknown.get(column, 0) + count
@@ -131,11 +135,12 @@ class ModelReader:
         TableFileError
             If a label is none of the classes, or a gap, unless rows without a label are to be left out.
         """
-        are_text = self.classes.dtype.kind not in "biuf"
+        are_text, beyond = self.classes.dtype.kind not in "biuf", table.is_text and self._beyond_floats()
         called, row = f"{table.name}: target {target!r}", table.first_row
-        for batch in self._read(table, *(((), [target]) if are_text else ([target], ()))):
+        for batch in self._read(table, *(((), [target]) if are_text or beyond else ([target], ()))):
             features, given = self._features(batch, table.name, row), batch.column(target)
-            labels = self._positions(given.to_pylist(), called, row, drop_gaps=drop_unlabelled)
+            values = [_number(text) for text in given.to_pylist()] if beyond else given.to_pylist()
+            labels = self._positions(values, called, row, drop_gaps=drop_unlabelled)
             if len(labels) < len(batch):
                 self.unlabelled += len(batch) - len(labels)
                 features = features.filter(given.is_valid())
@@ -155,7 +160,7 @@ class ModelReader:
         """Return what was noticed in the rows, in sentences."""
         notes = list(table.notes)
         if self.unlabelled:
-            notes.append(f"{table.name}: {self.unlabelled:,} rows without a label are left out")
+            notes.append(f"{table.name}: {without_label(self.unlabelled)}")
         return notes + [
             f"{table.name}: column {column!r}: values in categories that the model has never seen: {count}; "
             "taken for gaps"
@@ -183,6 +188,10 @@ class ModelReader:
                 features = features.set_column(features.column_names.index(column), column, read)
         self._count_unknown(features)
         return features
+
+    def _beyond_floats(self) -> bool:
+        """Whether classes are whole numbers that a csv's numbers, which are floats, can't tell apart."""
+        return self.classes.dtype.kind in "iu" and any(abs(label) > 2**53 for label in self.classes.tolist())
 
     def _positions(
         self, labels: list[Any], called: str, first_row: int, *, drop_gaps: bool
@@ -213,6 +222,14 @@ class ModelReader:
 def _are_text(categories: dict[Any, int] | None) -> bool:
     """Whether a column of the model holds text; categories can be numbers, too."""
     return categories is not None and (not categories or any(isinstance(value, str) for value in categories))
+
+
+def _number(text: str | None) -> int | str | None:
+    """Return a whole number as it is written; other text, and a gap, as they are."""
+    try:
+        return text if text is None else int(text)
+    except ValueError:
+        return text
 
 
 def ahead(items: Iterator[T]) -> Generator[T, None, None]:

@@ -176,9 +176,10 @@ def analyse(
         if table.section in ("claims", "ranks", "metrics", "scores", "tests", "times", "datasets"):
             _print(table)
     if cells is not None:
+        from kfhe.look.counts import counted
         from kfhe.study.report import write_cells
 
-        echo(f"{len(analysis.cells)} cells are in {write_cells(analysis, cells)}", err=True)
+        echo(f"{counted(len(analysis.cells), 'cell', 'are')} in {write_cells(analysis, cells)}", err=True)
 
 
 @app.command()
@@ -212,9 +213,7 @@ def plan(
     preset: Annotated[str, typer.Argument(help="quick, paper, noise, others or real")] = "quick",
 ) -> None:
     """Print a preset, to be changed and run: kfhe study plan quick > mine.toml."""
-    from kfhe.study.plan import preset_text
-
-    echo(preset_text(preset), nl=False)
+    echo(_preset_text(preset), nl=False)
 
 
 def _plan(path: Path | None, preset: str | None, results: Path | None, own_data: bool) -> Plan:
@@ -227,13 +226,24 @@ def _plan(path: Path | None, preset: str | None, results: Path | None, own_data:
     if path is not None:
         return Plan.from_file(path)
     if preset is not None or own_data:
-        return Plan.preset(preset or "quick")
+        return Plan.from_toml(_preset_text(preset or "quick"))
     if results is not None and results.is_file():
         with Store.read(results) as store:
             return store.plan
     raise typer.BadParameter(
         "give a plan, a --preset such as quick or paper, or --dataset with your own file"
     )
+
+
+def _preset_text(name: str) -> str:
+    """Return the text of a preset; one that is not there is a mistake of the command's user."""
+    from kfhe.study.errors import StudyError
+    from kfhe.study.plan import preset_text
+
+    try:
+        return preset_text(name)
+    except StudyError as error:
+        raise typer.BadParameter(str(error)) from error
 
 
 def _changed(

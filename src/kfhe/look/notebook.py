@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from kfhe.look.counts import counted
 from kfhe.look.trace_lines import TRACE_LINES
 from kfhe.trace import Trace
 
@@ -55,8 +56,8 @@ def trace_html(trace: Trace, n_classes: int) -> str:
     True
     """
     facts = [
-        _counted(len(trace) or "no", "component") + " after the initial one",
-        _counted(n_classes, "class"),
+        counted(len(trace) or "no", "component") + " after the initial one",
+        counted(n_classes, "class"),
     ]
     lines = ""
     if len(trace):
@@ -71,11 +72,6 @@ def trace_html(trace: Trace, n_classes: int) -> str:
         f'<div style="display: flex; flex-wrap: wrap; gap: 6px 20px; margin-top: 6px">{lines}</div>'
         "</div>"
     )
-
-
-def _counted(number: int | str, what: str) -> str:
-    plural = "" if number == 1 else "es" if what.endswith("s") else "s"
-    return f"{number} {what}{plural}"
 
 
 def _line(label: str, values: Sequence[float], colour: str) -> str:

@@ -11,6 +11,7 @@ from matplotlib.lines import Line2D
 from sklearn.metrics import check_scoring
 
 from kfhe.early_stopping import EarlyStopping, Predicted, resolve
+from kfhe.look.counts import counted
 from kfhe.look.palette import PALETTE
 from kfhe.plotting.display import Display, check_ensemble, count_along, marker_for, shortened
 
@@ -150,7 +151,7 @@ class StagedScoreDisplay(Display):
         longest = max(np.max(line.get_xdata(), initial=0) for line in ax.lines)
         count_along(ax, 0, longest)
         if self.n_kept is not None:
-            label = f"{self.n_kept} components kept"
+            label = f"{counted(self.n_kept, 'component')} kept"
             ax.axvline(self.n_kept, color=self.line_.get_color(), linestyle=":", label=label)
         if self.name is not None:
             ax.legend(fontsize="small")

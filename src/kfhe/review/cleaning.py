@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kfhe.files import whole_file
+from kfhe.look.counts import counted
 from kfhe.review.cells import is_gap, label_text, row_digests
 from kfhe.review.decisions import CHANGE, DROP, UNSURE, Decision, DecisionError, write_decisions
 from kfhe.review.records import Records
@@ -130,8 +131,8 @@ def _check_rows(
     beyond = [decision.row for decision, position in zip(decisions, positions, strict=True) if position < 0]
     if beyond:
         raise DecisionError(
-            f"there is no row {some([str(row) for row in beyond])}: the table has {len(texts):,} rows, and "
-            "was longer when it was judged, or is another one"
+            f"there is no row {some([str(row) for row in beyond])}: the table has "
+            f"{counted(len(texts), 'row')}, and was longer when it was judged, or is another one"
         )
     digests = row_digests(X, positions)
     others = [
@@ -140,8 +141,8 @@ def _check_rows(
     if others:
         raise DecisionError(
             f"row {some([str(row) for row in others])}: {'is' if len(others) == 1 else 'are'} not what was "
-            f"judged ({len(others)} of {len(decisions)} decisions): the values are others now, or this is "
-            "another table"
+            f"judged ({len(others)} of {counted(len(decisions), 'decision')}): the values are others now, "
+            "or this is another table"
         )
     for decision, position in zip(decisions, positions, strict=True):
         if decision.given != texts[position]:
@@ -246,8 +247,8 @@ def _cleaned_csv(
     records = Records(raw, str(dialect.found_in(start).sep), encoding, str(source))
     if len(records) != n_rows + 1:
         raise TableFileError(
-            f"{source}: has {n_rows:,} rows, but {len(records) - 1:,} records can be told apart in it; "
-            "mend its quotes"
+            f"{source}: has {counted(n_rows, 'row')}, but {counted(len(records) - 1, 'record')} can be told "
+            "apart in it; mend its quotes"
         )
     offset = 1 - first_row  # record 0 is the header
     changed = {

@@ -23,7 +23,7 @@ function drawChart(data, choose) {
     const low = data.cut !== null && bin / bins <= data.cut;
     draw(svg, "rect", { class: low ? "low" : "all", x: x + 1, y: base - high, width: width / bins - 2, height: high, rx: 1.5 });
     const hit = draw(svg, "rect", { class: "hit", x, y: 0, width: width / bins, height: base });
-    draw(hit, "title", {}, `${count.toLocaleString("en")} labels of ${percent(bin / bins)} to ${percent((bin + 1) / bins)}`);
+    draw(hit, "title", {}, `${counted(count, "label")} of ${percent(bin / bins)} to ${percent((bin + 1) / bins)}`);
     hit.addEventListener("click", () => choose({ quality: Math.round((100 * (bin + 1)) / bins) }));
   });
   draw(svg, "line", { x1: 0, x2: width, y1: base, y2: base });

@@ -16,6 +16,7 @@ const notes = new Map();
 const elsewhere = new Map(); // decisions about rows of the table that are not on this page, by row
 const undone = [];
 const filter = { ...NO_FILTER };
+const counted = (number, what) => `${number.toLocaleString("en")} ${what}${number === 1 ? "" : "s"}`;
 const warn = (text) => Object.assign($("warning"), { textContent: text, hidden: !text });
 const storage = new Storage(data.key, warn);
 const detail = new Detail(data, $("detail"));
@@ -153,8 +154,8 @@ function drawList(reveal) {
   if (listed.length && current >= first && current < last) list.setAttribute("aria-activedescendant", `item-${current}`);
   else list.removeAttribute("aria-activedescendant");
   const all = listed.length === items.length;
-  $("found").textContent = all ? `${items.length.toLocaleString("en")} labels`
-    : `${listed.length.toLocaleString("en")} of ${items.length.toLocaleString("en")} labels`;
+  $("found").textContent = all ? counted(items.length, "label")
+    : `${listed.length.toLocaleString("en")} of ${counted(items.length, "label")}`;
   $("clear").hidden = Object.keys(NO_FILTER).every((name) => String(filter[name]) === String(NO_FILTER[name]));
 }
 
@@ -313,7 +314,7 @@ function exportFile() {
   link.click();
   link.remove();
   setTimeout(() => URL.revokeObjectURL(url), 1000);
-  say(`${decisions.size} decisions exported to decisions.csv.`);
+  say(`${counted(decisions.size, "decision")} exported to decisions.csv.`);
 }
 
 async function importFile(file) {
@@ -322,8 +323,8 @@ async function importFile(file) {
     const others = entries.filter((entry) => !take(entry));
     for (const place of decisions.keys()) keep(place);
     const kept = entries.length - others.length;
-    warn(others.length ? `${others.length} of ${entries.length} decisions are about other rows or labels than this page's, such as row ${others[0].row}: they were left out.` : "");
-    say(`${kept} decisions imported.`);
+    warn(others.length ? `Left out: ${others.length} of ${counted(entries.length, "decision")}, about other rows or labels than this page's, such as row ${others[0].row}.` : "");
+    say(`${counted(kept, "decision")} imported.`);
   } catch (error) {
     warn(error.message);
   }
@@ -415,7 +416,7 @@ function start() {
     add($("keys"), "dd", { textContent: text });
   }
   const left = [...data.decisions, ...storage.load(data.target)].filter((entry) => !take(entry));
-  if (left.length) warn(`${left.length} decisions that this browser has kept are about other labels: they are left out.`);
+  if (left.length) warn(`Left out: ${counted(left.length, "decision")} that this browser has kept, about other labels.`);
   const first = items.findIndex((_, place) => !decisions.has(place));
   current = Math.max(0, first);
   setFilter({});

@@ -18,6 +18,7 @@ not those of the labels. A model is written in the lowest format that holds it, 
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import os
 from collections.abc import Callable, Iterator
@@ -62,6 +63,7 @@ def save(model: Any, file: File) -> None:
     from sklearn.utils.validation import check_is_fitted
 
     check_is_fitted(model)
+    _check_file(file, "write")
     model._validate_params()
     kind = vars(type(model)).get("_saved_as")
     if kind is None:
@@ -154,10 +156,19 @@ def read_file(file: File, make: Callable[[dict[str, Any], bytes], T]) -> T:
     if isinstance(file, str | os.PathLike):
         with open(file, "rb") as opened:
             return read_file(opened, make)
+    _check_file(file, "read")
     try:
         return make(*_read(file))
     except ValueError as error:
         raise ModelFileError(f"{getattr(file, 'name', 'model file')}: {error}") from None
+
+
+def _check_file(file: File, method: str) -> None:
+    """Raise unless it is a path, or a file of bytes with a method."""
+    if isinstance(file, str | os.PathLike):
+        return
+    if isinstance(file, io.TextIOBase) or not hasattr(file, method):
+        raise TypeError(f"a model file is a path, or a file opened in binary mode; got {file!r:.100}")
 
 
 def _read(file: BinaryIO) -> tuple[dict[str, Any], bytes]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from textwrap import shorten
 from typing import TYPE_CHECKING, Any, Protocol
 
+from kfhe.look.counts import counted
 from kfhe.study import algorithms
 from kfhe.study.cells import Result
 from kfhe.study.cluster import Cluster
@@ -225,7 +226,7 @@ def _shown(
 
 def describe(outcome: Outcome, path: Any) -> str:
     """Say in a sentence or two what came of a run."""
-    stored = f"{outcome.ran} cells were run"
+    stored = f"{counted(outcome.ran, 'cell', 'were')} run"
     if outcome.failed:
         stored += f", {outcome.failed} of them ended in an error ('kfhe study report' lists them)"
     if outcome.error:

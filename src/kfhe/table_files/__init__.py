@@ -33,6 +33,7 @@ T = TypeVar("T")
 
 READABLE = (*SUFFIXES, ".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
 EXCEL = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")  # how such files begin
+MODEL_FILE = b'{"__metadata__":{"kfhe":'  # is near the start of each
 
 __all__ = [
     "READABLE",
@@ -153,10 +154,12 @@ def open_table(path: str | os.PathLike[str], dialect: Dialect = AS_FOUND) -> Ite
         import_calamine(name)
     check_pyarrow()
     with _told_as_table_file_error(name), _open_bytes(path) as stream:
+        if MODEL_FILE in stream.peek(64)[:64]:
+            raise TableFileError(f"{name}: is a model file, where a table is needed")
         start = stream.peek(4)[:4]
         if name.endswith(".parquet") or start == b"PAR1":
             _refuse_sheet(name, dialect)
-            yield ParquetTable(name, stream)
+            yield ParquetTable(name, stream, dialect.na)
         elif name.endswith(READABLE[len(SUFFIXES) :]) or start in EXCEL:
             yield ExcelTable(name, stream, dialect)
         elif name.endswith(".gz") or start[:2] == b"\x1f\x8b":

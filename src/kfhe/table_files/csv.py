@@ -9,6 +9,7 @@ from functools import cached_property
 from threading import Lock
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 
+from kfhe.look.counts import counted
 from kfhe.table_files.dialect import SEPARATORS, Dialect, Recoded, usual_encoding
 from kfhe.table_files.errors import TableFileError, check_names, to_mend
 from kfhe.table_files.lent import LentStream
@@ -315,7 +316,7 @@ class CsvTable:
         if ragged := re.search(r"Row #(\d+): Expected (\d+) columns, got (\d+)", message):
             row, expected, got = ragged.groups()
             where = f"{self.name}: row {int(row) + self._rows_before}"
-            header = f"{where} has {got} values, but the header (row 1) names"
+            header = f"{where} has {counted(int(got), 'value')}, but the header (row 1) names"
             if expected == "1":
                 return TableFileError(f"{header} one column; leave titles above the header out of the file")
             return TableFileError(

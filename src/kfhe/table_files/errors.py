@@ -37,7 +37,10 @@ def to_mend(text: str) -> str:
 
 
 def check_names(source: str, columns: list[str]) -> None:
-    """Raise if two columns have the same name."""
+    """Raise if two columns have the same name, or none."""
+    if columns.count("") > 1:
+        places = [str(place) for place, column in enumerate(columns, 1) if not column]
+        raise TableFileError(f"{source}: columns {some(places)} have no name in the header; name them")
     twice = [repr(column) for column, count in Counter(columns).items() if count > 1]
     if twice:
         raise TableFileError(f"{source}: there are several columns named {', '.join(twice)}; rename them")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from kfhe.table_files import Dialect, TableFile, open_table
 from kfhe.table_files.csv import AS_FOUND
 from kfhe.table_files.errors import TableFileError, no_column
-from kfhe.table_files.labels import as_written, checked_labels
+from kfhe.table_files.labels import as_written, checked_labels, without_label
 from kfhe.table_files.texts import CATEGORY, check_kinds, read_texts
 from kfhe.table_files.types import holds_categories, is_moment, is_number
 
@@ -214,7 +214,7 @@ class LabelledTable:
         if drop_unlabelled and table.column(target).null_count:
             labelled = table.column(target).is_valid()
             positions = np.flatnonzero(labelled.to_numpy())
-            notes.append(f"{name}: {len(table) - len(positions):,} rows without a label are left out")
+            notes.append(f"{name}: {without_label(len(table) - len(positions))}")
             table, X = table.filter(labelled), X.filter(labelled)
         y = checked_labels(table.column(target), f"{name}: {called}", first_row)
         truth = None

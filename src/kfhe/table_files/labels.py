@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Callable
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
+from kfhe.look.counts import counted
 from kfhe.table_files.errors import TableFileError, some
 from kfhe.table_files.types import is_text, value_type
 
@@ -26,6 +29,11 @@ def as_written(column: Any) -> Any:
             except pa.ArrowInvalid:  # more than 64 bits
                 return column
     return column
+
+
+def without_label(n_rows: int) -> str:
+    """Say that so many rows have no label."""
+    return f"{counted(n_rows, 'row')} without a label {'is' if n_rows == 1 else 'are'} left out"
 
 
 def _prints_alike(word: str, convert: Callable[[str], Any]) -> bool:
@@ -70,6 +78,26 @@ def checked_labels(column: Any, called: str, first_row: int) -> NDArray[Any]:
     return labels
 
 
+def notes_on_classes(target: str, counts: dict[str, int]) -> list[str]:
+    """Name the classes that may be one, or none: their names differ by capitals and blanks, or are blanks."""
+    alike: dict[str, list[str]] = {}
+    for label in counts:
+        plain = unicodedata.normalize("NFKC", label)
+        alike.setdefault(" ".join(plain.casefold().split()), []).append(label)
+    blank = alike.pop("", [])
+    return [
+        f"Target {target!r} has a class of blanks, {label!r} ({counts[label]:,}). If it stands for a gap: "
+        f"--na {quote(label)} --drop-unlabelled"
+        for label in blank
+    ] + [
+        f"Target {target!r} has classes that differ by capitals or blanks only, "
+        f"{some([f'{label!r} ({counts[label]:,})' for label in labels])}: each is taken for a class of its "
+        "own. If they are one, write them alike."
+        for labels in alike.values()
+        if len(labels) > 1
+    ]
+
+
 def check_classes(values: Any, n_rows: int, called: str) -> None:
     """Raise if the values of a target, each once, are no classes: fractions, too many, or one only."""
     from pyarrow import types
@@ -94,10 +122,12 @@ def label_gaps(rows: list[str], n_gaps: int, called: str, *, header: bool = Fals
     """Return an error for labels that are missing: in these rows, and maybe in more."""
     told = " (the header is row 1)" if header else ""
     where = some(rows, n_gaps)
-    found = f"1 gap, in row {where}" if n_gaps == 1 else f"{n_gaps} gaps, in rows {where}"
+    found, mend = f"{n_gaps} gaps, in rows {where}", "fill them in, or leave these rows out"
+    if n_gaps == 1:
+        found, mend = f"1 gap, in row {where}", "fill it in, or leave this row out"
     return TableFileError(
-        f"{called} has {found}{told}; fill them in, or leave these rows out, as kfhe fit, evaluate and "
-        "audit do with --drop-unlabelled (empty cells, NA, None and the like are gaps)"
+        f"{called} has {found}{told}; {mend}, as kfhe fit, evaluate and audit do with --drop-unlabelled "
+        "(empty cells, NA, None and the like are gaps)"
     )
 
 

@@ -15,17 +15,18 @@ ROWS = 1 << 16  # that are read at once
 
 
 class ParquetTable:
-    """A parquet file."""
+    """A parquet file; words of its text may be taken for gaps."""
 
     first_row = 1
     is_text = False
     decimal = None
     notes: ClassVar[list[str]] = []
 
-    def __init__(self, name: str, stream: IO[bytes]) -> None:
+    def __init__(self, name: str, stream: IO[bytes], na: Collection[str] = ()) -> None:
         from pyarrow import parquet
 
         self.name = name
+        self._na = list(na)
         source = stream if stream.seekable() else io.BytesIO(stream.read())
         with damage_told(name):
             self._file = parquet.ParquetFile(source)
@@ -41,10 +42,23 @@ class ParquetTable:
         import pyarrow as pa
 
         with damage_told(self.name):
-            table = self._file.read(columns=self.columns)
+            table = self._with_gaps(self._file.read(columns=self.columns))
         for column in {*self.columns} & {*text} - self._text:
             j = table.schema.get_field_index(column)
             table = table.set_column(j, column, table.column(j).cast(pa.string()))
+        return table
+
+    def _with_gaps(self, table: Any) -> Any:
+        """Take some words in columns of text for gaps."""
+        import pyarrow as pa
+        from pyarrow import compute
+
+        for j, column in enumerate(table.column_names):
+            if self._na and column in self._text:
+                words = table.column(j).cast(value_type(table.schema.field(j).type))
+                gaps = compute.is_in(words, pa.array(self._na, words.type))
+                words = compute.if_else(gaps, pa.scalar(None, words.type), words)
+                table = table.set_column(j, column, words)
         return table
 
     def plain_rows(self, *how: Any) -> Iterator[Any]:
@@ -65,7 +79,8 @@ class ParquetTable:
                 raise TableFileError(f"{self.name}: column {column!r} holds numbers; accepted is text")
         with damage_told(self.name):
             for batch in self._file.iter_batches(ROWS, columns=names):
-                yield moments_as_text(pa.Table.from_batches([batch]), self._moments & {*text})
+                rows = self._with_gaps(pa.Table.from_batches([batch]))
+                yield moments_as_text(rows, self._moments & {*text})
 
     def kept_batches(
         self, kept: Collection[str], numbers: Collection[str], text: Collection[str], special: Collection[str]

@@ -1,5 +1,7 @@
 """Splitting: the best split from histograms, and along sorted orders, is that of the plain twin."""
 
+from time import perf_counter
+
 import numpy as np
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -96,3 +98,25 @@ def test_of_features_with_equal_splits_the_first_one_is_taken():
         1,
     )
     assert split["feature"] == 1
+
+
+def least_time(histogram, *, categorical):
+    """The shortest of some times that it takes to split a feature."""
+    arguments = np.array([len(histogram)], dtype=np.int32), np.array([categorical], dtype=np.uint8), 1
+    times = []
+    for _ in range(5):
+        start = perf_counter()
+        best_split(histogram, *arguments)
+        times.append(perf_counter() - start)
+    return min(times)
+
+
+def test_categories_take_no_time_for_classes_that_the_node_has_no_rows_of():
+    histogram = np.zeros((30, 1000), dtype=np.int32)
+    histogram[:, [3, 500, 999]] = np.random.default_rng(0).integers(9, size=(30, 3))
+    assert least_time(histogram, categorical=True) < 20 * least_time(histogram, categorical=False)
+
+
+def test_categories_with_a_class_each_take_less_time_than_those_with_all_classes():
+    one_each, all_in_all = np.eye(250, dtype=np.int32), np.ones((250, 250), dtype=np.int32)
+    assert least_time(one_each, categorical=True) < 0.7 * least_time(all_in_all, categorical=True)

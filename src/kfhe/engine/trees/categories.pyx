@@ -24,20 +24,27 @@ cdef enum:
     POWER_ROUNDS = 3
     STEPS_PER_ROUND = 8
 
+# What a bin has of a class: with many classes most bins have nothing of most of them.
+cdef struct Cell:
+    int32_t label
+    int32_t weight
+
 
 cdef int64_t scratch_size(int64_t n_classes) noexcept nogil:
     """Numbers that ``split_categories`` needs room for, however many bins there are."""
-    return 256 * (n_classes + 2) + n_classes * (n_classes + 3)
+    return 256 * (2 * n_classes + 2) + n_classes * (n_classes + 4)
 
 
 cdef void principal_component(
     const double *shares, const double *bin_weights, const int *present, int n_present,
-    int64_t n_classes, double *mean, double *covariance, double *direction, double *next_direction,
+    const int64_t *classes, int64_t n_classes,
+    double *mean, double *covariance, double *direction, double *next_direction,
 ) noexcept nogil:
     """Find the direction in which the bins' class shares vary most, by power iteration."""
     cdef int64_t i, j, iteration
     cdef int p
-    cdef double total = 0, length
+    cdef double total = 0, length, difference
+    cdef const double *of_bin
     for i in range(n_classes):
         mean[i] = 0
     for p in range(n_present):
@@ -49,15 +56,13 @@ cdef void principal_component(
         for j in range(i + 1):
             covariance[i * n_classes + j] = 0
     for p in range(n_present):
+        of_bin = &shares[present[p] * n_classes]
         for i in range(n_classes):
+            difference = bin_weights[present[p]] * (of_bin[i] - mean[i])
             for j in range(i + 1):
-                covariance[i * n_classes + j] += (
-                    bin_weights[present[p]]
-                    * (shares[present[p] * n_classes + i] - mean[i])
-                    * (shares[present[p] * n_classes + j] - mean[j])
-                )
+                covariance[i * n_classes + j] += difference * (of_bin[j] - mean[j])
     for i in range(n_classes):
-        direction[i] = 1.0 + i  # any start that is not the same for all classes
+        direction[i] = 1.0 + classes[i]  # any start that is not the same for all classes
         for j in range(i + 1):
             covariance[i * n_classes + j] /= total
             covariance[j * n_classes + i] = covariance[i * n_classes + j]
@@ -89,18 +94,18 @@ cdef inline void multiply_vector(
 
 
 cdef void sweep_categories(
-    const int *order, int n_present, const int32_t *histogram, const int32_t *counts,
+    const int *order, int n_present, const Cell *cells, const int *first_cell, const int32_t *counts,
     const NodeTotals *node, int64_t *left, Split *best,
 ) noexcept nogil:
     """Try each cut of an order of categories."""
-    cdef int64_t n_classes = node.n_classes, k, h
+    cdef int64_t k, h
     cdef int64_t left_weight = 0, left_count = 0, left_squares = 0, cross = 0
-    cdef int p, q
-    for k in range(n_classes):
+    cdef int p, q, cell
+    for k in range(node.n_classes):
         left[k] = 0
     for p in range(n_present - 1):
-        for k in range(n_classes):
-            h = histogram[order[p] * n_classes + k]
+        for cell in range(first_cell[order[p]], first_cell[order[p] + 1]):
+            k, h = cells[cell].label, cells[cell].weight
             left_squares += h * (2 * left[k] + h)
             cross += h * node.classes[k]
             left[k] += h
@@ -128,52 +133,60 @@ cdef void split_categories(
     share of each class, and along the principal component of the shares. ``scratch`` has room for
     ``scratch_size`` numbers.
     """
-    cdef int64_t n_classes = node.n_classes, b, k
+    cdef int64_t n_classes = 0, b, k  # classes of the node: the others have a share of 0 everywhere
     cdef int present[256]
     cdef int order[256]
-    cdef int n_present = 0, n_classes_present = 0, p
+    cdef int first_cell[257]
+    cdef int n_present = 0, n_cells = 0, p
     cdef ByKey by_key
-    cdef double *shares = scratch
-    cdef double *bin_weights = &scratch[n_bins * n_classes]
+    cdef int64_t *classes = <int64_t *> scratch
+    cdef double *bin_weights = &scratch[node.n_classes]
     cdef double *keys = &bin_weights[n_bins]
-    cdef double *mean = &keys[n_bins]
-    cdef double *direction = &mean[n_classes]
-    cdef double *covariance = &direction[2 * n_classes]
+    cdef Cell *cells = <Cell *> &keys[n_bins]
+    cdef double *shares = &keys[n_bins + n_bins * node.n_classes]
+    cdef double *mean = &shares[n_bins * node.n_classes]
+    cdef double *direction = &mean[node.n_classes]
+    cdef double *covariance = &direction[2 * node.n_classes]
     cdef bint missing_present = False
+    for k in range(node.n_classes):
+        if node.classes[k] > 0:
+            classes[n_classes] = k
+            n_classes += 1
     for b in range(n_bins):
+        first_cell[b] = n_cells
         bin_weights[b] = 0
         for k in range(n_classes):
-            bin_weights[b] += histogram[b * n_classes + k]
+            cells[n_cells].label = <int32_t> classes[k]
+            cells[n_cells].weight = histogram[b * node.n_classes + classes[k]]
+            bin_weights[b] += cells[n_cells].weight
+            n_cells += cells[n_cells].weight != 0
         if bin_weights[b] == 0:
             continue
         for k in range(n_classes):
-            shares[b * n_classes + k] = histogram[b * n_classes + k] / bin_weights[b]
+            shares[b * n_classes + k] = histogram[b * node.n_classes + classes[k]] / bin_weights[b]
         present[n_present] = b
         n_present += 1
         missing_present = b == n_bins - 1
+    first_cell[n_bins] = n_cells
     if n_present < 2:
         return
     cdef double before = best.score
     by_key.key = keys
-    for k in range(n_classes):
-        n_classes_present += node.classes[k] > 0
-    for k in range(n_classes + (n_classes_present > 2)):
-        if k < n_classes and node.classes[k] == 0:
-            continue
+    for k in range(n_classes + (n_classes > 2)):
         if k == n_classes:
             principal_component(
-                shares, bin_weights, present, n_present, n_classes, mean, covariance, direction,
-                &direction[n_classes],
+                shares, bin_weights, present, n_present, classes, n_classes, mean, covariance, direction,
+                &direction[node.n_classes],
             )
         for p in range(n_present):
             b = present[p]
-            order[p] = b
             keys[b] = shares[b * n_classes + k] if k < n_classes else project(
                 &shares[b * n_classes], direction, n_classes
             )
+            order[p] = b
         sort(&order[0], &order[n_present], by_key)
-        sweep_categories(order, n_present, histogram, counts, node, left, best)
-        if n_present == 2 or n_classes_present == 2:  # one way only to part them, or the best one was found
+        sweep_categories(order, n_present, cells, first_cell, counts, node, left, best)
+        if n_present == 2 or n_classes == 2:  # one way only to part them, or the best one was found
             break
     if best.score > before:
         complete(best, present, n_present, n_bins, missing_present, node.weight)

@@ -9,6 +9,7 @@ from importlib.resources import files
 from itertools import groupby
 from typing import Any
 
+from kfhe.look.counts import counted
 from kfhe.look.palette import PALETTE
 from kfhe.look.trace_lines import TRACE_LINES
 from kfhe.study.analyse import Analysis
@@ -171,9 +172,11 @@ def _summary(analysis: Analysis) -> str:
     seconds = float(analysis.times["total_seconds"].sum())
     took = f"{seconds / 3600:.1f} hours" if seconds > 7200 else f"{seconds / 60:.1f} minutes"
     text = (
-        f"{len(plan.algorithms)} algorithms on {len(analysis.means(analysis.noise_levels[0]))} datasets, "
+        f"{counted(len(plan.algorithms), 'algorithm')} on "
+        f"{counted(len(analysis.means(analysis.noise_levels[0])), 'dataset')}, "
         f"{plan.noise_done(*plan.noise_levels)}, "
-        f"{plan.repeats} × {plan.folds}-fold cross-validation: {len(cells):,} cells, {took} of computing."
+        f"{plan.repeats} × {plan.folds}-fold cross-validation: "
+        f"{counted(len(cells), 'cell')}, {took} of computing."
     )
     if plan.given is not None:
         text += (
@@ -181,9 +184,9 @@ def _summary(analysis: Analysis) -> str:
             f"against those in '{plan.true}'."
         )
     if len(cells) < total:
-        text += f" The study is not finished: {total - len(cells):,} cells are missing."
+        text += f" The study is not finished: {counted(total - len(cells), 'cell', 'are')} missing."
     if len(analysis.failures):
-        text += f" {len(analysis.failures):,} cells ended in an error."
+        text += f" {counted(len(analysis.failures), 'cell')} ended in an error."
     return text
 
 
