@@ -22,7 +22,7 @@ import numpy as np
 cdef enum:
     BLOCK = 8192  # rows whose cumulated weights fit a core's cache
     CHUNK = 65536  # draws that choose their blocks together
-    PARALLEL_ROWS = 131072
+    PARALLEL_ROWS = 65536
     MAX_REDRAWS = 100
     GUIDE_BITS = 12
     GUIDES = 1 << GUIDE_BITS  # places of a guide to the blocks

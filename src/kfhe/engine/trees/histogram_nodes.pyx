@@ -22,7 +22,7 @@ from kfhe.engine.trees.subtrees cimport Way, grow_best_first, grow_subtree
 
 cdef enum:
     THREAD_CELLS = 32768  # rows times features from which threads are worth their start
-    THREAD_ROWS = 32768  # the same for parting rows
+    THREAD_ROWS = 16384  # rows from which they are for parting them
     ROWS_APART = 16  # from one row of a node to the next, from which on lines are read faster than columns
 
 cdef Way BY_HISTOGRAM
