@@ -31,7 +31,7 @@ cdef struct Step:
 
 
 cdef void assemble(
-    GrownTree tree, vector[Buffer*] &buffers, int64_t n_parts, const uint32_t *members, int n_threads
+    GrownTree tree, vector[Buffer*] &buffers, int64_t n_parts, const uint32_t *members
 ) noexcept nogil:
     """Write a tree that growing and pruning have left, part by part; the first one has the root.
 
@@ -39,7 +39,7 @@ cdef void assemble(
     """
     cdef vector[Part] parts = vector[Part](n_parts)
     cdef int64_t i
-    for i in prange(1, n_parts, num_threads=n_threads, schedule="static"):
+    for i in prange(1, n_parts, num_threads=tree.n_threads, schedule="static"):
         count(buffers[i], parts.data(), &parts[i])
         parts[i].root = -1
     count(buffers[0], parts.data(), &parts[0])
@@ -49,7 +49,7 @@ cdef void assemble(
     tree.set_list.resize(4 * parts[0].size.n_sets)
     parts[0].start.n_nodes = 1
     write(tree, buffers[0], parts.data(), &parts[0], members)
-    for i in prange(1, n_parts, num_threads=n_threads, schedule="static"):
+    for i in prange(1, n_parts, num_threads=tree.n_threads, schedule="static"):
         if parts[i].root >= 0:
             write(tree, buffers[i], parts.data(), &parts[i], members)
 

@@ -31,9 +31,9 @@ cdef extern from *:
     double now "kfhe_now"() noexcept nogil
 
 cdef enum:
-    TASKS_PER_THREAD = 8
+    TASKS_PER_THREAD = 4
     MAX_SORTED_ROWS = 8192
-    MAX_TASK_ROWS = 65536  # that fit a core's cache, in a table that is not wide
+    MAX_TASK_ROWS = 40960  # that fit a core's cache, in a table that is not wide
     GROUPS = 4  # of the rows of a table, about a fourth is copied together at a time
     MANY_ROWS = 32768  # that one thread also takes in tasks, to have those of a task together in memory
 
@@ -200,18 +200,20 @@ cdef class Grower:
         larger tree.
         """
         cdef GrownTree grown = GrownTree(self.problem.n_classes)
-        cdef int64_t n_parts
-        cdef int n_threads
+        cdef int64_t n_cells, n_parts
+        cdef double started = now()
         self.problem.tree = tree
         self.problem.weighted = not counts
         with nogil:
             grown.row_leaves.resize(self.problem.n_rows)
             self.load(&weights[0])
-            n_parts = self.grow_nodes(key)
-            n_threads = self.team.n_threads if n_parts > 1 else 1
-            cut_back(self.buffers, n_parts, self.problem.n_classes, self.max_leaves, self.cp, n_threads)
-            assemble(grown, self.buffers, n_parts, self.members.data(), n_threads)
-            grown.find_leaves(&self.problem, &weights[0], self.team.n_threads)
+            n_cells = <int64_t> self.rows.size() * self.problem.n_features
+            grown.n_threads = self.team.size(n_cells)
+            n_parts = self.grow_nodes(key, grown.n_threads)
+            cut_back(self.buffers, n_parts, self.problem.n_classes, self.max_leaves, self.cp, grown.n_threads)
+            assemble(grown, self.buffers, n_parts, self.members.data())
+            grown.find_leaves(&self.problem, &weights[0])
+            self.team.worked(grown.n_threads, n_cells, now() - started)
         return grown
 
     cdef void load(self, const int32_t *weights) noexcept nogil:
@@ -237,17 +239,16 @@ cdef class Grower:
         buffer.nodes[0].count = n if self.problem.weighted else total
         buffer.nodes[0].end = n
 
-    cdef int64_t grow_nodes(self, uint64_t key) noexcept nogil:
+    cdef int64_t grow_nodes(self, uint64_t key, int n_threads) noexcept nogil:
         """Grow the raw nodes: in one go, or large nodes first and the subtrees below side by side.
 
         Returns of how many parts the tree is, each in a buffer of its own.
         """
-        cdef int64_t n = <int64_t> self.rows.size(), n_cells = n * self.problem.n_features
+        cdef int64_t n = <int64_t> self.rows.size()
         cdef vector[Pending] tasks
         cdef Frame frame
         cdef Growth growth
         cdef Pending root
-        cdef double started = now()
         memset(&frame, 0, sizeof(Frame))
         frame.codes = self.problem.codes
         frame.stride = self.problem.n_rows
@@ -258,11 +259,11 @@ cdef class Grower:
         growth.problem, growth.frame = &self.problem, &frame
         growth.buffer, growth.work = self.buffers[0], self.workspaces[0]
         growth.members, growth.tasks = self.members.data(), &tasks
-        growth.n_threads = self.team.size(n_cells)
+        growth.n_threads = n_threads
         if self.grows_best_first(n):
             growth.max_leaves = self.max_leaves
-        elif growth.n_threads > 1 or n > MANY_ROWS:
-            growth.task_rows = max(1, min(MAX_TASK_ROWS, n // (TASKS_PER_THREAD * max(2, growth.n_threads))))
+        elif n_threads > 1 or n > MANY_ROWS:
+            growth.task_rows = max(1, min(MAX_TASK_ROWS, n // (TASKS_PER_THREAD * max(2, n_threads))))
             if not self.problem.force_parallel:
                 growth.task_rows = max(growth.task_rows, self.problem.sorted_rows)
         memset(&root, 0, sizeof(Pending))
@@ -271,7 +272,6 @@ cdef class Grower:
         root.histogram = -1
         grow_by_histogram(&growth, &root)
         self.run_tasks(&growth)
-        self.team.worked(growth.n_threads, n_cells, now() - started)
         return 1 + <int64_t> tasks.size()
 
     cdef bint grows_best_first(self, int64_t n_rows) noexcept nogil:

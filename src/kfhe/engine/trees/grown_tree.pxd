@@ -11,10 +11,10 @@ cdef class GrownTree:
     cdef vector[int32_t] weight_list  # of the leaves
     cdef vector[uint64_t] set_list
     cdef vector[int32_t] row_leaves
-    cdef int n_threads  # that share the rows
+    cdef int n_threads  # that have grown it, and share its rows
 
     cdef void find_leaves(
-        self, const Problem *problem, const int32_t *weights, int n_threads
+        self, const Problem *problem, const int32_t *weights
     ) noexcept nogil
 
 cdef copied(const void *data, size_t size, dtype)

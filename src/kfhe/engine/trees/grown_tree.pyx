@@ -13,8 +13,8 @@ from kfhe.engine.trees.votes cimport heaviest, write_shares
 import numpy as np
 
 cdef enum:
-    PARALLEL_ROWS = 65536  # rows from which threads share the search for their leaves,
-    PARALLEL_NODES = 16384  # and nodes from which they prepare it
+    PARALLEL_ROWS = 8192  # rows from which threads share the search for their leaves,
+    PARALLEL_NODES = 8192  # and nodes from which they prepare it
     BLOCK = 1024  # rows that walk down the tree side by side, so that memory is never waited for alone
     FEW_COLUMNS = 64  # of which rows that walk read the most
 
@@ -213,7 +213,7 @@ cdef class GrownTree:
         return result
 
     cdef void find_leaves(
-        self, const Problem *problem, const int32_t *weights, int n_threads
+        self, const Problem *problem, const int32_t *weights
     ) noexcept nogil:
         """Find the leaves of the rows that growing has not seen: they walk down the tree."""
         cdef int64_t block, n_blocks = (problem.n_rows + BLOCK - 1) // BLOCK
@@ -222,13 +222,12 @@ cdef class GrownTree:
         cdef bint plain = self.set_list.size() == 0
         cdef int32_t *leaves = self.row_leaves.data()
         cdef vector[Fork] forks
-        self.n_threads = n_threads
-        plant(nodes, <int64_t> self.node_list.size(), problem.n_bins, forks, n_threads)
-        if n_threads == 1 or problem.n_rows < PARALLEL_ROWS:
+        plant(nodes, <int64_t> self.node_list.size(), problem.n_bins, forks, self.n_threads)
+        if self.n_threads == 1 or problem.n_rows < PARALLEL_ROWS:
             for block in range(n_blocks):
                 settle(forks.data(), nodes, sets, problem, plain, weights, block, leaves)
             return
-        for block in prange(n_blocks, num_threads=n_threads, schedule="static"):
+        for block in prange(n_blocks, num_threads=self.n_threads, schedule="static"):
             settle(forks.data(), nodes, sets, problem, plain, weights, block, leaves)
 
 
