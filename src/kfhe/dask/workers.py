@@ -163,6 +163,16 @@ class Workers:
             _, tasks, path = spread.place()
             return [self.run(picked, task, path) for task in tasks] if path else tasks
 
+    def pieces_for(self, g: int, spread: Spread) -> list[Any]:
+        """Return all parts as arguments of a task that runs where part g is, if there is one: it stays there."""
+        self._start([spread])
+        _, tasks, path = spread.place()
+        return [Item(task, path) if p == g else self.run(picked, task, path) for p, task in enumerate(tasks)]
+
+    def home(self, p: int) -> str | None:
+        """Return the worker of a part, if there is such a part and it is known."""
+        return self._homes[p] if p < self.n_parts else None
+
     def everywhere(self, spread: Spread) -> Any:
         """Return what functions get as a list of all parts; if there is just one, without a task for it."""
         if self.n_parts == 1:
@@ -183,7 +193,7 @@ class Workers:
 
     def parts(self, spread: Spread) -> list[Any]:
         """Return all parts: for what is small."""
-        if spread.brought is None:
+        if spread.brought is None or self._following:
             others, self._wanted = self._wanted, []
             self._bring([*(other for other in others if other is not spread), spread])
         parts, spread.brought = spread.brought, None
