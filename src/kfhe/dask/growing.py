@@ -37,12 +37,11 @@ from kfhe.dask.nodes import (
 from kfhe.dask.spread import Future, OfParts, Spread
 from kfhe.dask.top import FIRST_ROUND, Round, Top
 from kfhe.dask.trees import TreeArrays, finished
-from kfhe.dask.workers import Workers, as_is
+from kfhe.dask.workers import FEW_PARTS, Workers, as_is
 from kfhe.table import BinnedTable
 from kfhe.tree_settings import TreeSettings
 
 LEAST_SENT = 1024  # rows up to which a node's are sent at once
-FEW_PARTS = 4  # whose histograms each worker gets and searches for itself
 
 
 class Grower:

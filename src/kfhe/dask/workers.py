@@ -20,6 +20,7 @@ from distributed import Future as AnyFuture
 from kfhe.dask.calls import Call, Item
 from kfhe.dask.spread import Future, Shared, Spread, Step, all_picked, picked, program_of
 
+FEW_PARTS = 4  # to each of which all that they need is sent at once, rather than from one to the next
 AT_ONCE = 2  # parts that are added up by one task: neighbours, which are on one worker most often
 PATIENCE = 60.0  # seconds without a single worker before training gives up
 LOOK_EVERY = 5.0  # seconds between two looks at whether there are workers
@@ -136,7 +137,7 @@ class Workers:
 
     def shared(self, value: Any) -> Any:
         """Return a value as an argument of functions; it is sent to the workers before these are to run."""
-        return Shared(value) if self.n_parts == 1 else self.run(as_is, value)
+        return Shared(value) if self.n_parts <= FEW_PARTS else self.run(as_is, value)
 
     def _start(self, spreads: Sequence[Spread]) -> None:
         """Start what is still to make some spreads, in a program with all that has to do with it.
@@ -148,7 +149,7 @@ class Workers:
             return
         steps = [*(spread.place()[0] for spread in self._wanted), *steps]
         program, self._steps = program_of([step for step in steps if step is not None], self._steps)
-        if program.given[0] and self.n_parts > 1:
+        if program.given[0] and self.n_parts > FEW_PARTS:
             program.given[0] = self.run(as_is, program.given[0])
         # Else Dask would send all that a task needs elsewhere, if the worker that has it is still busy
         tasks = [self.run(program, *program.given_to(p), at=self._homes[p]) for p in range(self.n_parts)]
