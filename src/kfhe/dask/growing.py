@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from kfhe.dask.nodes import (
     Described,
     advanced,
+    built_in,
     completed,
     decided,
     found_ahead,
@@ -141,14 +142,14 @@ class Growth:
         """Let the workers build the root's histograms."""
         self._rounds: list[Callable[[], Future]] = []  # each starts what completes the round's histograms
         self._tops: Top | Spread = self.top  # as each worker knows it
+        self._parted: Spread | None = None  # the rows of nodes that are still of use
         self._sums: Spread | None = None  # the histograms of the last round, where each worker has them
         self._open = self.workers.each(opened, weights, self.labels)
-        self._do(FIRST_ROUND)
+        self._built = self._histograms(self._open, FIRST_ROUND)
 
-    def _do(self, now: Round | Spread) -> None:
-        """Let the workers do what a round wants."""
-        after = self.workers.each(parted, self._open, self.codes, self.described, now, self.top.counts)
-        self._open, self._built = after.items(2)
+    def _histograms(self, opened: Spread, now: Round | Spread) -> Spread:
+        """Let the workers build the histograms that a round wants."""
+        return self.workers.each(built_in, opened, self.codes, self.described, now, self.top.counts)
 
     def grow_ahead(self, weights: Spread, n_rounds: int, n_groups: int) -> None:
         """Let the workers grow a tree in so many rounds, and only then ask whether that was enough."""
@@ -161,6 +162,7 @@ class Growth:
         likely = (weights.likely if weights.is_promised else None) or weights.resolved()
         self._open_root(likely)
         if weights.is_promised:
+            workers.want(self._built)  # not here, but one task picks all that is
             workers.follow(note)
         else:
             with workers.together():
@@ -177,13 +179,21 @@ class Growth:
             self._take_below()
 
     def _note_rounds(self, n: int) -> None:
-        """Note rounds in which each worker finds the splits by itself, from the histograms of all parts."""
+        """Note rounds in which each worker finds the splits by itself, from the histograms of all parts.
+
+        Rows are parted from the root on each time. If they were kept, histograms would have to be picked by tasks.
+        """
         workers = self.workers
         for _ in range(n):
-            built = workers.pieces(self._built)
+            self._parted = None  # of the last round: its task need not return them
+            if self._sums is None:
+                built = workers.everywhere(self._built)
+            else:
+                built = workers.pieces(self._built, whole=range(workers.n_parts))
             after = workers.each(advanced, self._tops, self._sums, built, self.described, self.number)
             self._tops, now, self._sums = after.items(3)
-            self._do(now)
+            self._parted = workers.each(parted, self._open, self.codes, self.described, now)
+            self._built = self._histograms(self._parted, now)
 
     def grow_in_rounds(self, weights: Spread) -> None:
         """Grow a tree by rounds of which the client knows each; the root's begins before its rows are known."""
@@ -198,9 +208,12 @@ class Growth:
         self.top.set_root(*self._root_totals(weights))
         while not self.top.is_complete:
             self.top.take(workers.result(splits))
-            self._do(self.top.round)
+            now = self.top.round
+            self._open = self._parted = workers.each(parted, self._open, self.codes, self.described, now)
             if not self.top.is_complete:
+                self._built = self._histograms(self._open, now)
                 splits = self._searched()
+        del self._open  # else it would be kept on the workers
         if self.top.sent:
             with workers.together():
                 self._note_below(self.top, min(self.n_threads, len(self.top.sent)))
@@ -230,13 +243,14 @@ class Growth:
         Then the leaves of the rows are found, as long as somebody holds what finds them.
         """
         workers = self.workers
-        packed, rows = workers.each(packed_rows, self._open, self.codes, tops, n_groups).items(2)
-        grown = [
-            workers.run(
-                grown_below, workers.pieces_for(g, bundle), self.described, self.number, at=workers.home(g)
+        packed, rows = workers.each(packed_rows, self._parted, self.codes, tops, n_groups).items(2)
+        self._parted = None  # else they would be kept on the workers
+        grown = []
+        for g, bundle in enumerate(packed.items(n_groups)):
+            bundles = workers.pieces(bundle, whole=[g])  # that of the worker which is to grow stays there
+            grown.append(
+                workers.run(grown_below, bundles, self.described, self.number, at=workers.home(g))
             )
-            for g, bundle in enumerate(packed.items(n_groups))
-        ]
         self._trees = [workers.run(item, each, 0) for each in grown]
         numbered = OfParts(range(workers.n_parts))
         found = workers.each(

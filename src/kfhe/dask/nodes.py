@@ -80,23 +80,28 @@ class Histograms(NamedTuple):
 
 
 def parted(
-    nodes: OpenNodes, codes: NDArray[np.uint8], described: Described, now: Round, counts: bool
-) -> tuple[OpenNodes, Histograms | None]:
-    """Part nodes between two children each, keep those that are still of use, build histograms of some."""
-    kept, n_classes = set(now.kept), described.n_classes
-    after = {i: node for i, node in nodes.items() if i in kept}
+    nodes: OpenNodes, codes: NDArray[np.uint8], described: Described, now: Round
+) -> OpenNodes:
+    """Part nodes between two children each, which may be parted next; keep those that are still of use."""
+    after = {**nodes}
     for i, left, feature, goes_left in now.partings:
-        rows, classes, weights = nodes[i].copy()
-        n_left, _ = partition(codes[feature], goes_left, rows, classes, weights, n_classes)
+        rows, classes, weights = nodes[i].copy() if i in nodes else after[i]
+        n_left, _ = partition(codes[feature], goes_left, rows, classes, weights, described.n_classes)
         for child, some in ((left, slice(n_left)), (left + 1, slice(n_left, None))):
-            if child in kept:
-                after[child] = OpenNode(rows[some], classes[some], weights[some])
+            after[child] = OpenNode(rows[some], classes[some], weights[some])
+    return {i: after[i] for i in now.kept}
+
+
+def built_in(
+    nodes: OpenNodes, codes: NDArray[np.uint8], described: Described, now: Round, counts: bool
+) -> Histograms | None:
+    """Return the histograms of some nodes, if there are any to be built."""
     if not now.built:
-        return after, None
-    n_bins = described.n_bins
-    built = np.stack([class_histograms(codes, n_bins, *after[i], n_classes) for i in now.built])
-    counted = None if counts else np.stack([count_histograms(codes, n_bins, after[i].rows) for i in now.built])
-    return after, Histograms(built, counted)
+        return None
+    n_bins, some = described.n_bins, [nodes[i] for i in now.built]
+    built = np.stack([class_histograms(codes, n_bins, *node, described.n_classes) for node in some])
+    counted = None if counts else np.stack([count_histograms(codes, n_bins, node.rows) for node in some])
+    return Histograms(built, counted)
 
 
 def completed(
@@ -136,11 +141,10 @@ def advanced(
 ) -> tuple[Top, Round, Histograms | None]:
     """Split nodes by the histograms of all parts: every part does, and comes to the same top.
 
-    Return it, what is next, and the histograms of the nodes that were searched; before, they are those of the
-    round before.
+    Return it, what is next, and the sums of the histograms; those of the last round are given.
     """
     if top.is_complete:
-        return top, top.round._replace(partings=[]), None
+        return top, top.from_root, None
     histograms = completed(addends, top.round.families, {top.n_rounds - 1: sums} if sums else {})
     after = top.copy()
     if sums is None:
@@ -150,7 +154,7 @@ def advanced(
         after.set_root(totals, int(rows.sum()))
     keys = [top.nodes[i].key for i in top.round.searched]
     after.take(_splits_of(histograms, described, number, keys))
-    return after, after.round, histograms
+    return after, after.from_root, histograms
 
 
 def _splits_of(
@@ -226,7 +230,7 @@ class Bundle(NamedTuple):
 
     top: Top
     roots: list[int]
-    rows: list[tuple[NDArray[np.uint8], NDArray[np.uint16], NDArray[np.int32]]]  # bins, classes, weights
+    rows: list[tuple[NDArray[Any], NDArray[Any], NDArray[Any]]]  # bins, classes, weights
 
 
 def packed_rows(
@@ -236,11 +240,21 @@ def packed_rows(
     groups = top.groups(n_groups)
     bundles = [
         Bundle(
-            top, group, [(codes.take(nodes[i].rows, axis=1), nodes[i].classes, nodes[i].weights) for i in group]
+            top,
+            group,
+            [
+                (codes.take(nodes[i].rows, axis=1), in_few_bytes(nodes[i].classes), in_few_bytes(nodes[i].weights))
+                for i in group
+            ],
         )
         for group in groups
     ]
     return bundles, [nodes[i].rows for group in groups for i in group]
+
+
+def in_few_bytes(values: NDArray[Any]) -> NDArray[Any]:
+    """Return whole numbers as those of the shortest kind that holds them, to be sent."""
+    return values.astype(np.min_scalar_type(values.max(initial=0)))
 
 
 def item(items: Any, i: int) -> Any:
@@ -285,7 +299,7 @@ def grown_below(
             seed=described.seed,
             n_threads=1,
         )
-        tree = grower.grow(weights, top.counts, number, key)
+        tree = grower.grow(weights.astype(np.int32), top.counts, number, key)
         trees.append(TreeArrays.of(tree))
         leaves.append(np.split(tree.leaves, np.cumsum([len(bundle.rows[i][1]) for bundle in bundles])[:-1]))
     return Grown(top, roots, trees), leaves

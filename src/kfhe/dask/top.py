@@ -91,20 +91,28 @@ class Top:
         What workers do now.
     n_rounds : int
         How many rounds there were before.
+    partings : list of Parting
+        Those of all rounds.
     """
 
     def __init__(self, settings: TreeSettings, counts: bool, sent_rows: int) -> None:
         self.settings, self.counts, self.sent_rows = settings, counts, sent_rows
         self.nodes = [TopNode(1, (), np.empty(0, dtype=np.int64), 0)]
         self.sent: list[int] = []
-        self.round, self.n_rounds = FIRST_ROUND, 0
+        self.round, self.n_rounds, self.partings = FIRST_ROUND, 0, list[Parting]()
 
     def copy(self) -> Top:
         """Return a top that may be changed."""
         after = Top(self.settings, self.counts, self.sent_rows)
         after.nodes = [replace(node) for node in self.nodes]
-        after.sent, after.round, after.n_rounds = [*self.sent], self.round, self.n_rounds
+        after.sent, after.partings = [*self.sent], [*self.partings]
+        after.round, after.n_rounds = self.round, self.n_rounds
         return after
+
+    @property
+    def from_root(self) -> Round:
+        """What workers do now if they begin with the root."""
+        return self.round._replace(partings=self.partings)
 
     @property
     def is_complete(self) -> bool:
@@ -124,6 +132,7 @@ class Top:
             self.nodes[0].found = None
         self.n_rounds += 1
         self.round = self._next_level(searched) if self.sent_rows else self._next_best()
+        self.partings += self.round.partings
 
     def _next_level(self, searched: list[int]) -> Round:
         """Split all nodes of more rows than may be sent."""

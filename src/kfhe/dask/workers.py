@@ -6,15 +6,16 @@ when a worker is lost, its parts are made again, by the same functions from the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import CancelledError
+from asyncio import run_coroutine_threadsafe
+from collections.abc import Callable, Container, Iterator, Sequence
+from concurrent.futures import CancelledError, wait
 from contextlib import contextmanager
 from time import monotonic
 from typing import Any, Self
 from weakref import finalize
 
 from dask.base import annotate
-from distributed import Client, KilledWorker, get_client, wait
+from distributed import Client, KilledWorker, get_client
 from distributed import Future as AnyFuture
 
 from kfhe.dask.calls import Call, Item
@@ -157,18 +158,17 @@ class Workers:
             spread.start(tasks, (i,) if len(program.made) > 1 else ())
             finalize(spread, self.let_go, tasks).atexit = False
 
-    def pieces(self, spread: Spread) -> Sequence[Future]:
-        """Return tasks of which each returns just a part."""
+    def pieces(self, spread: Spread, whole: Container[int] = ()) -> Sequence[Any]:
+        """Return tasks of which each returns just a part; of some parts, items of all that theirs return."""
         with self.together():
             self._start([spread])
             _, tasks, path = spread.place()
-            return [self.run(picked, task, path) for task in tasks] if path else tasks
-
-    def pieces_for(self, g: int, spread: Spread) -> list[Any]:
-        """Return all parts as arguments of a task that runs where part g is, if there is one: it stays there."""
-        self._start([spread])
-        _, tasks, path = spread.place()
-        return [Item(task, path) if p == g else self.run(picked, task, path) for p, task in enumerate(tasks)]
+            if not path:
+                return tasks
+            return [
+                Item(task, path) if p in whole else self.run(picked, task, path)
+                for p, task in enumerate(tasks)
+            ]
 
     def home(self, p: int) -> str | None:
         """Return the worker of a part, if there is such a part and it is known."""
@@ -244,30 +244,31 @@ class Workers:
     def result(self, futures: Any) -> Any:
         """Return what tasks have returned; wait for it, as long as there are workers."""
         try:
-            self._wait(futures)
             self.let_go(futures)
-            return self.client.gather(futures)
+            return self._gathered(futures)
         except KilledWorker as error:
             raise ClusterLostError(f"too many workers died: {error}") from error
         except (Exception, CancelledError) as error:
             self._check(error)
             raise
 
-    def _wait(self, futures: Any) -> None:
-        """Wait for tasks; raise if there is no worker left for long."""
+    def _gathered(self, futures: Any) -> Any:
+        """Wait for what tasks return; raise if there is no worker left for long."""
+        loop = self.client.loop.asyncio_loop  # type: ignore[attr-defined]
+        gathered = run_coroutine_threadsafe(self.client.gather(futures, asynchronous=True), loop)
         alone_since: float | None = None
-        while True:
-            try:
-                wait(futures, timeout=LOOK_EVERY)
-                return
-            except TimeoutError:
+        try:
+            while not wait([gathered], timeout=LOOK_EVERY).done:
                 self._check(None)
                 if self.client.scheduler_info()["workers"]:
                     alone_since = None
                 elif alone_since is None:
                     alone_since = monotonic()
                 elif monotonic() - alone_since > PATIENCE:
-                    raise ClusterLostError(f"there has been no worker for {PATIENCE:.0f} seconds") from None
+                    raise ClusterLostError(f"there has been no worker for {PATIENCE:.0f} seconds")
+            return gathered.result()
+        finally:
+            gathered.cancel()
 
     def _check(self, error: BaseException | None) -> None:
         """Raise if the scheduler is gone."""
