@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
+from time import monotonic
 from typing import Any
 
 import numpy as np
@@ -38,7 +39,7 @@ from kfhe.dask.nodes import (
 from kfhe.dask.spread import Future, OfParts, Spread
 from kfhe.dask.top import FIRST_ROUND, Round, Top
 from kfhe.dask.trees import TreeArrays, finished
-from kfhe.dask.workers import FEW_PARTS, Workers, as_is
+from kfhe.dask.workers import FEW_PARTS, LOOK_EVERY, Workers, as_is
 from kfhe.table import BinnedTable
 from kfhe.tree_settings import TreeSettings
 
@@ -84,7 +85,8 @@ class Grower:
         self._ahead: Spread | None = None  # by which workers find out the leaves of the last tree's rows
         self._whole = workers.each(grower_of, table.codes, labels, self._described)  # for a single part
         self._n_rounds = workers.n_parts.bit_length()  # that the next tree is likely to need
-        self._n_groups = workers.n_threads()  # by which what is below large nodes is grown
+        self._is_hasty = True  # grows trees on samples that may still lack a class, as long as none did
+        self._asked, self._known_threads = -LOOK_EVERY, 1  # when it was asked how many threads there are
 
     def grow(self, weights: Spread, counts: bool, number: int, name: str) -> TreeArrays:
         """Grow a tree on the rows of positive weight; the arguments are those of the local grower.
@@ -104,11 +106,17 @@ class Grower:
         if limited or workers.n_parts > FEW_PARTS:
             growth.grow_in_rounds(weights)
         else:
-            growth.grow_ahead(weights, self._n_rounds, self._n_groups)
-            self._n_rounds, self._n_groups = growth.top.n_rounds, growth.n_threads
+            self._is_hasty &= growth.grow_ahead(weights, self._n_rounds, self._n_threads(), self._is_hasty)
+            self._n_rounds = growth.top.n_rounds
         self._ahead = growth.found
         workers.let_go(growth)
         return finished(growth.top.nodes, self._n_classes, *kept)
+
+    def _n_threads(self) -> int:
+        """Return how many threads there were a few seconds ago: to ask for each tree would take time."""
+        if monotonic() - self._asked > LOOK_EVERY:
+            self._asked, self._known_threads = monotonic(), self._workers.n_threads()
+        return self._known_threads
 
     def _sent_rows(self) -> int:
         """Return how many rows a node may have for them to be sent: a part's share of all rows."""
@@ -135,13 +143,13 @@ class Growth:
     number: int
     kept: tuple[int, float]  # how many leaves are kept in the end, and `cp`
     name: str  # by which workers remember what they know of the leaves
-    n_threads: int = 1  # that workers had meanwhile
     found: Spread | None = None  # as long as somebody holds it, workers find the leaves of their rows
 
     def _open_root(self, weights: Spread) -> None:
         """Let the workers build the root's histograms."""
         self._rounds: list[Callable[[], Future]] = []  # each starts what completes the round's histograms
         self._tops: Top | Spread = self.top  # as each worker knows it
+        self._trees: Spread | None = None  # what is grown below the top, if that was noted
         self._parted: Spread | None = None  # the rows of nodes that are still of use
         self._sums: Spread | None = None  # the histograms of the last round, where each worker has them
         self._open = self.workers.each(opened, weights, self.labels)
@@ -151,32 +159,35 @@ class Growth:
         """Let the workers build the histograms that a round wants."""
         return self.workers.each(built_in, opened, self.codes, self.described, now, self.top.counts)
 
-    def grow_ahead(self, weights: Spread, n_rounds: int, n_groups: int) -> None:
-        """Let the workers grow a tree in so many rounds, and only then ask whether that was enough."""
-        workers = self.workers
+    def grow_ahead(self, weights: Spread, n_rounds: int, n_groups: int, is_hasty: bool) -> bool:
+        """Let the workers grow a tree in so many rounds, and only then ask whether that was enough.
 
-        def note(n_rounds: int = n_rounds) -> None:
-            self._note_rounds(n_rounds)
-            self._note_below(self._tops, n_groups)
-
+        In haste, it is asked only then what was drawn; return whether that could be.
+        """
+        if not is_hasty:
+            weights.resolved()
         likely = (weights.likely if weights.is_promised else None) or weights.resolved()
-        self._open_root(likely)
-        if weights.is_promised:
-            workers.want(self._built)  # not here, but one task picks all that is
-            workers.follow(note)
-        else:
-            with workers.together():
-                note()
-        if weights.resolved() is not likely:
-            self._open_root(weights.resolved())
-            with workers.together():
-                note()
-        self.n_threads = workers.n_threads()  # asked while they work; new ones help with the next tree
+        self._begin(likely, n_rounds, n_groups)
+        is_right = weights.resolved() is likely
+        if not is_right:
+            self._begin(weights.resolved(), n_rounds, n_groups)
         self._take_below()
         while not self.top.is_complete:
-            with workers.together():
-                note(1)
+            self._trees = None
+            self.workers.follow(partial(self._note_ahead, 1, n_groups))
             self._take_below()
+        return is_right
+
+    def _begin(self, weights: Spread, n_rounds: int, n_groups: int) -> None:
+        """Have the root opened, and all else noted with whatever is asked for next."""
+        self._open_root(weights)
+        self.workers.want(self._built)  # not here, but one task picks all that is small
+        self.workers.follow(partial(self._note_ahead, n_rounds, n_groups))
+
+    def _note_ahead(self, n_rounds: int, n_groups: int) -> None:
+        """Note rounds, and then what is grown below."""
+        self._note_rounds(n_rounds)
+        self._note_below(self._tops, n_groups)
 
     def _note_rounds(self, n: int) -> None:
         """Note rounds in which each worker finds the splits by itself, from the histograms of all parts.
@@ -200,7 +211,7 @@ class Growth:
         workers, likely = self.workers, weights.likely or weights
         self._open_root(likely)
         splits = self._searched()
-        self.n_threads = workers.n_threads()  # asked while they work; new ones help with subtrees
+        n_threads = workers.n_threads()  # asked while they work; new ones help with subtrees
         weights = weights.resolved()
         if weights is not likely:
             self._open_root(weights)
@@ -216,7 +227,7 @@ class Growth:
         del self._open  # else it would be kept on the workers
         if self.top.sent:
             with workers.together():
-                self._note_below(self.top, min(self.n_threads, len(self.top.sent)))
+                self._note_below(self.top, min(n_threads, len(self.top.sent)))
             self._take_below()
 
     def _root_totals(self, weights: Spread) -> tuple[NDArray[np.int64], int]:
@@ -251,7 +262,7 @@ class Growth:
             grown.append(
                 workers.run(grown_below, bundles, self.described, self.number, at=workers.home(g))
             )
-        self._trees = [workers.run(item, each, 0) for each in grown]
+        self._trees = workers.want(Spread([workers.run(item, each, 0) for each in grown]))
         numbered = OfParts(range(workers.n_parts))
         found = workers.each(
             found_ahead, grown, self.described, self.kept, self.codes, rows, self.name, numbered
@@ -260,4 +271,7 @@ class Growth:
 
     def _take_below(self) -> None:
         """Wait for what is grown below the top."""
-        self.top = with_below(self.workers.result(self._trees))
+        if self._trees is None:
+            self.workers.bring()
+        assert self._trees is not None
+        self.top = with_below(self.workers.parts(self._trees))

@@ -194,35 +194,43 @@ class Workers:
 
     def parts(self, spread: Spread) -> list[Any]:
         """Return all parts: for what is small."""
-        if spread.brought is None or self._following:
-            others, self._wanted = self._wanted, []
-            self._bring([*(other for other in others if other is not spread), spread])
+        if spread.brought is None:
+            if spread not in self._wanted:
+                self.want(spread)
+            self.bring()
         parts, spread.brought = spread.brought, None
         assert parts is not None
         return parts
 
-    def _bring(self, spreads: Sequence[Spread]) -> None:
-        """Bring parts here: in one go, as each task and each wait take time."""
-        groups: dict[int, tuple[Sequence[Future], list[Spread]]] = {}  # by the tasks that return them
-        found_by = []
+    def bring(self) -> None:
+        """Bring here what is wanted: in one go, as each task and each wait take time."""
         following, self._following = self._following, []
         with self.together():
-            self._start(spreads)
-            for spread in spreads:
-                tasks = spread.place()[1]
-                groups.setdefault(id(tasks), (tasks, []))[1].append(spread)
-            for tasks, some in groups.values():
-                paths = [spread.place()[2] for spread in some]
-                small = [self.run(all_picked, task, paths) if any(paths) else task for task in tasks]
-                found_by.append(small)
-                for i, spread in enumerate(some):
-                    spread.small = [Item(task, (i,)) for task in small] if any(paths) else small
+            groups = self._small()
             for note in following:
                 note()
-        for (_, some), found in zip(groups.values(), self.result(found_by), strict=True):
+            groups += self._small()  # what was noted may have been wanted as well
+        for (_, some), found in zip(groups, self.result([small for small, _ in groups]), strict=True):
             is_picked = any(spread.place()[2] for spread in some)
             for i, spread in enumerate(some):
                 spread.brought = [each[i] if is_picked else each for each in found]
+
+    def _small(self) -> list[tuple[Sequence[Future], list[Spread]]]:
+        """Return tasks that return nothing but parts of what is wanted, and what that is."""
+        spreads, self._wanted = self._wanted, []
+        self._start(spreads)
+        groups: dict[int, tuple[Sequence[Future], list[Spread]]] = {}  # by the tasks that return them
+        for spread in spreads:
+            tasks = spread.place()[1]
+            groups.setdefault(id(tasks), (tasks, []))[1].append(spread)
+        found_by = []
+        for tasks, some in groups.values():
+            paths = [spread.place()[2] for spread in some]
+            small = [self.run(all_picked, task, paths) if any(paths) else task for task in tasks]
+            found_by.append((small, some))
+            for i, spread in enumerate(some):
+                spread.small = [Item(task, (i,)) for task in small] if any(paths) else small
+        return found_by
 
     def addends(self, futures: Sequence[Future]) -> Sequence[Future]:
         """Return a few things whose sum is that of what tasks return; workers add up neighbours."""
