@@ -2,10 +2,10 @@
 
 Every decision is made on sums of whole numbers, and these may be added up in any order. Large nodes are split
 in rounds: each worker builds the histograms of its own rows, the sums of which are searched for splits. If
-there are few parts, each worker does that for itself, and the rounds that are likely needed are sent at once;
-else one task does, and the client sends what that finds. What is below a node of few rows is grown whole, by a
-worker that the others send the node's rows to. If only few leaves are wanted, no row is ever sent. If all rows
-are in one part, its worker grows the whole tree as one machine would.
+there are few parts, each worker does that by itself, and the rounds that are likely needed are sent at once.
+Else one task does, and the client sends what that finds. What is below a node of few rows is grown whole, by
+a worker that the others send the node's rows to. If only few leaves are wanted, no row is ever sent. If all
+rows are in one part, its worker grows the whole tree as one machine would.
 """
 
 from __future__ import annotations
@@ -192,7 +192,7 @@ class Growth:
     def _note_rounds(self, n: int) -> None:
         """Note rounds in which each worker finds the splits by itself, from the histograms of all parts.
 
-        Rows are parted from the root on each time. If they were kept, histograms would have to be picked by tasks.
+        Rows are parted from the root on each time: were they kept, tasks would have to pick the histograms.
         """
         workers = self.workers
         for _ in range(n):
@@ -207,7 +207,7 @@ class Growth:
             self._built = self._histograms(self._parted, now)
 
     def grow_in_rounds(self, weights: Spread) -> None:
-        """Grow a tree by rounds of which the client knows each; the root's begins before its rows are known."""
+        """Grow a tree by rounds that the client sends; the first begins before it is known what was drawn."""
         workers, likely = self.workers, weights.likely or weights
         self._open_root(likely)
         splits = self._searched()
@@ -259,9 +259,7 @@ class Growth:
         grown = []
         for g, bundle in enumerate(packed.items(n_groups)):
             bundles = workers.pieces(bundle, whole=[g])  # that of the worker which is to grow stays there
-            grown.append(
-                workers.run(grown_below, bundles, self.described, self.number, at=workers.home(g))
-            )
+            grown.append(workers.run(grown_below, bundles, self.described, self.number, at=workers.home(g)))
         self._trees = workers.want(Spread([workers.run(item, each, 0) for each in grown]))
         numbered = OfParts(range(workers.n_parts))
         found = workers.each(

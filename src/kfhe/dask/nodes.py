@@ -79,9 +79,7 @@ class Histograms(NamedTuple):
         return Histograms(self.weights + other.weights, counts)
 
 
-def parted(
-    nodes: OpenNodes, codes: NDArray[np.uint8], described: Described, now: Round
-) -> OpenNodes:
+def parted(nodes: OpenNodes, codes: NDArray[np.uint8], described: Described, now: Round) -> OpenNodes:
     """Part nodes between two children each, which may be parted next; keep those that are still of use."""
     after = {**nodes}
     for i, left, feature, goes_left in now.partings:
@@ -104,9 +102,7 @@ def built_in(
     return Histograms(built, counted)
 
 
-def completed(
-    addends: list[Histograms], families: list[Family], rounds: dict[int, Histograms]
-) -> Histograms:
+def completed(addends: list[Histograms], families: list[Family], rounds: dict[int, Histograms]) -> Histograms:
     """Return the histograms of children; the larger one has what the smaller leaves of the parent's."""
     small: Histograms = added_up(addends)
     wanted: list[list[Any]] = [[], []]
@@ -238,22 +234,17 @@ def packed_rows(
 ) -> tuple[list[Bundle], list[NDArray[np.uint32]]]:
     """Return the rows of nodes, to be sent: for each group of nodes a bundle; and which rows these are."""
     groups = top.groups(n_groups)
-    bundles = [
-        Bundle(
-            top,
-            group,
-            [
-                (codes.take(nodes[i].rows, axis=1), in_few_bytes(nodes[i].classes), in_few_bytes(nodes[i].weights))
-                for i in group
-            ],
-        )
-        for group in groups
-    ]
+    bundles = [Bundle(top, group, [_packed(nodes[i], codes) for i in group]) for group in groups]
     return bundles, [nodes[i].rows for group in groups for i in group]
 
 
-def in_few_bytes(values: NDArray[Any]) -> NDArray[Any]:
-    """Return whole numbers as those of the shortest kind that holds them, to be sent."""
+def _packed(node: OpenNode, codes: NDArray[np.uint8]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """Return the bins, classes and weights of a node's rows, to be sent."""
+    return codes.take(node.rows, axis=1), _in_few_bytes(node.classes), _in_few_bytes(node.weights)
+
+
+def _in_few_bytes(values: NDArray[Any]) -> NDArray[Any]:
+    """Return whole numbers as those of the shortest kind that holds them."""
     return values.astype(np.min_scalar_type(values.max(initial=0)))
 
 

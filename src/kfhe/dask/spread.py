@@ -136,7 +136,7 @@ class OfParts:
 
 
 class Shared:
-    """An argument that is too large to be sent with the task of each part, unless there is just one.
+    """An argument that is too large to be sent with the task of each part, unless there are few.
 
     Parameters
     ----------

@@ -140,7 +140,7 @@ class Top:
             self.nodes[0].found, self.sent = None, [0]
             return self._round([], [], kept=[0])
         split = [i for i in searched if self.nodes[i].found is not None]
-        level = []
+        level = list[int]()
         for i in self._part(split):
             if not self._is_terminal(self.nodes[i]):
                 (self.sent if self.nodes[i].count <= self.sent_rows else level).append(i)

@@ -223,7 +223,7 @@ class Workers:
         for spread in spreads:
             tasks = spread.place()[1]
             groups.setdefault(id(tasks), (tasks, []))[1].append(spread)
-        found_by = []
+        found_by: list[tuple[Sequence[Future], list[Spread]]] = []
         for tasks, some in groups.values():
             paths = [spread.place()[2] for spread in some]
             small = [self.run(all_picked, task, paths) if any(paths) else task for task in tasks]
@@ -262,7 +262,7 @@ class Workers:
 
     def _gathered(self, futures: Any) -> Any:
         """Wait for what tasks return; raise if there is no worker left for long."""
-        loop = self.client.loop.asyncio_loop  # type: ignore[attr-defined]
+        loop = self.client.loop.asyncio_loop  # type: ignore[union-attr]
         gathered = run_coroutine_threadsafe(self.client.gather(futures, asynchronous=True), loop)
         alone_since: float | None = None
         try:
