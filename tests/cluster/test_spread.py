@@ -5,6 +5,7 @@ import weakref
 
 import pytest
 
+import kfhe.dask.workers
 from kfhe.dask.spread import OfParts, Shared, Spread
 from kfhe.dask.workers import Workers
 
@@ -142,10 +143,12 @@ def test_a_promise_is_kept_when_it_is_needed(workers):
     assert asked == [1]
 
 
-def test_what_parts_share_is_one_task_for_all_of_them(workers):
+@pytest.mark.parametrize(("few", "tasks"), [(1, ["as_is"]), (2, [])])
+def test_what_many_parts_share_is_one_task_for_all_of_them(workers, monkeypatch, few, tasks):
+    monkeypatch.setattr(kfhe.dask.workers, "FEW_PARTS", few)
     spread = workers.each(add, workers.each(add, OfParts([1, 2]), Shared(10)), Shared(100))
     assert workers.parts(spread) == [111, 112]
-    assert workers.run == ["as_is"] + ["add+add"] * 2
+    assert workers.run == tasks + ["add+add"] * 2
 
 
 def test_all_that_a_single_part_needs_is_one_task(workers):

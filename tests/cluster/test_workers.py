@@ -54,6 +54,28 @@ def test_a_program_and_what_is_picked_of_it_are_one_graph(client, graphs):
     assert graphs == [4]
 
 
+def halves(a):
+    return a // 2, a - a // 2
+
+
+def test_a_part_that_stays_where_it_is_need_not_be_picked(client, graphs):
+    workers = Workers(client, n_parts=2)
+    with workers.together():
+        _, more = workers.each(halves, OfParts([5, 8])).items(2)
+        both = workers.run(sum, workers.pieces(more, whole=[1]))
+    assert workers.result(both) == 7
+    assert graphs == [4]  # for each part one, the one that picks, and the sum
+
+
+def test_what_is_noted_may_be_wanted_as_well(client, graphs):
+    workers = Workers(client, n_parts=2)
+    noted = []
+    workers.follow(lambda: noted.append(workers.want(Spread([workers.run(double, i) for i in (1, 2)]))))
+    assert workers.parts(workers.each(double, OfParts([1, 2]))) == [2, 4]
+    assert workers.parts(noted[0]) == [2, 4]
+    assert graphs == [4]
+
+
 def test_what_follows_is_in_the_graph_of_what_is_wanted_and_takes_it_from_what_is_brought(client, graphs):
     workers = Workers(client, n_parts=2)
     doubled = workers.each(double, OfParts([1, 2]))

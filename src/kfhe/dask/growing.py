@@ -1,19 +1,19 @@
 """Growing trees on rows that are spread over workers: the same trees as on one machine.
 
 Every decision is made on sums of whole numbers, and these may be added up in any order. Large nodes are split
-in rounds: each worker builds the histograms of its own rows, the sums of which are searched for splits by one
-task, and what that finds is sent back. What is below a node of few rows is grown whole, by a worker that the
-others send the node's rows to. If only few leaves are wanted, no row is ever sent. If all rows are in one
-part, its worker grows the whole tree as one machine would.
+in rounds: each worker builds the histograms of its own rows, the sums of which are searched for splits. If
+there are few parts, each worker does that by itself, and the rounds that are likely needed are sent at once.
+Else one task does, and the client sends what that finds. What is below a node of few rows is grown whole, by
+a worker that the others send the node's rows to. If only few leaves are wanted, no row is ever sent. If all
+rows are in one part, its worker grows the whole tree as one machine would.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache, partial
-from heapq import heapify, heappop, heappush
-from itertools import chain
+from time import monotonic
 from typing import Any
 
 import numpy as np
@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 
 from kfhe.dask.nodes import (
     Described,
-    Found,
-    Parting,
+    advanced,
+    built_in,
     completed,
     decided,
     found_ahead,
@@ -34,36 +34,16 @@ from kfhe.dask.nodes import (
     packed_rows,
     parted,
     totals_of,
+    with_below,
 )
 from kfhe.dask.spread import Future, OfParts, Spread
+from kfhe.dask.top import FIRST_ROUND, Round, Top
 from kfhe.dask.trees import TreeArrays, finished
-from kfhe.dask.workers import Workers, as_is
-from kfhe.engine.trees.nodes import child_key
+from kfhe.dask.workers import FEW_PARTS, LOOK_EVERY, Workers, as_is
 from kfhe.table import BinnedTable
 from kfhe.tree_settings import TreeSettings
 
 LEAST_SENT = 1024  # rows up to which a node's are sent at once
-
-Integers = NDArray[np.int64]
-
-
-@dataclass
-class TopNode:
-    """A node of a tree's top, which the client knows."""
-
-    key: int
-    path: tuple[int, ...]  # the sides that lead to it from the root
-    totals: Integers  # weight of each class
-    count: int  # rows as min_samples counts them
-    found: Found | None = None  # its best split
-    histogram: tuple[int, int] = (0, 0)  # in which round its histograms were made, and at which place
-    left: int = -1  # its left child; the right one is next
-    below: TreeArrays | None = None  # what a worker has grown from here
-
-    @property
-    def depth(self) -> int:
-        """How many splits lead to it."""
-        return len(self.path)
 
 
 class Grower:
@@ -104,6 +84,9 @@ class Grower:
         self._described = workers.run(as_is, described)
         self._ahead: Spread | None = None  # by which workers find out the leaves of the last tree's rows
         self._whole = workers.each(grower_of, table.codes, labels, self._described)  # for a single part
+        self._n_rounds = workers.n_parts.bit_length()  # that the next tree is likely to need
+        self._is_hasty = True  # grows trees on samples that may still lack a class, as long as none did
+        self._asked, self._known_threads = -LOOK_EVERY, 1  # when it was asked how many threads there are
 
     def grow(self, weights: Spread, counts: bool, number: int, name: str) -> TreeArrays:
         """Grow a tree on the rows of positive weight; the arguments are those of the local grower.
@@ -116,16 +99,24 @@ class Grower:
             (tree,) = workers.parts(workers.each(grown_whole, self._whole, weights, counts, number, name))
             return tree
         settings, limited = self._settings, self._limited()
-        growth = Growth(workers, self._codes, self._described, settings, self._n_classes, counts, number)
-        growth.begin(weights, self._labels)
         kept = 0 if limited else settings.max_leaf_nodes or 0, settings.cp
-        if limited:
-            growth.grow_best_first(settings.max_leaf_nodes or 2**62)
+        top = Top(settings, counts, 0 if limited else self._sent_rows())
+        described = self._described, self._n_classes
+        growth = Growth(workers, self._codes, self._labels, *described, top, number, kept, name)
+        if limited or workers.n_parts > FEW_PARTS:
+            growth.grow_in_rounds(weights)
         else:
-            sent = growth.grow_levels(self._sent_rows())
-            self._ahead = growth.send(sent, kept, name) if sent else None
-            workers.let_go(growth)
-        return finished(growth.nodes, self._n_classes, *kept)
+            self._is_hasty &= growth.grow_ahead(weights, self._n_rounds, self._n_threads(), self._is_hasty)
+            self._n_rounds = growth.top.n_rounds
+        self._ahead = growth.found
+        workers.let_go(growth)
+        return finished(growth.top.nodes, self._n_classes, *kept)
+
+    def _n_threads(self) -> int:
+        """Return how many threads there were a few seconds ago: to ask for each tree would take time."""
+        if monotonic() - self._asked > LOOK_EVERY:
+            self._asked, self._known_threads = monotonic(), self._workers.n_threads()
+        return self._known_threads
 
     def _sent_rows(self) -> int:
         """Return how many rows a node may have for them to be sent: a part's share of all rows."""
@@ -145,194 +136,140 @@ class Growth:
 
     workers: Workers
     codes: Any
+    labels: Spread
     described: Future
-    settings: TreeSettings
     n_classes: int
-    counts: bool  # weights are numbers of rows
+    top: Top  # its root, and then all of it
     number: int
-    nodes: list[TopNode] = field(default_factory=list)
+    kept: tuple[int, float]  # how many leaves are kept in the end, and `cp`
+    name: str  # by which workers remember what they know of the leaves
+    found: Spread | None = None  # as long as somebody holds it, workers find the leaves of their rows
 
-    def begin(self, weights: Spread, labels: Spread) -> None:
-        """Start with the root, whose split is searched for before it is known how many rows it has."""
-        likely = weights.likely or weights
-        self._search_root(likely, labels)
-        self._n_threads = self.workers.n_threads()  # asked while they work; new ones help with subtrees
+    def _open_root(self, weights: Spread) -> None:
+        """Let the workers build the root's histograms."""
+        self._rounds: list[Callable[[], Future]] = []  # each starts what completes the round's histograms
+        self._tops: Top | Spread = self.top  # as each worker knows it
+        self._trees: Spread | None = None  # what is grown below the top, if that was noted
+        self._parted: Spread | None = None  # the rows of nodes that are still of use
+        self._sums: Spread | None = None  # the histograms of the last round, where each worker has them
+        self._open = self.workers.each(opened, weights, self.labels)
+        self._built = self._histograms(self._open, FIRST_ROUND)
+
+    def _histograms(self, opened: Spread, now: Round | Spread) -> Spread:
+        """Let the workers build the histograms that a round wants."""
+        return self.workers.each(built_in, opened, self.codes, self.described, now, self.top.counts)
+
+    def grow_ahead(self, weights: Spread, n_rounds: int, n_groups: int, is_hasty: bool) -> bool:
+        """Let the workers grow a tree in so many rounds, and only then ask whether that was enough.
+
+        In haste, it is asked only then what was drawn; return whether that could be.
+        """
+        if not is_hasty:
+            weights.resolved()
+        likely = (weights.likely if weights.is_promised else None) or weights.resolved()
+        self._begin(likely, n_rounds, n_groups)
+        is_right = weights.resolved() is likely
+        if not is_right:
+            self._begin(weights.resolved(), n_rounds, n_groups)
+        self._take_below()
+        while not self.top.is_complete:
+            self._trees = None
+            self.workers.follow(partial(self._note_ahead, 1, n_groups))
+            self._take_below()
+        return is_right
+
+    def _begin(self, weights: Spread, n_rounds: int, n_groups: int) -> None:
+        """Have the root opened, and all else noted with whatever is asked for next."""
+        self._open_root(weights)
+        self.workers.want(self._built)  # not here, but one task picks all that is small
+        self.workers.follow(partial(self._note_ahead, n_rounds, n_groups))
+
+    def _note_ahead(self, n_rounds: int, n_groups: int) -> None:
+        """Note rounds, and then what is grown below."""
+        self._note_rounds(n_rounds)
+        self._note_below(self._tops, n_groups)
+
+    def _note_rounds(self, n: int) -> None:
+        """Note rounds in which each worker finds the splits by itself, from the histograms of all parts.
+
+        Rows are parted from the root on each time: were they kept, tasks would have to pick the histograms.
+        """
+        workers = self.workers
+        for _ in range(n):
+            self._parted = None  # of the last round: its task need not return them
+            if self._sums is None:
+                built = workers.everywhere(self._built)
+            else:
+                built = workers.pieces(self._built, whole=range(workers.n_parts))
+            after = workers.each(advanced, self._tops, self._sums, built, self.described, self.number)
+            self._tops, now, self._sums = after.items(3)
+            self._parted = workers.each(parted, self._open, self.codes, self.described, now)
+            self._built = self._histograms(self._parted, now)
+
+    def grow_in_rounds(self, weights: Spread) -> None:
+        """Grow a tree by rounds that the client sends; the first begins before it is known what was drawn."""
+        workers, likely = self.workers, weights.likely or weights
+        self._open_root(likely)
+        splits = self._searched()
+        n_threads = workers.n_threads()  # asked while they work; new ones help with subtrees
         weights = weights.resolved()
         if weights is not likely:
-            self._search_root(weights, labels)
-        root = self.nodes[0]
+            self._open_root(weights)
+            splits = self._searched()
+        self.top.set_root(*self._root_totals(weights))
+        while not self.top.is_complete:
+            self.top.take(workers.result(splits))
+            now = self.top.round
+            self._open = self._parted = workers.each(parted, self._open, self.codes, self.described, now)
+            if not self.top.is_complete:
+                self._built = self._histograms(self._open, now)
+                splits = self._searched()
+        del self._open  # else it would be kept on the workers
+        if self.top.sent:
+            with workers.together():
+                self._note_below(self.top, min(n_threads, len(self.top.sent)))
+            self._take_below()
+
+    def _root_totals(self, weights: Spread) -> tuple[NDArray[np.int64], int]:
+        """Return the weight of each class, and how many rows there are."""
         if weights.sample is not None:
-            root.totals, root.count = weights.sample.class_totals, int(weights.sample.class_totals.sum())
-        else:
-            *sums, n = self.workers.total(totals_of, weights, labels, self.n_classes)
-            root.totals, root.count = np.array(sums), int(sum(sums) if self.counts else n)
+            return weights.sample.class_totals, int(weights.sample.class_totals.sum())
+        *sums, n = self.workers.total(totals_of, weights, self.labels, self.n_classes)
+        return np.array(sums), int(sum(sums) if self.top.counts else n)
 
-    def _search_root(self, weights: Spread, labels: Spread) -> None:
-        """Let the workers build the root's histograms and search them."""
-        self.nodes = [TopNode(1, (), np.empty(0, dtype=np.int64), 0)]
-        self._rounds: list[Callable[[], Future]] = []  # each starts what completes the round's histograms
-        self._open = self.workers.each(opened, weights, labels)
-        self._root_split = self._started([], [0], [0], [(True, False, (0, 0))], [0])
-
-    def grow_levels(self, sent_rows: int) -> list[int]:
-        """Split all nodes of more rows than that, level by level; return those whose rows are to be sent."""
-        sent, level = self._parted_by_size([0], sent_rows)
-        if level:
-            self._take(self._root_split, [0])
-        while level:
-            split = [i for i in level if self.nodes[i].found is not None]
-            children = self._part(split)
-            more, level = self._parted_by_size(children, sent_rows)
-            sent += more
-            self._search(split, level, keep=[*level, *sent])
-        return sent
-
-    def grow_best_first(self, max_leaves: int) -> None:
-        """Split the nodes that gain most, until there are so many leaves.
-
-        The nodes of a round are those that would be split if their children, of which nothing is known yet,
-        gained nothing. A few too many may be split; the last look, at which nothing is missing, tells which.
-        """
-        if self._is_terminal(self.nodes[0]):
-            return
-        self._take(self._root_split, [0])
-        while True:
-            chosen = self._best(max_leaves)
-            split = [i for i in chosen if self.nodes[i].left < 0]
-            if not split:
-                break
-            children = self._part(split)
-            level = [i for i in children if not self._is_terminal(self.nodes[i])]
-            waiting = [i for i, node in enumerate(self.nodes) if node.found and node.left < 0]
-            self._search(split, level, keep=[*level, *waiting])
-        for i in set(range(len(self.nodes))) - chosen:
-            self.nodes[i].found = None
-
-    def _best(self, max_leaves: int) -> set[int]:
-        """Return the nodes to split, best first; the first ones are split as far as is known."""
-        chosen: set[int] = set()
-        heap = [self._priority(0)] if self.nodes[0].found else []
-        heapify(heap)
-        while heap and len(chosen) + 1 < max_leaves:
-            i = heappop(heap)[-1]
-            chosen.add(i)
-            left = self.nodes[i].left
-            for child in (left, left + 1) if left >= 0 else ():
-                if self.nodes[child].found is not None:
-                    heappush(heap, self._priority(child))
-        return chosen
-
-    def _priority(self, i: int) -> tuple[Any, ...]:
-        """Return what is least for the node to split first: it gains most, or its parent is further left."""
-        node = self.nodes[i]
-        assert node.found is not None
-        return -node.found.gain, node.path[:-1], node.path[-1:], i
-
-    def _is_terminal(self, node: TopNode) -> bool:
-        settings = self.settings
-        return (
-            node.depth >= (settings.max_depth or 2**30)
-            or node.count < max(settings.min_samples_split, 2 * settings.min_samples_leaf)
-            or int((node.totals > 0).sum()) < 2
-        )
-
-    def _parted_by_size(self, some: list[int], sent_rows: int) -> tuple[list[int], list[int]]:
-        """Return which nodes' rows are to be sent and which nodes to be split here; the others are leaves."""
-        going_on = [i for i in some if not self._is_terminal(self.nodes[i])]
-        small = {i for i in going_on if self.nodes[i].count <= sent_rows}
-        return sorted(small), [i for i in going_on if i not in small]
-
-    def _part(self, some: list[int]) -> list[int]:
-        """Part the rows of nodes between two children each; return these."""
-        children = []
-        for i in some:
-            node = self.nodes[i]
-            assert node.found is not None
-            node.left = len(self.nodes)
-            totals = [node.found.left_totals, node.totals - node.found.left_totals]
-            counts = [node.found.left_count, node.count - node.found.left_count]
-            for side in (0, 1):
-                children.append(len(self.nodes))
-                self.nodes.append(
-                    TopNode(child_key(node.key, side), (*node.path, side), totals[side], counts[side])
-                )
-        return children
-
-    def _search(self, parents: list[int], some: list[int], keep: list[int]) -> None:
-        """Let the workers part the parents' rows, and find the splits of some of the children."""
-        nodes, searched = self.nodes, set(some)
-        partings = []
-        for i in parents:
-            found = nodes[i].found
-            assert found is not None
-            partings.append((i, nodes[i].left, found.split["feature"], found.goes_left))
-        families = []  # of which histograms are made: the smaller child, the larger one, their parent
-        for i in parents:
-            small, large = sorted((nodes[i].left, nodes[i].left + 1), key=lambda child: nodes[child].count)
-            if searched & {small, large}:
-                families.append((small, large, i))
-        plan = [(small in searched, large in searched, nodes[i].histogram) for small, large, i in families]
-        order = [child for small, large, _ in families for child in (small, large) if child in searched]
-        splits = self._started(partings, keep, [small for small, _, _ in families], plan, order)
-        self._take(splits, order)
-
-    def _started(
-        self,
-        partings: list[Parting],
-        keep: list[int],
-        made: list[int],
-        plan: list[tuple[bool, bool, tuple[int, int]]],
-        order: list[int],
-    ) -> Future | None:
-        """Part nodes, build some histograms, complete them by the plan, and search them; return the task."""
-        workers = self.workers
-        after = workers.each(
-            parted, self._open, self.codes, self.described, partings, [*keep, *made], made, self.counts
-        )
-        self._open, built = after.items(2)
-        if not made:
-            return None
-        used = sorted({number for _, with_large, (number, _) in plan if with_large})
-        keys = [self.nodes[i].key for i in order]
+    def _searched(self) -> Future:
+        """Let a task complete the histograms that are built now, and search them; return it."""
+        workers, now = self.workers, self.top.round
+        used = sorted({number for _, with_large, (number, _) in now.families if with_large})
+        keys = [self.top.nodes[i].key for i in now.searched]
         with workers.together():
-            histograms = workers.addends(workers.pieces(built)), plan, {i: self._rounds[i]() for i in used}
+            addends = workers.addends(workers.pieces(self._built))
+            histograms = addends, now.families, {i: self._rounds[i]() for i in used}
             self._rounds.append(cache(partial(workers.run, completed, *histograms)))
             return workers.run(decided, *histograms, self.described, self.number, keys)
 
-    def _take(self, splits: Future | None, order: list[int]) -> None:
-        """Note the splits of nodes, which the last round has found, if it had any to find."""
-        if splits is None:
-            return
-        for place, (i, each) in enumerate(zip(order, self.workers.result(splits), strict=True)):
-            self.nodes[i].histogram, self.nodes[i].found = (len(self._rounds) - 1, place), each
+    def _note_below(self, tops: Top | Spread, n_groups: int) -> None:
+        """Send the rows of each small node to one worker, and let it grow what is below.
 
-    def send(self, some: list[int], kept: tuple[int, float], name: str) -> Spread:
-        """Send the rows of each node to one worker, and let it grow what is below.
-
-        Meanwhile the leaves of the rows are found, as long as somebody holds what is returned.
+        Then the leaves of the rows are found, as long as somebody holds what finds them.
         """
         workers = self.workers
-        n_groups = min(self._n_threads, len(some))
-        loads, groups = [(0, g) for g in range(n_groups)], [[] for _ in range(n_groups)]  # type: ignore[var-annotated]
-        for i in sorted(some, key=lambda i: -self.nodes[i].count):
-            load, g = heappop(loads)
-            groups[g].append(i)
-            heappush(loads, (load + self.nodes[i].count, g))
-        below = [*chain(*groups)]
-        packed, rows = workers.each(packed_rows, self._open, self.codes, groups).items(2)
-        del self._open  # else it would be kept on the workers
-        grown: list[Future] = []
+        packed, rows = workers.each(packed_rows, self._parted, self.codes, tops, n_groups).items(2)
+        self._parted = None  # else they would be kept on the workers
+        grown = []
+        for g, bundle in enumerate(packed.items(n_groups)):
+            bundles = workers.pieces(bundle, whole=[g])  # that of the worker which is to grow stays there
+            grown.append(workers.run(grown_below, bundles, self.described, self.number, at=workers.home(g)))
+        self._trees = workers.want(Spread([workers.run(item, each, 0) for each in grown]))
         numbered = OfParts(range(workers.n_parts))
-        with workers.together():
-            for group, bundle in zip(groups, packed.items(n_groups), strict=True):
-                roots = [(self.nodes[i].key, self.nodes[i].depth) for i in group]
-                arguments = roots, workers.pieces(bundle), self.described, self.counts, self.number
-                grown.append(workers.run(grown_below, *arguments))
-            trees = [workers.run(item, each, 0) for each in grown]
-            ahead = workers.each(
-                found_ahead, self.nodes, below, grown, self.described, kept, self.codes, rows, name, numbered
-            )
-            ahead = Spread(workers.pieces(ahead))
-        for i, tree in zip(below, chain(*workers.result(trees)), strict=True):
-            self.nodes[i].below = tree
-        return ahead
+        found = workers.each(
+            found_ahead, grown, self.described, self.kept, self.codes, rows, self.name, numbered
+        )
+        self.found = Spread(workers.pieces(found))
+
+    def _take_below(self) -> None:
+        """Wait for what is grown below the top."""
+        if self._trees is None:
+            self.workers.bring()
+        assert self._trees is not None
+        self.top = with_below(self.workers.parts(self._trees))

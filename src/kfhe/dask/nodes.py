@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
 from itertools import chain
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -11,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kfhe.dask.top import Family, Found, Round, Top
 from kfhe.dask.trees import TreeArrays, WalkedTree, finished, first_leaves_of
 from kfhe.dask.workers import added_up
 from kfhe.engine.trees.growing import Grower
@@ -24,7 +23,6 @@ from kfhe.table import BinnedTable, Schema
 from kfhe.tree_settings import TreeSettings
 
 if TYPE_CHECKING:
-    from kfhe.dask.growing import TopNode
     from kfhe.engine.trees.splitting import Split
 
 Integers = NDArray[np.int64]
@@ -40,18 +38,6 @@ class Described(NamedTuple):
     n_classes: int
     settings: TreeSettings
     seed: int
-
-
-class Found(NamedTuple):
-    """The best split of a node."""
-
-    split: Split
-    cut: int
-    threshold: float
-    goes_left: NDArray[np.uint8]
-    gain: float
-    left_totals: Integers
-    left_count: int
 
 
 class OpenNode(NamedTuple):
@@ -81,9 +67,6 @@ def totals_of(weights: NDArray[np.int32], labels: NDArray[np.int32], n_classes: 
     return np.append(totals, (weights > 0).sum()).astype(np.int64)
 
 
-Parting = tuple[int, int, int, NDArray[np.uint8]]  # a node, its left child, its feature, which bins go left
-
-
 class Histograms(NamedTuple):
     """Of some nodes: the weight of each class in each bin, and the number of rows, if that is another."""
 
@@ -96,39 +79,34 @@ class Histograms(NamedTuple):
         return Histograms(self.weights + other.weights, counts)
 
 
-def parted(
-    nodes: OpenNodes,
-    codes: NDArray[np.uint8],
-    described: Described,
-    partings: list[Parting],
-    keep: Sequence[int],
-    made: list[int],
-    counts: bool,
-) -> tuple[OpenNodes, Histograms | None]:
-    """Part nodes between two children each, keep those that are still of use, build histograms of some."""
-    kept, n_classes = set(keep), described.n_classes
-    after = {i: node for i, node in nodes.items() if i in kept}
-    for i, left, feature, goes_left in partings:
-        rows, classes, weights = nodes[i].copy()
-        n_left, _ = partition(codes[feature], goes_left, rows, classes, weights, n_classes)
+def parted(nodes: OpenNodes, codes: NDArray[np.uint8], described: Described, now: Round) -> OpenNodes:
+    """Part nodes between two children each, which may be parted next; keep those that are still of use."""
+    after = {**nodes}
+    for i, left, feature, goes_left in now.partings:
+        rows, classes, weights = nodes[i].copy() if i in nodes else after[i]
+        n_left, _ = partition(codes[feature], goes_left, rows, classes, weights, described.n_classes)
         for child, some in ((left, slice(n_left)), (left + 1, slice(n_left, None))):
-            if child in kept:
-                after[child] = OpenNode(rows[some], classes[some], weights[some])
-    if not made:
-        return after, None
-    n_bins = described.n_bins
-    built = np.stack([class_histograms(codes, n_bins, *after[i], n_classes) for i in made])
-    counted = None if counts else np.stack([count_histograms(codes, n_bins, after[i].rows) for i in made])
-    return after, Histograms(built, counted)
+            after[child] = OpenNode(rows[some], classes[some], weights[some])
+    return {i: after[i] for i in now.kept}
 
 
-def completed(
-    addends: list[Histograms], plan: list[tuple[bool, bool, tuple[int, int]]], rounds: dict[int, Histograms]
-) -> Histograms:
+def built_in(
+    nodes: OpenNodes, codes: NDArray[np.uint8], described: Described, now: Round, counts: bool
+) -> Histograms | None:
+    """Return the histograms of some nodes, if there are any to be built."""
+    if not now.built:
+        return None
+    n_bins, some = described.n_bins, [nodes[i] for i in now.built]
+    built = np.stack([class_histograms(codes, n_bins, *node, described.n_classes) for node in some])
+    counted = None if counts else np.stack([count_histograms(codes, n_bins, node.rows) for node in some])
+    return Histograms(built, counted)
+
+
+def completed(addends: list[Histograms], families: list[Family], rounds: dict[int, Histograms]) -> Histograms:
     """Return the histograms of children; the larger one has what the smaller leaves of the parent's."""
     small: Histograms = added_up(addends)
     wanted: list[list[Any]] = [[], []]
-    for i, (with_small, with_large, (number, place)) in enumerate(plan):
+    for i, (with_small, with_large, (number, place)) in enumerate(families):
         for each, built in zip(wanted, small, strict=True):
             if built is not None and with_small:
                 each.append(built[i])
@@ -141,7 +119,7 @@ def completed(
 
 def decided(
     addends: list[Histograms],
-    plan: list[tuple[bool, bool, tuple[int, int]]],
+    families: list[Family],
     rounds: dict[int, Histograms],
     described: Described,
     number: int,
@@ -151,7 +129,34 @@ def decided(
 
     A task of its own does so too, for the next round: to wait for it would take longer.
     """
-    histograms = completed(addends, plan, rounds)
+    return _splits_of(completed(addends, families, rounds), described, number, keys)
+
+
+def advanced(
+    top: Top, sums: Histograms | None, addends: list[Histograms], described: Described, number: int
+) -> tuple[Top, Round, Histograms | None]:
+    """Split nodes by the histograms of all parts: every part does, and comes to the same top.
+
+    Return it, what is next, and the sums of the histograms; those of the last round are given.
+    """
+    if top.is_complete:
+        return top, top.from_root, None
+    histograms = completed(addends, top.round.families, {top.n_rounds - 1: sums} if sums else {})
+    after = top.copy()
+    if sums is None:
+        bins = slice(described.n_bins[0])
+        totals = histograms.weights[0, bins].sum(axis=0, dtype=np.int64)
+        rows = totals if histograms.counts is None else histograms.counts[0, bins]
+        after.set_root(totals, int(rows.sum()))
+    keys = [top.nodes[i].key for i in top.round.searched]
+    after.take(_splits_of(histograms, described, number, keys))
+    return after, after.from_root, histograms
+
+
+def _splits_of(
+    histograms: Histograms, described: Described, number: int, keys: list[int]
+) -> list[Found | None]:
+    """Return the best split of each node."""
     counts = histograms.counts
     return [
         _best_found(histogram, None if counts is None else counts[i], described, number, key)
@@ -216,18 +221,31 @@ def _searched(
     return None
 
 
-Bundle = list[tuple[NDArray[np.uint8], NDArray[np.uint16], NDArray[np.int32]]]
+class Bundle(NamedTuple):
+    """Rows of some nodes, which are sent to a worker that grows what is below."""
+
+    top: Top
+    roots: list[int]
+    rows: list[tuple[NDArray[Any], NDArray[Any], NDArray[Any]]]  # bins, classes, weights
 
 
 def packed_rows(
-    nodes: OpenNodes, codes: NDArray[np.uint8], groups: list[list[int]]
+    nodes: OpenNodes, codes: NDArray[np.uint8], top: Top, n_groups: int
 ) -> tuple[list[Bundle], list[NDArray[np.uint32]]]:
     """Return the rows of nodes, to be sent: for each group of nodes a bundle; and which rows these are."""
-    bundles = [
-        [(codes.take(nodes[i].rows, axis=1), nodes[i].classes, nodes[i].weights) for i in group]
-        for group in groups
-    ]
+    groups = top.groups(n_groups)
+    bundles = [Bundle(top, group, [_packed(nodes[i], codes) for i in group]) for group in groups]
     return bundles, [nodes[i].rows for group in groups for i in group]
+
+
+def _packed(node: OpenNode, codes: NDArray[np.uint8]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """Return the bins, classes and weights of a node's rows, to be sent."""
+    return codes.take(node.rows, axis=1), _in_few_bytes(node.classes), _in_few_bytes(node.weights)
+
+
+def _in_few_bytes(values: NDArray[Any]) -> NDArray[Any]:
+    """Return whole numbers as those of the shortest kind that holds them."""
+    return values.astype(np.min_scalar_type(values.max(initial=0)))
 
 
 def item(items: Any, i: int) -> Any:
@@ -235,14 +253,25 @@ def item(items: Any, i: int) -> Any:
     return items[i]
 
 
+class Grown(NamedTuple):
+    """What was grown below some nodes."""
+
+    top: Top
+    roots: list[int]
+    trees: list[TreeArrays]
+
+
 def grown_below(
-    roots: list[tuple[int, int]], bundles: list[Bundle], described: Described, counts: bool, number: int
-) -> tuple[list[TreeArrays], list[list[NDArray[np.int32]]]]:
+    bundles: list[Bundle], described: Described, number: int
+) -> tuple[Grown, list[list[NDArray[np.int32]]]]:
     """Grow what is below nodes, of which each bundle has some rows; return also the leaves of these."""
-    settings = described.settings
+    settings, (top, roots, _) = described.settings, bundles[0]
     trees, leaves = [], []
-    for i, (key, depth) in enumerate(roots):
-        codes, classes, weights = (joined_rows([bundle[i][part] for bundle in bundles]) for part in range(3))
+    for i, root in enumerate(roots):
+        key, depth = top.nodes[root].key, top.nodes[root].depth
+        codes, classes, weights = (
+            joined_rows([bundle.rows[i][part] for bundle in bundles]) for part in range(3)
+        )
         grower = Grower(
             codes,
             described.n_bins,
@@ -261,10 +290,10 @@ def grown_below(
             seed=described.seed,
             n_threads=1,
         )
-        tree = grower.grow(weights, counts, number, key)
+        tree = grower.grow(weights.astype(np.int32), top.counts, number, key)
         trees.append(TreeArrays.of(tree))
-        leaves.append(np.split(tree.leaves, np.cumsum([len(bundle[i][1]) for bundle in bundles])[:-1]))
-    return trees, leaves
+        leaves.append(np.split(tree.leaves, np.cumsum([len(bundle.rows[i][1]) for bundle in bundles])[:-1]))
+    return Grown(top, roots, trees), leaves
 
 
 def joined_rows(pieces: list[NDArray[Any]]) -> NDArray[Any]:
@@ -325,10 +354,17 @@ def remember(leaves: NDArray[np.int32], name: str, part: int) -> None:
     _remembered[name, part] = leaves
 
 
+def with_below(grown: list[Grown]) -> Top:
+    """Return the top of a tree with all that was grown below it."""
+    top = grown[0].top.copy()
+    for _, roots, trees in grown:
+        for i, tree in zip(roots, trees, strict=True):
+            top.nodes[i].below = tree
+    return top
+
+
 def found_ahead(
-    top: list[TopNode],
-    below: list[int],
-    grown: list[tuple[list[TreeArrays], list[list[NDArray[np.int32]]]]],
+    grown: list[tuple[Grown, list[list[NDArray[np.int32]]]]],
     described: Described,
     kept: tuple[int, float],
     codes: NDArray[np.uint8],
@@ -340,14 +376,15 @@ def found_ahead(
 
     What is below some nodes was grown by workers, which know the leaves of the rows that were sent to them.
     """
-    trees = dict(zip(below, chain(*(trees for trees, _ in grown)), strict=True))
-    whole = [replace(node, below=trees.get(i)) for i, node in enumerate(top)]
+    top = with_below([each for each, _ in grown])
+    if not top.is_complete:
+        return
     leaves = np.full(codes.shape[1], -1, dtype=np.int32)
     if not any(kept):
-        first_leaves = first_leaves_of(whole)
-        for i, some, found in zip(below, rows, chain(*(leaves for _, leaves in grown)), strict=True):
+        first_leaves, roots = first_leaves_of(top.nodes), chain(*(each.roots for each, _ in grown))
+        for i, some, found in zip(roots, rows, chain(*(leaves for _, leaves in grown)), strict=True):
             leaves[some] = found[part] + first_leaves[i]
-    tree = finished(whole, described.n_classes, *kept)
+    tree = finished(top.nodes, described.n_classes, *kept)
     nodes = np.ascontiguousarray(tree.nodes).view(np.uint8)
     remember(leaves_of_codes(nodes, tree.category_sets, codes, described.n_bins, leaves), name, part)
 

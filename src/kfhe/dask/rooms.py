@@ -11,6 +11,7 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
+from functools import cache
 from math import prod
 from threading import Lock
 from typing import Any
@@ -96,4 +97,10 @@ def _is_plenty_left() -> bool:
         limit = get_worker().memory_manager.memory_limit
     except ValueError:
         return True
-    return not limit or psutil.Process().memory_info().rss < _PLENTY * limit
+    return not limit or _process(os.getpid()).memory_info().rss < _PLENTY * limit
+
+
+@cache
+def _process(pid: int) -> psutil.Process:
+    """Return a process; to find out about it takes time."""
+    return psutil.Process(pid)

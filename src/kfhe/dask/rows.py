@@ -137,10 +137,14 @@ class SpreadRows(TrainingRows):
         state: Any = weights.state
         sums, likely = workers.want(workers.each(unit_sums, state, n)), list[Spread]()
 
-        def divide() -> None:
-            total = self.map(likely_total, workers.everywhere(sums), n)
-            likely.append(self.map(divided, self.rooms, state, total))
-            likely[0].blocks = workers.everywhere(self.map(block_totals, likely[0]))
+        def divide() -> Spread:
+            return self.map(divided, self.rooms, state, self.map(likely_total, workers.everywhere(sums), n))
+
+        def prepare() -> None:
+            likely.append(divide())
+            # Divided again by the task that draws: else it would take others to pick the totals
+            totals = self.map(block_totals, likely[0] if workers.n_parts == 1 else divide())
+            likely[0].blocks = workers.everywhere(totals)
 
         def normalised() -> Spread:
             parts = workers.parts(sums)
@@ -151,7 +155,7 @@ class SpreadRows(TrainingRows):
             after.top = top / total
             return after
 
-        workers.follow(divide)
+        workers.follow(prepare)
         weights.state = Spread.promised(normalised)  # type: ignore[assignment]
 
     def effective_sample_size(self, weights: Any) -> float:

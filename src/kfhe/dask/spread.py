@@ -82,6 +82,11 @@ class Spread:
         return self if self._whole is None or self._path else self._whole
 
     @property
+    def is_promised(self) -> bool:
+        """Whether it is still to be found out what it stands for."""
+        return self._promise is not None
+
+    @property
     def drawn_as(self) -> tuple[int, int] | None:
         """The iteration and the redraw of a sample, if these are its counts."""
         return None if self.sample is None else (self.sample.iteration, self.sample.redraw)
@@ -131,7 +136,7 @@ class OfParts:
 
 
 class Shared:
-    """An argument that is too large to be sent with the task of each part, unless there is just one.
+    """An argument that is too large to be sent with the task of each part, unless there are few.
 
     Parameters
     ----------

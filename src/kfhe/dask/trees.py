@@ -12,7 +12,7 @@ from kfhe.engine.trees.pruning import pruned
 from kfhe.forest import CATEGORICAL, LEAF, MISSING_LEFT, NODE_DTYPE, NUMERIC
 
 if TYPE_CHECKING:
-    from kfhe.dask.growing import TopNode
+    from kfhe.dask.top import TopNode
 
 
 class WalkedTree(NamedTuple):

@@ -6,20 +6,22 @@ when a worker is lost, its parts are made again, by the same functions from the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import CancelledError
+from asyncio import run_coroutine_threadsafe
+from collections.abc import Callable, Container, Iterator, Sequence
+from concurrent.futures import CancelledError, wait
 from contextlib import contextmanager
 from time import monotonic
 from typing import Any, Self
 from weakref import finalize
 
 from dask.base import annotate
-from distributed import Client, KilledWorker, get_client, wait
+from distributed import Client, KilledWorker, get_client
 from distributed import Future as AnyFuture
 
 from kfhe.dask.calls import Call, Item
 from kfhe.dask.spread import Future, Shared, Spread, Step, all_picked, picked, program_of
 
+FEW_PARTS = 4  # to each of which all that they need is sent at once, rather than from one to the next
 AT_ONCE = 2  # parts that are added up by one task: neighbours, which are on one worker most often
 PATIENCE = 60.0  # seconds without a single worker before training gives up
 LOOK_EVERY = 5.0  # seconds between two looks at whether there are workers
@@ -136,7 +138,7 @@ class Workers:
 
     def shared(self, value: Any) -> Any:
         """Return a value as an argument of functions; it is sent to the workers before these are to run."""
-        return Shared(value) if self.n_parts == 1 else self.run(as_is, value)
+        return Shared(value) if self.n_parts <= FEW_PARTS else self.run(as_is, value)
 
     def _start(self, spreads: Sequence[Spread]) -> None:
         """Start what is still to make some spreads, in a program with all that has to do with it.
@@ -148,7 +150,7 @@ class Workers:
             return
         steps = [*(spread.place()[0] for spread in self._wanted), *steps]
         program, self._steps = program_of([step for step in steps if step is not None], self._steps)
-        if program.given[0] and self.n_parts > 1:
+        if program.given[0] and self.n_parts > FEW_PARTS:
             program.given[0] = self.run(as_is, program.given[0])
         # Else Dask would send all that a task needs elsewhere, if the worker that has it is still busy
         tasks = [self.run(program, *program.given_to(p), at=self._homes[p]) for p in range(self.n_parts)]
@@ -156,12 +158,21 @@ class Workers:
             spread.start(tasks, (i,) if len(program.made) > 1 else ())
             finalize(spread, self.let_go, tasks).atexit = False
 
-    def pieces(self, spread: Spread) -> Sequence[Future]:
-        """Return tasks of which each returns just a part."""
+    def pieces(self, spread: Spread, whole: Container[int] = ()) -> Sequence[Any]:
+        """Return tasks of which each returns just a part; of some parts, items of all that theirs return."""
         with self.together():
             self._start([spread])
             _, tasks, path = spread.place()
-            return [self.run(picked, task, path) for task in tasks] if path else tasks
+            if not path:
+                return tasks
+            return [
+                Item(task, path) if p in whole else self.run(picked, task, path)
+                for p, task in enumerate(tasks)
+            ]
+
+    def home(self, p: int) -> str | None:
+        """Return the worker of a part, if there is such a part and it is known."""
+        return self._homes[p] if p < self.n_parts else None
 
     def everywhere(self, spread: Spread) -> Any:
         """Return what functions get as a list of all parts; if there is just one, without a task for it."""
@@ -184,34 +195,42 @@ class Workers:
     def parts(self, spread: Spread) -> list[Any]:
         """Return all parts: for what is small."""
         if spread.brought is None:
-            others, self._wanted = self._wanted, []
-            self._bring([*(other for other in others if other is not spread), spread])
+            if spread not in self._wanted:
+                self.want(spread)
+            self.bring()
         parts, spread.brought = spread.brought, None
         assert parts is not None
         return parts
 
-    def _bring(self, spreads: Sequence[Spread]) -> None:
-        """Bring parts here: in one go, as each task and each wait take time."""
-        groups: dict[int, tuple[Sequence[Future], list[Spread]]] = {}  # by the tasks that return them
-        found_by = []
+    def bring(self) -> None:
+        """Bring here what is wanted: in one go, as each task and each wait take time."""
         following, self._following = self._following, []
         with self.together():
-            self._start(spreads)
-            for spread in spreads:
-                tasks = spread.place()[1]
-                groups.setdefault(id(tasks), (tasks, []))[1].append(spread)
-            for tasks, some in groups.values():
-                paths = [spread.place()[2] for spread in some]
-                small = [self.run(all_picked, task, paths) if any(paths) else task for task in tasks]
-                found_by.append(small)
-                for i, spread in enumerate(some):
-                    spread.small = [Item(task, (i,)) for task in small] if any(paths) else small
+            groups = self._small()
             for note in following:
                 note()
-        for (_, some), found in zip(groups.values(), self.result(found_by), strict=True):
+            groups += self._small()  # what was noted may have been wanted as well
+        for (_, some), found in zip(groups, self.result([small for small, _ in groups]), strict=True):
             is_picked = any(spread.place()[2] for spread in some)
             for i, spread in enumerate(some):
                 spread.brought = [each[i] if is_picked else each for each in found]
+
+    def _small(self) -> list[tuple[Sequence[Future], list[Spread]]]:
+        """Return tasks that return nothing but parts of what is wanted, and what that is."""
+        spreads, self._wanted = self._wanted, []
+        self._start(spreads)
+        groups: dict[int, tuple[Sequence[Future], list[Spread]]] = {}  # by the tasks that return them
+        for spread in spreads:
+            tasks = spread.place()[1]
+            groups.setdefault(id(tasks), (tasks, []))[1].append(spread)
+        found_by: list[tuple[Sequence[Future], list[Spread]]] = []
+        for tasks, some in groups.values():
+            paths = [spread.place()[2] for spread in some]
+            small = [self.run(all_picked, task, paths) if any(paths) else task for task in tasks]
+            found_by.append((small, some))
+            for i, spread in enumerate(some):
+                spread.small = [Item(task, (i,)) for task in small] if any(paths) else small
+        return found_by
 
     def addends(self, futures: Sequence[Future]) -> Sequence[Future]:
         """Return a few things whose sum is that of what tasks return; workers add up neighbours."""
@@ -233,30 +252,31 @@ class Workers:
     def result(self, futures: Any) -> Any:
         """Return what tasks have returned; wait for it, as long as there are workers."""
         try:
-            self._wait(futures)
             self.let_go(futures)
-            return self.client.gather(futures)
+            return self._gathered(futures)
         except KilledWorker as error:
             raise ClusterLostError(f"too many workers died: {error}") from error
         except (Exception, CancelledError) as error:
             self._check(error)
             raise
 
-    def _wait(self, futures: Any) -> None:
-        """Wait for tasks; raise if there is no worker left for long."""
+    def _gathered(self, futures: Any) -> Any:
+        """Wait for what tasks return; raise if there is no worker left for long."""
+        loop = self.client.loop.asyncio_loop  # type: ignore[union-attr]
+        gathered = run_coroutine_threadsafe(self.client.gather(futures, asynchronous=True), loop)
         alone_since: float | None = None
-        while True:
-            try:
-                wait(futures, timeout=LOOK_EVERY)
-                return
-            except TimeoutError:
+        try:
+            while not wait([gathered], timeout=LOOK_EVERY).done:
                 self._check(None)
                 if self.client.scheduler_info()["workers"]:
                     alone_since = None
                 elif alone_since is None:
                     alone_since = monotonic()
                 elif monotonic() - alone_since > PATIENCE:
-                    raise ClusterLostError(f"there has been no worker for {PATIENCE:.0f} seconds") from None
+                    raise ClusterLostError(f"there has been no worker for {PATIENCE:.0f} seconds")
+            return gathered.result()
+        finally:
+            gathered.cancel()
 
     def _check(self, error: BaseException | None) -> None:
         """Raise if the scheduler is gone."""
