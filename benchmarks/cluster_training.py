@@ -119,7 +119,7 @@ def memory(
         3_000_000,
         10_000_000,
     ],
-    limit: Annotated[str, typer.Option(help="Memory limit of each of the two workers.")] = "1200MB",
+    limit: Annotated[str, typer.Option(help="Memory limit of each of the two workers.")] = "1400MB",
     components: Annotated[int, typer.Option(help="Components.")] = 10,
     leaves: Annotated[int, typer.Option(help="Leaves of a tree, 0: no limit.")] = 255,
 ) -> None:

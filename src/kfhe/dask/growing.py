@@ -224,11 +224,13 @@ class Growth:
             if not self.top.is_complete:
                 self._built = self._histograms(self._open, now)
                 splits = self._searched()
-        del self._open  # else it would be kept on the workers
+        del self._open  # else it would be kept on the workers,
         if self.top.sent:
             with workers.together():
                 self._note_below(self.top, min(n_threads, len(self.top.sent)))
             self._take_below()
+        else:
+            self._parted = None  # and so would this
 
     def _root_totals(self, weights: Spread) -> tuple[NDArray[np.int64], int]:
         """Return the weight of each class, and how many rows there are."""
