@@ -13,8 +13,6 @@ cdef class GrownTree:
     cdef vector[int32_t] row_leaves
     cdef int n_threads  # that have grown it, and share its rows
 
-    cdef void find_leaves(
-        self, const Problem *problem, const int32_t *weights
-    ) noexcept nogil
+    cdef void find_leaves(self, const Problem *problem, const int32_t *weights) noexcept nogil
 
 cdef copied(const void *data, size_t size, dtype)

@@ -212,9 +212,7 @@ cdef class GrownTree:
                 )
         return result
 
-    cdef void find_leaves(
-        self, const Problem *problem, const int32_t *weights
-    ) noexcept nogil:
+    cdef void find_leaves(self, const Problem *problem, const int32_t *weights) noexcept nogil:
         """Find the leaves of the rows that growing has not seen: they walk down the tree."""
         cdef int64_t block, n_blocks = (problem.n_rows + BLOCK - 1) // BLOCK
         cdef const Node *nodes = self.node_list.data()
