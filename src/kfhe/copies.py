@@ -2,37 +2,31 @@
 
 A row is judged by components that have not seen it, and that says little if they have seen its copy. So
 copies have to be drawn together. But in a table of few different rows, equal rows are observations of their
-own: left out together, they would take along what is known of rows like them.
+own: left out together, they would take along what is known of rows like them. Two things give copies away:
 
-Two things tell which it is. Rows that are equal by chance come with near misses: where columns have few
-values, there are rows that differ in one column only. Copies come without. If there are such rows, the labels
-tell: copies have the same label, right or wrong, while rows of their own disagree as often as noise allows.
+- Rows that are equal by chance come with near misses: where columns have few values, there are rows that
+  differ in one column only. Copies come without.
+- Rows that are equal by chance come in threes as well. Whatever the chances of the different rows are, if
+  they are drawn independently, the number of rows that stand three times is at least two thirds of the square
+  of the number of those that stand twice, divided by the number of those that stand once (by the inequality
+  of Cauchy and Schwarz). If all rows stand twice, none of them stands alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
-from dataclasses import replace
+from collections.abc import Hashable
 from hashlib import blake2b
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kfhe.bank import PILOT
 from kfhe.columns import Columns, SparseColumns
-from kfhe.engine.trees.shrinkage import shrunken_shares
 from kfhe.features import number_columns
 from kfhe.groups import Groups
-from kfhe.noise.rate import estimated_rate
 from kfhe.target_encoding import plain
 
-if TYPE_CHECKING:
-    from kfhe.rows import TrainingRows
-    from kfhe.tree_settings import TreeSettings
-
-Floats = NDArray[np.float64]
 Hashes = NDArray[np.uint64]
 
 LEAST = 0.01  # share of the rows that have to repeat others before anything is done about it,
@@ -41,9 +35,7 @@ FEW_COLUMNS = 4  # by which most tables show that all their rows are different
 BLOCKS = 16  # of columns; rows that differ in one of them only are near misses
 ASKED = 500  # equal rows whose near misses are looked for
 ALONE = 0.5  # share of these that have no near miss, from which on they are copies
-LEAF_ROWS = 5  # in the trees that tell how many labels are wrong
-ATTEMPT = 2  # of draws, so that no other trees have their samples
-SURE = 0.001  # chance that labels agree by luck as often as they do, below which rows are copies
+SURE = 0.001  # chance of so few groups of three, below which rows are copies
 
 
 def row_hashes(columns: Columns, some: range | None = None) -> Hashes:
@@ -121,17 +113,24 @@ def share_alone(columns: Columns, groups: Groups) -> float:
     return float(alone.mean())
 
 
-def disagreements(groups: Groups, labels: NDArray[np.int32], n_classes: int) -> tuple[int, int]:
-    """Return of how many pairs of equal rows the labels differ, and how many pairs there are."""
-    _, counts = np.unique(groups.numbers * np.int64(n_classes) + labels, return_counts=True)
-    pairs = groups.sizes * (groups.sizes - 1) // 2
-    alike = int((counts * (counts - 1) // 2).sum())
-    return int(pairs.sum()) - alike, int(pairs.sum())
+def in_threes(sizes: NDArray[np.intp]) -> bool:
+    """Whether there are as many groups of three rows as chance would have made, by those of one and two."""
+    from scipy.stats import poisson
+
+    once, twice, thrice = (int((sizes == size).sum()) for size in (1, 2, 3))
+    expected = 2 * twice**2 / (3 * max(once, 1))
+    return bool(poisson.cdf(thrice, expected) >= SURE)
 
 
-def find_copies(
-    columns: Columns, labels: NDArray[np.int32], n_classes: int, noise_rate: Callable[[Groups], float]
-) -> Groups | None:
+def cut(groups: Groups, labels: NDArray[np.int32], size: int) -> Groups:
+    """Return groups cut into groups of a size, rows with the same label together as far as can be."""
+    order = np.lexsort((labels, groups.numbers))
+    numbers = np.empty_like(groups.numbers)
+    numbers[order] = np.arange(len(order)) // size
+    return Groups(numbers)
+
+
+def find_copies(columns: Columns, labels: NDArray[np.int32]) -> Groups | None:
     """Find out whether rows that are equal are copies; None if there are none, or hardly any.
 
     Parameters
@@ -140,59 +139,17 @@ def find_copies(
         The table.
     labels : int32 array of shape (n_rows,)
         The rows' classes.
-    n_classes : int
-        Number of classes.
-    noise_rate : callable
-        Returns the share of wrong labels, judged with groups of rows left out together. It is asked only if
-        the labels have to tell.
 
     Returns
     -------
     Groups or None
         Each row with its copies.
     """
-    from scipy.stats import binom
-
     groups = equal_rows(columns)
     if groups is None:
         return None
-    if share_alone(columns, groups) >= ALONE:
-        return groups
-    n_differ, n_pairs = disagreements(groups, labels, n_classes)
-    n_groups = int((groups.sizes > 1).sum())  # the pairs of one group are no evidence of their own
-    share = n_differ / n_pairs
-    if share > 0.5 * (1 - 1 / n_classes):
-        return None
-    rate = noise_rate(groups)
-    expected = 2 * rate * (1 - rate)
-    return groups if binom.cdf(round(share * n_groups), n_groups, expected) < SURE else None
-
-
-def noise_rate(rows: TrainingRows, settings: TreeSettings) -> float:
-    """Return the share of wrong labels by the votes of some trees that have not seen them.
-
-    Parameters
-    ----------
-    rows : TrainingRows
-        The training rows.
-    settings : TreeSettings
-        How to read a table.
-    """
-    settings = replace(settings, max_features="sqrt", min_samples_leaf=LEAF_ROWS)
-    grower, draws = rows.grower(settings, rows.table(settings)), rows.draws()
-    bank = rows.bank(rows.class_units / rows.class_units.sum(), 1)
-    for t in range(1, PILOT + 1):
-        counts = draws.draw(rows.base, t, ATTEMPT)
-        tree = grower.grow(counts, True, 2 * t)
-        bank.update(tree.leaves, shrunken_shares(tree.nodes, tree.leaf_weights, np.ones(1)), counts)
-    return float(rows.all(rate_of, rows.map(judged, bank.state(0), rows.labels, bank.n_read)))
-
-
-def judged(scores: Floats, labels: NDArray[np.int32], n_read: NDArray[np.int32]) -> Floats:
-    """Return label and scores of the rows that some tree has not seen."""
-    return np.column_stack([labels, scores])[n_read > 0]
-
-
-def rate_of(rows: Floats) -> float:
-    """Return the estimated share of wrong labels among rows of a label and scores."""
-    return estimated_rate(rows[:, 1:], rows[:, 0].astype(np.int32))
+    times = int(np.gcd.reduce(groups.sizes))
+    if times > 1 and len(groups) >= FEWEST:  # each row stands so many times; others may be equal by chance
+        return cut(groups, labels, times)
+    by_chance = share_alone(columns, groups) < ALONE and in_threes(groups.sizes)
+    return None if by_chance else groups

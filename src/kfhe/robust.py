@@ -157,7 +157,7 @@ class RobustKFHEClassifier(BaseKFHE):
 
     def _with_copies(self, rows: TrainingRows) -> TrainingRows:
         """Return the rows, copies together, unless the user has said what belongs together."""
-        return rows if rows.groups is not None else rows.with_copies(self._tree_settings())
+        return rows if rows.groups is not None else rows.with_copies()
 
     def make_emphasis(self, run: TrainingRun) -> Emphasis:
         """Return an emphasis by margins, while labels look clean."""

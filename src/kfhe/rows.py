@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kfhe.columns import open_columns
-from kfhe.copies import find_copies, noise_rate
+from kfhe.copies import find_copies
 from kfhe.engine.arrays import Measurer, effective_sample_size, exact_sum, normalise
 from kfhe.engine.bank import HonestBank
 from kfhe.engine.draws import Draws
@@ -146,17 +146,9 @@ class TrainingRows:
             self.labels, len(self.classes), self.n_present, self.seed, self.n_threads, self.n_samples
         )
 
-    def with_copies(self, settings: TreeSettings) -> TrainingRows:
-        """Return the rows, those together that are copies of one another; trees are grown so to find out."""
-
-        def noise_if(copies: Groups) -> float:
-            return noise_rate(replace(self, copies=copies), settings)
-
-        return replace(self, copies=self.find_copies(noise_if) if self.n_present > 1 else None)
-
-    def find_copies(self, noise_if: Callable[[Groups], float]) -> Groups | None:
-        """Return which rows are copies of one another; None: none, or hardly any."""
-        return find_copies(open_columns(self.X), self.labels, len(self.classes), noise_if)
+    def with_copies(self) -> TrainingRows:
+        """Return the rows, those together that are copies of one another."""
+        return replace(self, copies=find_copies(open_columns(self.X), self.labels))
 
     def initial_sample(self) -> NDArray[np.int32]:
         """Return how often each row is in the sample for h_0, where that is not trained on all of them."""

@@ -28,7 +28,6 @@ Labels = NDArray[np.int32]
 Factorized = tuple[NDArray[Any], list[Hashable]]  # positions in a list of values, -1 for a gap
 
 FEW = 12  # categories that trees split in sets, whatever they say
-MANY_ROWS = 25  # in a category on average, from which on sets are safe, and find out more
 FOLDS = 5
 NOISES = np.array([1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0])
 LEAST_EVIDENCE = 3.0  # logarithm of how much likelier the counts have to be if categories matter
@@ -252,8 +251,6 @@ def fitted(factorized: Factorized, target: Target) -> Fitted | Way:
     noise = noise_of(cells, len(values), prior)
     if np.isinf(noise):
         return Way.LEFT_OUT
-    if cells.counts.sum() / UNIT >= MANY_ROWS * len(values):
-        return Way.SETS
     counts = target.counts(codes, len(values))
     shares, others = tables_of(counts, prior_of(target.class_counts, target.told), noise)
     honest = np.full((len(codes), len(target.told)), np.nan)

@@ -192,7 +192,7 @@ def label_quality(
     else:
         stops = stops_early(early_stopping, len(labels))
         settings = tree_settings(categorical_features)
-        rows = audit_rows(X, labels, classes, seed, n_threads, together, settings)
+        rows = audit_rows(X, labels, classes, seed, n_threads, together)
         together, table = rows.together, weighted(rows, weights).table(settings)
         remarks = remarks_on(rows, table)
         with told_of_trees(n_estimators, verbose) as advance:
@@ -232,12 +232,11 @@ def audit_rows(
     seed: int,
     n_threads: int,
     groups: Groups | None,
-    settings: TreeSettings,
 ) -> TrainingRows:
     """Return the rows of an audit, all drawn alike; if no groups are given, copies are together."""
     uniform = np.full(len(labels), 1 / len(labels))
     rows = TrainingRows(X, labels, classes, uniform, seed, n_threads, groups=groups)
-    return rows if groups is not None else rows.with_copies(settings)
+    return rows if groups is not None else rows.with_copies()
 
 
 def weighted(rows: TrainingRows, weights: Floats | None) -> TrainingRows:

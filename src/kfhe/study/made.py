@@ -104,6 +104,30 @@ def wide() -> Any:
     return _clouds(400, 200, n_informative=12, n_redundant=20, class_sep=1.2)
 
 
+def _towns(n_rows: int, n_towns: int, n_classes: int, *, n_columns: int = 1) -> Any:
+    """Return clouds of points in towns: in each town, some of the rows are of the classes that live there.
+
+    A few towns have many rows, and many have few.
+    """
+    from sklearn.datasets import make_classification
+
+    random = np.random.default_rng([SEED, n_rows, n_towns, n_classes])
+    X, y = make_classification(
+        n_rows, 8, n_informative=5, n_redundant=1, n_classes=n_classes, class_sep=0.8, random_state=SEED
+    )
+    frame = _frame(X, y)
+    often = 1 / np.arange(1, n_towns + 1) ** 0.8
+    for column in range(n_columns):
+        town = random.choice(n_towns, size=n_rows, p=often / often.sum())
+        people = random.dirichlet(np.full(n_classes, 0.4), size=n_towns)
+        lives = (random.uniform(size=(n_rows, 1)) > people[town].cumsum(axis=1)).sum(axis=1)
+        y = np.where(random.uniform(size=n_rows) < 0.45 / n_columns, lives.clip(max=n_classes - 1), y)
+        names = random.permutation(n_towns)
+        frame.insert(column, f"town{column + 1}", [f"t{name}" for name in names[town]])
+    frame["class"] = [str(label) for label in y]
+    return frame
+
+
 def _clouds(n_rows: int, n_features: int, **settings: Any) -> Any:
     from sklearn.datasets import make_classification
 
@@ -133,4 +157,12 @@ RULES: dict[str, Callable[[], Any]] = {
     "five_classes": five_classes,
     "imbalanced": imbalanced,
     "wide": wide,
+    "towns10": lambda: _towns(1500, 10, 3),
+    "towns30": lambda: _towns(2000, 30, 2),
+    "towns100": lambda: _towns(3000, 100, 3),
+    "towns200": lambda: _towns(2500, 200, 2),
+    "towns300": lambda: _towns(6000, 300, 3),
+    "towns500": lambda: _towns(4000, 500, 5),
+    "towns1000": lambda: _towns(6000, 1000, 2),
+    "two_towns": lambda: _towns(4000, 100, 3, n_columns=2),
 }

@@ -1,0 +1,78 @@
+"""Careless tables: datasets as people have them, with columns that mean nothing and rows that stand twice.
+
+What is added stands behind the dataset's name: ``wine+code+id`` is the dataset wine with two columns more,
+and ``wine+twice30`` has 30 % of its training rows twice. All of them have the folds and the noise of wine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Rows = NDArray[np.intp]
+
+SEED = 2026
+
+
+def _code(n_rows: int, random: np.random.Generator) -> Rows:
+    """Return a code of which each value is in about four rows."""
+    return random.integers(max(n_rows // 4, 1), size=n_rows)
+
+
+def _id(n_rows: int, random: np.random.Generator) -> Rows:
+    """Return a number for each row, in no order."""
+    return random.permutation(n_rows)
+
+
+def _zip(n_rows: int, random: np.random.Generator) -> Rows:
+    """Return one of thirty values, some far more often than others."""
+    often = 1 / np.arange(1, 31)
+    return random.choice(30, size=n_rows, p=often / often.sum())
+
+
+# The columns of each addition, by name; they are the same for all classes
+COLUMNS: dict[str, dict[str, Callable[[int, np.random.Generator], Rows]]] = {
+    "code": {"code": _code},
+    "codes": {"code a": _code, "code b": _code, "code c": _code},
+    "id": {"id": _id},
+    "zip": {"zip": _zip},
+}
+COPIES = {"twice10": 0.1, "twice30": 0.3, "twice100": 1.0}
+
+
+def parts_of(name: str) -> tuple[str, tuple[str, ...]]:
+    """Return the dataset that a name begins with, and what is added to it.
+
+    Examples
+    --------
+    >>> from kfhe.study.careless import parts_of
+    >>> parts_of("wine+code+twice30")
+    ('wine', ('code', 'twice30'))
+    >>> parts_of("c++.csv")
+    ('c++.csv', ())
+    """
+    base, *added = name.split("+")
+    known = bool(added) and {*added} <= {*COLUMNS, *COPIES}
+    return (base, tuple(added)) if known else (name, ())
+
+
+def added_columns(X: Any, added: tuple[str, ...]) -> Any:
+    """Return a data frame with columns that say nothing: text, as categories."""
+    import pandas as pd
+
+    random = np.random.default_rng(SEED)
+    X = X.copy()
+    for addition in added:
+        for name, values in COLUMNS.get(addition, {}).items():
+            X[name] = pd.Categorical([f"{name} {value}" for value in values(len(X), random)])
+    return X
+
+
+def copied(rows: Rows, added: tuple[str, ...], seed: int) -> Rows:
+    """Return rows of which some stand twice, as the additions want it."""
+    random, n = np.random.default_rng(seed), len(rows)
+    twice = [random.permutation(n)[: round(COPIES[each] * n)] for each in added if each in COPIES]
+    return np.concatenate([rows, *(rows[some] for some in twice)])
