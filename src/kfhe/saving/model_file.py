@@ -6,8 +6,8 @@ takes memory in proportion to its size. It has a checksum over all of its bytes,
 before it is used.
 
 A file has a format number. It goes up only when an earlier kfhe could no longer read a file rightly; that one
-then refuses it and asks for a newer kfhe. What is merely new in a file, such as another column of the trace, is
-left aside. The places of checksum and number never change.
+then refuses it and asks for a newer kfhe. What is merely new in a file, such as another column of the trace,
+is left aside. The places of checksum and number never change.
 """
 
 from __future__ import annotations
