@@ -162,20 +162,18 @@ class Store:
 
     def cells(self) -> Any:
         """Return all cells as a DataFrame, sorted by name."""
-        query = "SELECT * FROM cells ORDER BY dataset, algorithm, noise, repeat, fold"
+        return self._frame("SELECT * FROM cells ORDER BY dataset, algorithm, noise, repeat, fold")
+
+    def datasets(self) -> Any:
+        """Return what is known of the datasets as a DataFrame, in the order of the plan."""
+        frame = self._frame("SELECT * FROM datasets").set_index("name")
+        return frame.loc[[name for name in self.plan.dataset_names if name in frame.index]]
+
+    def _frame(self, query: str) -> Any:
         with _explained(self.path):
             cursor = self._connection.execute(query)
             columns = [column[0] for column in cursor.description]
             return import_pandas().DataFrame(cursor.fetchall(), columns=columns)
-
-    def datasets(self) -> Any:
-        """Return what is known of the datasets as a DataFrame, in the order of the plan."""
-        with _explained(self.path):
-            cursor = self._connection.execute("SELECT * FROM datasets")
-            columns = [column[0] for column in cursor.description]
-            frame = import_pandas().DataFrame(cursor.fetchall(), columns=columns).set_index("name")
-        names = [name for name in self.plan.dataset_names if name in frame.index]
-        return frame.loc[names]
 
     def traces(self) -> dict[tuple[str, str, float], dict[str, list[float]]]:
         """Return the training traces by dataset, algorithm and noise level."""
