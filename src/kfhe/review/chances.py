@@ -124,5 +124,8 @@ def _fitted(inputs: Floats, wrong: NDArray[np.bool_]) -> tuple[Floats, Floats]:
         shares = expit(inputs @ weights)
         return (inputs.T * (shares * (1 - shares))) @ inputs + np.diag(precision)
 
-    weights = minimize(loss, mean, jac=slope, hess=curvature, method="trust-exact", options={"gtol": LEAST}).x
-    return weights, np.linalg.inv(curvature(weights))
+    weights: Floats = minimize(
+        loss, mean, jac=slope, hess=curvature, method="trust-exact", options={"gtol": LEAST}
+    ).x
+    covariance: Floats = np.linalg.inv(curvature(weights))
+    return weights, covariance
