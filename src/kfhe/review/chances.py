@@ -9,6 +9,7 @@ expected before anybody has looked is a prior, which decisions soon outweigh. pa
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -120,12 +121,11 @@ def _fitted(inputs: Floats, wrong: NDArray[np.bool_]) -> tuple[Floats, Floats]:
     def slope(weights: Floats) -> Floats:
         return inputs.T @ (expit(inputs @ weights) - wrong) + precision * (weights - mean)
 
-    def curvature(weights: Floats) -> Floats:
+    def curvature(weights: Floats) -> Any:
         shares = expit(inputs @ weights)
         return (inputs.T * (shares * (1 - shares))) @ inputs + np.diag(precision)
 
     weights: Floats = minimize(
         loss, mean, jac=slope, hess=curvature, method="trust-exact", options={"gtol": LEAST}
     ).x
-    covariance: Floats = np.linalg.inv(curvature(weights))
-    return weights, covariance
+    return weights, np.linalg.inv(curvature(weights))
