@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from kfhe.classifier import KFHEClassifier
     from kfhe.early_stopping import EarlyStopping
     from kfhe.kalman import KalmanFilter
+    from kfhe.remarks import TableWarning
     from kfhe.robust import RobustKFHEClassifier
     from kfhe.saving.loading import load
     from kfhe.saving.model_file import ModelFileError
@@ -26,6 +27,7 @@ __all__ = [
     "KalmanFilter",
     "ModelFileError",
     "RobustKFHEClassifier",
+    "TableWarning",
     "Trace",
     "audit",
     "export",
@@ -47,6 +49,7 @@ _HOMES = {
     "KalmanFilter": "kfhe.kalman",
     "ModelFileError": "kfhe.saving.model_file",
     "RobustKFHEClassifier": "kfhe.robust",
+    "TableWarning": "kfhe.remarks",
     "Trace": "kfhe.trace",
     "load": "kfhe.saving.loading",
 }

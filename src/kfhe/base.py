@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import cache, partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
+from warnings import warn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,8 +27,10 @@ from kfhe.engine.arrays import exact_sum
 from kfhe.engine.threads import thread_count
 from kfhe.ensemble import Ensemble
 from kfhe.forest import Forest
+from kfhe.groups import Groups
 from kfhe.look.notebook import NotebookMixin
 from kfhe.look.progress import ProgressBar
+from kfhe.remarks import TableWarning
 from kfhe.rows import TrainingRows
 from kfhe.saving.model_file import save
 from kfhe.trace import Trace
@@ -35,6 +38,7 @@ from kfhe.training import TrainingRun
 from kfhe.validation import (
     COMMON_CONSTRAINTS,
     check_callbacks,
+    check_groups,
     check_same_length,
     check_table,
     encode_labels,
@@ -120,6 +124,7 @@ class BaseKFHE(NotebookMixin, CallbackSupportMixin, ClassifierMixin, BaseEstimat
         y: Any,
         sample_weight: Any = None,
         *,
+        groups: Any = None,
         X_val: Any = None,
         y_val: Any = None,
         callbacks: Sequence[Callback] | None = None,
@@ -134,6 +139,9 @@ class BaseKFHE(NotebookMixin, CallbackSupportMixin, ClassifierMixin, BaseEstimat
             Their labels: strings, integers or booleans.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows. Zero means that the row is absent; scaling all of them changes nothing.
+        groups : array-like of shape (n_samples,), default=None
+            Which rows belong together, such as those of one patient or document. Rows of one value are drawn
+            together, so that a row is judged out of the bag by components that have seen none of them.
         X_val, y_val : default=None
             Rows and labels that are not trained on: a validation set, for `early_stopping` and
             `validation_scores_`. `EarlyStopping` can hold back a share of X instead.
@@ -149,7 +157,7 @@ class BaseKFHE(NotebookMixin, CallbackSupportMixin, ClassifierMixin, BaseEstimat
         # What scikit-learn's callbacks need to be told of an error stays outside of what an error undoes.
         tasks = FitTasks(self, X, y, sample_weight) if hasattr(self, "_skl_callbacks") else None
         with unchanged_on_error(self):
-            rows = self._validate(X, y, sample_weight)
+            rows = self._with_copies(self._validate(X, y, sample_weight, groups))
             if self.warm_start and hasattr(self, "_run"):  # the same rows are to be held back as before
                 rows = replace(rows, seed=self._run.rows.seed)
             check = partial(self._check_table, reset=False)
@@ -161,6 +169,8 @@ class BaseKFHE(NotebookMixin, CallbackSupportMixin, ClassifierMixin, BaseEstimat
             self._store(run, validation)
             if tasks is not None:
                 tasks.finish()
+        for remark in getattr(self, "remarks_", ()):
+            warn(remark, TableWarning, stacklevel=3)
         return self
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -274,14 +284,20 @@ class BaseKFHE(NotebookMixin, CallbackSupportMixin, ClassifierMixin, BaseEstimat
             raise ValueError(f"{asked}() needs native trees (estimator=None, or a CARTClassifier)")
         return self.estimators_
 
-    def _validate(self, X: Any, y: Any, sample_weight: Any) -> TrainingRows:
+    def _with_copies(self, rows: TrainingRows) -> TrainingRows:
+        """Return the rows, those together that are copies, where a classifier looks for them."""
+        return rows
+
+    def _validate(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> TrainingRows:
         classes, labels = encode_labels(y, self)
         X = self._check_table(X, reset=True)
         check_same_length(X, labels)
+        together = None if groups is None else Groups.of(check_groups(groups, len(labels)))
         weights = row_weights(sample_weight, self.class_weight, classes, labels)
         present = weights > 0
         if not present.all():
             X, labels, weights = some_rows(X, present.nonzero()[0]), labels[present], weights[present]
+            together = together and together.some(present)
         return TrainingRows(
             X,
             labels,
@@ -290,6 +306,7 @@ class BaseKFHE(NotebookMixin, CallbackSupportMixin, ClassifierMixin, BaseEstimat
             seed_from(self.random_state),
             thread_count(self.n_jobs),
             self.max_samples,
+            together,
         )
 
     @contextmanager

@@ -75,7 +75,7 @@ class KFHEClassifier(BaseKFHE):
     voting : {"hard", "soft"}, default="hard"
         Whether a component votes for one class, or by its class probabilities.
     max_depth, min_samples_split, min_samples_leaf, max_leaf_nodes, max_features, splitter, cp, shrinkage, \
-max_bins, categorical_features
+max_bins, categorical_features, honest_categories
         Settings of the native trees, as in `CARTClassifier`; the defaults are the paper's. On fewer than
         `min_samples_split` (20) rows no tree can split: lower it, and `min_samples_leaf`. Not used with
         an `estimator` of your own. `shrinkage` needs `voting="soft"`; "auto" goes by the pilot trees' mean.
@@ -166,6 +166,7 @@ max_bins, categorical_features
         shrinkage: float | str = 0.0,
         max_bins: int = 255,
         categorical_features: Any = "from_dtype",
+        honest_categories: bool = False,
         class_weight: dict[Any, float] | str | None = None,
         early_stopping: int | EarlyStopping | None = None,
         warm_start: bool = False,
@@ -193,6 +194,7 @@ max_bins, categorical_features
         self.shrinkage = shrinkage
         self.max_bins = max_bins
         self.categorical_features = categorical_features
+        self.honest_categories = honest_categories
         self.class_weight = class_weight
         self.early_stopping = early_stopping
         self.warm_start = warm_start
@@ -276,7 +278,7 @@ max_bins, categorical_features
                 check_tree_component(each)
         if self._grows_trees():
             first, *others = self._components()
-            for name in ("max_bins", "categorical_features", "shrinkage"):
+            for name in ("max_bins", "categorical_features", "honest_categories", "shrinkage"):
                 if any(not np.array_equal(getattr(first, name), getattr(each, name)) for each in others):
                     raise ValueError(f"trees of one forest have to agree in {name}, estimator has several")
 

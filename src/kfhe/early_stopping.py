@@ -205,14 +205,21 @@ def _hold_back(rows: TrainingRows, stopping: EarlyStopping) -> tuple[TrainingRow
     """Take the share that early stopping asks for out of the training rows, as the validation set.
 
     Each class gives the share of its own rows, and keeps at least one; a class of few rows may give none.
+    Groups are held back as a whole, by the labels of their first rows.
     """
     assert stopping.validation_fraction is not None
-    rng = np.random.default_rng(rows.seed)
+    rng, together = np.random.default_rng(rows.seed), rows.together
     order = rng.permutation(len(rows.labels))
+    if together is not None:
+        order = order[together.first_rows[order] == order]
     held = np.zeros(len(rows.labels), dtype=bool)
-    for label in np.unique(rows.labels):
+    for label in np.unique(rows.labels[order]):
         own = order[rows.labels[order] == label]
         held[own[: min(round(stopping.validation_fraction * len(own)), len(own) - 1)]] = True
+    if together is not None:
+        held = held[together.first_rows]
+        lost = ~np.isin(rows.labels, rows.labels[~held])  # classes that no first row has
+        held &= ~np.isin(together.numbers, together.numbers[lost])
     if not held.any():
         raise ValueError(
             f"validation_fraction={stopping.validation_fraction} of {len(held)} rows holds none back, as no "
@@ -220,7 +227,14 @@ def _hold_back(rows: TrainingRows, stopping: EarlyStopping) -> tuple[TrainingRow
         )
     kept, others = np.flatnonzero(~held), np.flatnonzero(held)
     base = rows.base[kept] / rows.base[kept].max()  # equal ones become just 1
-    training = replace(rows, X=some_rows(rows.X, kept), labels=rows.labels[kept], base=base / exact_sum(base))
+    training = replace(
+        rows,
+        X=some_rows(rows.X, kept),
+        labels=rows.labels[kept],
+        base=base / exact_sum(base),
+        groups=rows.groups and rows.groups.some(kept),
+        copies=rows.copies and rows.copies.some(kept),
+    )
     X_val, labels = some_rows(rows.X, others), rows.labels[others]
     return training, ValidationSet(X_val, labels, rows.classes, stopping.scoring, rows.n_threads)
 

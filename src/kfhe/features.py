@@ -1,4 +1,8 @@
-"""Features: what trees split on; a column of numbers or categories is one, and a date is several."""
+"""Features: what trees split on.
+
+A column of numbers or categories is one; a date is several, and so are categories that stand for shares of
+classes.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +16,12 @@ from numpy.typing import NDArray
 from kfhe.columns import Columns
 from kfhe.dates import Dates, days, part, varying_parts
 from kfhe.readings import DATES, READINGS, UnreadableError, accepted, read
+from kfhe.target_encoding import TargetEncoding
 
 Floats = NDArray[np.float64]
+
+ENCODED = "target encoding"  # how categories are read that stand for shares of classes,
+LEFT_OUT = "left out"  # and those that say nothing of them
 
 
 @dataclass(frozen=True)
@@ -23,9 +31,11 @@ class Rule:
     Attributes
     ----------
     reading : str
-        How its text is read, if it comes as text: one of `kfhe.readings.READINGS`.
+        How its text is read, if it comes as text: one of `kfhe.readings.READINGS`; or `ENCODED` or
+        `LEFT_OUT`.
     parts : tuple of str
-        Of a date, the parts that are features of their own besides the days since 1970.
+        Of a date, the parts that are features of their own besides the days since 1970; of encoded
+        categories, the classes whose shares are features besides the first one.
     """
 
     reading: str
@@ -38,6 +48,7 @@ class Rule:
 
 
 Rules = tuple[tuple[int, Rule], ...]  # each with the number of its column
+Encodings = dict[int, TargetEncoding]  # by the number of the column
 
 
 def rules_for(columns: Columns, categorical: NDArray[np.bool_]) -> Rules:
@@ -55,6 +66,13 @@ def rules_for(columns: Columns, categorical: NDArray[np.bool_]) -> Rules:
     return tuple(rules)
 
 
+def with_encodings(rules: Rules, left_out: list[int], encoded: list[int], classes: list[str]) -> Rules:
+    """Return rules that tell of columns left out, and of those encoded as shares of some classes, too."""
+    silent = [(j, Rule(LEFT_OUT)) for j in left_out]
+    shares = [(j, Rule(ENCODED, tuple(classes[1:]))) for j in encoded]
+    return tuple(sorted([*rules, *silent, *shares], key=lambda rule: rule[0]))
+
+
 def number_columns(columns: Columns) -> Columns:
     """Return columns of which dates, too, are numbers: days since 1970."""
     rules = [(j, Rule("date")) for j in range(columns.n_columns) if columns.dates(j) is not None]
@@ -64,7 +82,8 @@ def number_columns(columns: Columns) -> Columns:
 def features_of(n_columns: int, rules: Rules) -> list[tuple[int, str]]:
     """Return for each feature its column's number, and which part of a date it is, if it is one."""
     parts = {j: rule.parts for j, rule in rules}
-    return [(j, part) for j in range(n_columns) for part in ("", *parts.get(j, ()))]
+    left_out = {j for j, rule in rules if rule.reading == LEFT_OUT}
+    return [(j, part) for j in range(n_columns) if j not in left_out for part in ("", *parts.get(j, ()))]
 
 
 def feature_name(column: str, part: str) -> str:
@@ -73,7 +92,7 @@ def feature_name(column: str, part: str) -> str:
 
 
 class FeatureColumns:
-    """The columns of a table by rules: those of dates become several columns of numbers.
+    """The columns of a table by rules: dates and encoded categories become several columns of numbers.
 
     Parameters
     ----------
@@ -81,6 +100,10 @@ class FeatureColumns:
         The table.
     rules : tuple of (int, Rule)
         How some of the columns are read.
+    encodings : dict of int to TargetEncoding
+        What categories stand for, where they are encoded.
+    values : dict of int to ndarray
+        What they become, where that is known: in training each row is encoded by others.
 
     Attributes
     ----------
@@ -88,9 +111,16 @@ class FeatureColumns:
         For each feature, the column that it comes from.
     """
 
-    def __init__(self, columns: Columns, rules: Rules) -> None:
+    def __init__(
+        self,
+        columns: Columns,
+        rules: Rules,
+        encodings: Encodings | None = None,
+        values: dict[int, Floats] | None = None,
+    ) -> None:
         self._table = columns
         self._rules = dict(rules)
+        self._encodings, self._values = encodings or {}, dict(values or {})
         features = features_of(columns.n_columns, rules)
         self._parts = [name for _, name in features]
         self._dates: tuple[int, Dates] | None = None  # the last ones: their parts are asked for in turn
@@ -108,6 +138,10 @@ class FeatureColumns:
         rule = self._rules.get(j)
         if rule is None:
             return self._table.numbers(j)
+        if j in self._encodings:
+            if j not in self._values:
+                self._values = {j: self._encodings[j].encoded(self._table.factorize(j))}
+            return self._values[j][:, k - self.columns.index(j)]
         if rule.of_dates:
             if self._dates is None or self._dates[0] != j:
                 self._dates = j, self._as_dates(j, rule.reading)

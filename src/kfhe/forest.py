@@ -299,7 +299,7 @@ class Forest(Ensemble):
 
     def importances(self) -> Floats:
         """Return each column's share of the trees' gains, trees averaged by weight."""
-        total = np.zeros(len(self.schema.column_features))
+        total = np.zeros(len(self.schema.columns))
         for tree, weight in zip(self, self.weights, strict=True):
             total += weight * tree.feature_importances_
         return total / (total.sum() or 1.0)  # trees without a split have none
@@ -319,6 +319,8 @@ class Forest(Ensemble):
                 trees.update(value.tobytes())
         if self.schema.rules:
             trees.update(repr(self.schema.rules).encode())
+        for encoding in self.schema.encodings.values():
+            trees.update(repr(encoding.categories).encode() + encoding.shares.tobytes())
         for rule in RULES:
             value = getattr(self, rule)
             if value != getattr(Forest, rule):  # the default

@@ -36,18 +36,16 @@ class PilotSensor(StoredTrees):
         The training rows.
     settings : TreeSettings
         How to grow trees, apart from the features per split and the size of leaves.
-    few, more : int
-        How many features a split looks at.
     bank : FilterBank
         Says how noisy the labels look.
     """
 
-    def __init__(
-        self, rows: TrainingRows, settings: TreeSettings, few: int, more: int, bank: FilterBank
-    ) -> None:
+    def __init__(self, rows: TrainingRows, settings: TreeSettings, bank: FilterBank) -> None:
         super().__init__(rows, settings)
         self.bank = bank
-        self._settings, self._few, self._more = settings, few, more
+        self._settings = settings
+        n_columns = max(1, len(self._table.schema.columns) - len(self._table.schema.left_out))
+        self._few, self._more = int(n_columns**0.5), min(n_columns, int(2 * n_columns**0.5))
         self._growers: dict[tuple[str, int, int], Grower] = {}  # by splitter, features, size of leaves
 
     def __getstate__(self) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from kfhe.emphasis import ByMargin, Emphasis
 from kfhe.engine.threads import thread_count
 from kfhe.measurement import OutOfBag
 from kfhe.pilot import PilotSensor
+from kfhe.remarks import leaking_column, of_leak, remarks_on
 from kfhe.rows import TrainingRows
 from kfhe.training import TrainingRun
 from kfhe.tree_settings import TreeSettings
@@ -83,6 +84,10 @@ class RobustKFHEClassifier(BaseKFHE):
     oob_decision_function_ : ndarray of shape (n_samples, n_classes)
         The scores that this is based on: probabilities of the given labels, as noisy as they are. Rows of
         weight 0, and those held back for early stopping, are left out.
+    remarks_ : tuple of str
+        What the training table has that may be a mistake, each a `TableWarning` as well: copies of rows,
+        which are kept together; columns left out as they say nothing, such as names or codes; columns with
+        one value only; a column that gives the label away by itself.
     n_iter_, estimators_, component_weights_, trace_, validation_scores_, feature_importances_
         As in `KFHEClassifier`. The first tree has one leaf, with the shares of the classes; the trace shows
         the shrinkage of each iteration.
@@ -138,15 +143,21 @@ class RobustKFHEClassifier(BaseKFHE):
 
     def make_run(self, rows: TrainingRows) -> TrainingRun:
         """Put a run together: trees, measured out of the bag by a bank of filters."""
-        settings = TreeSettings(
+        bank = FilterBank(rows)
+        return TrainingRun(rows, PilotSensor(rows, self._tree_settings(), bank), OutOfBag(rows, bank))
+
+    def _tree_settings(self) -> TreeSettings:
+        return TreeSettings(
             max_depth=None,
             min_samples_split=SPLIT,
             max_bins=self.max_bins,
             categorical_features=self.categorical_features,
+            honest_categories=True,
         )
-        bank, root = FilterBank(rows), self.n_features_in_**0.5
-        few, more = int(root), min(self.n_features_in_, int(2 * root))
-        return TrainingRun(rows, PilotSensor(rows, settings, few, more, bank), OutOfBag(rows, bank))
+
+    def _with_copies(self, rows: TrainingRows) -> TrainingRows:
+        """Return the rows, copies together, unless the user has said what belongs together."""
+        return rows if rows.groups is not None else rows.with_copies(self._tree_settings())
 
     def make_emphasis(self, run: TrainingRun) -> Emphasis:
         """Return an emphasis by margins, while labels look clean."""
@@ -205,7 +216,15 @@ class RobustKFHEClassifier(BaseKFHE):
             "oob_score_": min(1.0, rows.exact_sum(right)),  # weights may sum to a rounding error more
             "oob_log_loss_": rows.exact_sum(rows.map(log_losses, scores, rows.labels, rows.base)),
             "oob_decision_function_": scores,
+            "remarks_": self._remarks(run, forest.importances()),
         }
+
+    def _remarks(self, run: TrainingRun, importances: Floats) -> tuple[str, ...]:
+        """Return what there is to say of the training table."""
+        assert isinstance(run.sensor, PilotSensor)
+        remarks = remarks_on(run.rows, run.sensor.table)
+        leaking = leaking_column(run.rows, run.sensor.table, self._tree_settings(), importances)
+        return (*remarks, of_leak(leaking)) if leaking is not None else tuple(remarks)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -8,7 +8,7 @@ and the loop, which never looks into it, is the same.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Integral
 from typing import Any
@@ -16,13 +16,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kfhe.columns import open_columns
+from kfhe.copies import find_copies, noise_rate
 from kfhe.engine.arrays import Measurer, effective_sample_size, exact_sum, normalise
 from kfhe.engine.bank import HonestBank
 from kfhe.engine.draws import Draws
 from kfhe.engine.trees.growing import Grower
 from kfhe.engine.trees.grown_tree import GrownTree
+from kfhe.groups import GroupDraws, Groups
 from kfhe.kalman import KalmanFilter
 from kfhe.table import BinnedTable
+from kfhe.target_encoding import Target
 from kfhe.tree_settings import TreeSettings
 from kfhe.validation import integer_weights, same_table
 
@@ -85,6 +89,10 @@ class TrainingRows:
         Threads that may be used.
     max_samples : int, float, "auto" or None, default=None
         How many of the rows a sample has, as `sample_size` takes it.
+    groups : Groups, optional
+        Rows that belong together, as the user says.
+    copies : Groups, optional
+        Rows that were found to be copies of one another.
     """
 
     X: Any
@@ -94,6 +102,13 @@ class TrainingRows:
     seed: int
     n_threads: int
     max_samples: int | float | str | None = None
+    groups: Groups | None = None
+    copies: Groups | None = None
+
+    @property
+    def together(self) -> Groups | None:
+        """Rows that are drawn together, and judged only by components that have seen none of them."""
+        return self.copies if self.groups is None else self.groups
 
     @cached_property
     def n_present(self) -> int:
@@ -121,11 +136,27 @@ class TrainingRows:
         """How many rows there are."""
         return len(self.labels)
 
-    def draws(self) -> Draws:
+    def draws(self) -> Draws | GroupDraws:
         """Return where bootstrap samples of the rows come from."""
+        if self.together is not None:
+            return GroupDraws(
+                self.together, self.labels, self.n_present, self.n_samples, self.seed, self.n_threads
+            )
         return Draws(
             self.labels, len(self.classes), self.n_present, self.seed, self.n_threads, self.n_samples
         )
+
+    def with_copies(self, settings: TreeSettings) -> TrainingRows:
+        """Return the rows, those together that are copies of one another; trees are grown so to find out."""
+
+        def noise_if(copies: Groups) -> float:
+            return noise_rate(replace(self, copies=copies), settings)
+
+        return replace(self, copies=self.find_copies(noise_if) if self.n_present > 1 else None)
+
+    def find_copies(self, noise_if: Callable[[Groups], float]) -> Groups | None:
+        """Return which rows are copies of one another; None: none, or hardly any."""
+        return find_copies(open_columns(self.X), self.labels, len(self.classes), noise_if)
 
     def initial_sample(self) -> NDArray[np.int32]:
         """Return how often each row is in the sample for h_0, where that is not trained on all of them."""
@@ -183,9 +214,19 @@ class TrainingRows:
         units, _ = self.whole_weights()
         return np.bincount(self.labels, weights=units, minlength=len(self.classes)).astype(np.int32)
 
+    @cached_property
+    def target(self) -> Target:
+        """The labels, as many categories are encoded by them: a group of rows counts for one."""
+        together, weights = self.together, self.base * self.effective_sample_size(self.base)
+        if together is None:
+            return Target(self.labels, self.classes, weights, np.arange(self.n_rows), self.seed)
+        weights /= together.sizes[together.numbers]
+        return Target(self.labels, self.classes, weights, together.first_rows, self.seed)
+
     def table(self, settings: TreeSettings) -> BinnedTable:
         """Return the table as bins."""
-        return settings.binned(self.X, self.n_threads)
+        target = self.target if settings.honest_categories else None
+        return settings.binned(self.X, self.n_threads, target)
 
     def grower(self, settings: TreeSettings, table: BinnedTable) -> Grower:
         """Return what grows trees on the rows."""
@@ -209,5 +250,6 @@ class TrainingRows:
             "labels": np.array_equal(self.labels, other.labels),
             "weights": np.array_equal(self.base, other.base),
             "values in X": same_table(self.X, other.X),
+            "groups": self.groups == other.groups,
         }
         return ", ".join(name for name, is_same in same.items() if not is_same)

@@ -23,6 +23,7 @@ from kfhe.measurement import Counts, Votes
 from kfhe.rows import TrainingRows
 from kfhe.shrinkage import resolve, soft_votes
 from kfhe.sparse import SparseRows
+from kfhe.table import BinnedTable
 from kfhe.trace import Trace
 from kfhe.tree_settings import TreeSettings
 
@@ -98,6 +99,11 @@ class StoredTrees:
         self.rows = rows
         self._table = rows.table(settings)
         self._trees = TreeStore(len(rows.classes))
+
+    @property
+    def table(self) -> BinnedTable:
+        """The training table, as trees see it."""
+        return self._table
 
     def keep(self, n_components: int) -> None:
         """Drop all trees but the first ones."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
 from warnings import warn
@@ -13,8 +13,18 @@ from numpy.typing import NDArray
 
 from kfhe.columns import ArrayColumns, Columns, SparseColumns, open_columns
 from kfhe.engine.bins import bin_columns, bin_sparse_columns
-from kfhe.features import FeatureColumns, Rules, feature_name, features_of, rules_for
+from kfhe.features import (
+    LEFT_OUT,
+    Encodings,
+    FeatureColumns,
+    Rules,
+    feature_name,
+    features_of,
+    rules_for,
+    with_encodings,
+)
 from kfhe.sparse import SparseRows, is_sparse
+from kfhe.target_encoding import Target, TargetEncoding, encoded_categories, plain
 
 Floats = NDArray[np.float64]
 
@@ -30,46 +40,73 @@ class Schema:
 
     Attributes
     ----------
-    names : list of str
-        Names of the features; those of a date are its column's, and behind it ``column.month`` and the like.
+    columns : list of str
+        Names of the columns.
     categories : list of (dict or None)
-        For each categorical feature the bin of each category, for others None.
+        For each feature that is a set of categories the bin of each, for others None.
     rules : tuple of (int, Rule)
         How columns are read that are not just numbers or categories, each with its column's number.
+    encodings : dict of int to TargetEncoding
+        What categories stand for, in those columns where they stand for shares of classes.
     """
 
-    names: list[str]
+    columns: list[str]
     categories: list[dict[Hashable, int] | None]
     rules: Rules = ()
+    encodings: Encodings = field(default_factory=dict)
 
     @classmethod
     def of_columns(
-        cls, columns: list[str], categories: list[dict[Hashable, int] | None], rules: Rules = ()
+        cls,
+        columns: list[str],
+        categories: list[dict[Hashable, int] | None],
+        rules: Rules = (),
+        encodings: Encodings | None = None,
     ) -> Schema:
-        """Return how to read a table of these columns."""
+        """Return how to read a table of these columns, by the categories of each."""
         features = features_of(len(columns), rules)
-        names = [feature_name(columns[j], part) for j, part in features]
-        return cls(names, [None if part else categories[j] for j, part in features], rules)
+        of_features = [None if part else categories[j] for j, part in features]
+        return cls(columns, of_features, rules, encodings or {})
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the fields alone: what is cached follows from them."""
+        return {column.name: getattr(self, column.name) for column in fields(self)}
+
+    @cached_property
+    def _features(self) -> list[tuple[int, str]]:
+        return features_of(len(self.columns), self.rules)
+
+    @cached_property
+    def names(self) -> list[str]:
+        """Names of the features; of a date's, behind the column ``column.month`` and the like."""
+        return [feature_name(self.columns[j], part) for j, part in self._features]
 
     @cached_property
     def feature_columns(self) -> list[int]:
         """For each feature, the number of the column that it comes from."""
-        n_columns = len(self.names) - sum(len(rule.parts) for _, rule in self.rules)
-        return [j for j, _ in features_of(n_columns, self.rules)]
-
-    @cached_property
-    def column_features(self) -> list[int]:
-        """For each column, the number of the feature that has its name."""
-        return list({j: k for k, j in reversed([*enumerate(self.feature_columns)])}.values())[::-1]
+        return [j for j, _ in self._features]
 
     @property
-    def columns(self) -> list[str]:
-        """Names of the columns."""
-        return [self.names[k] for k in self.column_features]
+    def column_categories(self) -> list[dict[Hashable, int] | None]:
+        """The categories of each column that has any, whether trees see them or what they stand for."""
+        known: list[dict[Hashable, int] | None] = [None] * len(self.columns)
+        for k, j in reversed([*enumerate(self.feature_columns)]):
+            known[j] = self.categories[k]
+        return [
+            self.encodings[j].categories if j in self.encodings else {} if j in self.left_out else each
+            for j, each in enumerate(known)
+        ]
+
+    @cached_property
+    def left_out(self) -> frozenset[int]:
+        """The numbers of the columns whose categories say nothing of the classes."""
+        return frozenset(j for j, rule in self.rules if rule.reading == LEFT_OUT)
 
     def by_column(self, totals: Floats) -> Floats:
         """Add up what the features have, column by column."""
-        return np.bincount(self.feature_columns, totals).astype(np.float64) if self.rules else totals
+        if not self.rules:
+            return totals
+        return np.bincount(self.feature_columns, totals, len(self.columns)).astype(np.float64)
 
     def rows(self, X: Any) -> Floats | SparseRows:
         """Return X as trees take it: as `matrix` does, or, if it is sparse, to be read block by block."""
@@ -82,7 +119,7 @@ class Schema:
         else:
             columns = open_columns(X)
             if self.rules:
-                columns = FeatureColumns(columns, self.rules)
+                columns = FeatureColumns(columns, self.rules, self.encodings)
             matrix = np.empty((columns.n_rows, columns.n_columns))
             for j, categories in enumerate(self.categories):
                 if categories is None:
@@ -134,7 +171,7 @@ def _warn_of_another_type(name: str, values: list[Hashable], categories: dict[Ha
     texts = {isinstance(category, str) for category in categories}
     if not values or not texts or any(isinstance(value, str) in texts for value in values):
         return
-    found, known = _plain(values[0]), next(iter(categories))
+    found, known = plain(values[0]), next(iter(categories))
     warn(
         f"column {name!r} holds {_kind(found)} such as {found!r}, but was {_kind(known)} such as {known!r} "
         "in training: none can match, all are taken for missing. Read the column as it was read for "
@@ -168,6 +205,8 @@ class BinnedTable:
         1 for categorical columns.
     low, high : arrays of shape (n_columns, 256)
         The smallest and largest value in each bin of the numeric columns.
+    left_out : dict of int to int
+        The columns that were left out, by number, and how many categories each has.
     """
 
     schema: Schema
@@ -176,6 +215,19 @@ class BinnedTable:
     categorical: NDArray[np.uint8]
     low: Floats
     high: Floats
+    left_out: dict[int, int] = field(default_factory=dict)
+
+    def is_constant(self, k: int) -> bool:
+        """Whether all rows have the same value of feature k, or none of them has any."""
+        return self.n_bins[k] <= 2 and bool(self.codes[k].min() == self.codes[k].max())
+
+    def of_column(self, j: int) -> BinnedTable:
+        """Return the features of one column as a table of their own."""
+        some = np.flatnonzero(np.array(self.schema.feature_columns) == j)
+        arrays = {
+            name: getattr(self, name)[some] for name in ("codes", "n_bins", "categorical", "low", "high")
+        }
+        return replace(self, **arrays)
 
     @cached_property
     def lines(self) -> NDArray[np.uint8] | None:
@@ -189,21 +241,36 @@ class BinnedTable:
         return {name: value for name, value in self.__dict__.items() if name != "lines"}
 
     @classmethod
-    def from_table(cls, X: Any, categorical_features: Any, max_bins: int, n_threads: int) -> BinnedTable:
-        """Read a table and bin its columns."""
+    def from_table(
+        cls,
+        X: Any,
+        categorical_features: Any,
+        max_bins: int,
+        n_threads: int,
+        target: Target | None = None,
+    ) -> BinnedTable:
+        """Read a table and bin its columns; with a target, many categories are encoded by it."""
         columns = open_columns(X)
         categorical = categorical_columns(columns, categorical_features)
         rules = rules_for(columns, categorical)
+        factorized = {j: columns.factorize(j) for j in np.flatnonzero(categorical).tolist()}
+        names, encodings, values = columns.names, dict[int, TargetEncoding](), dict[int, Floats]()
+        left_out: dict[int, int] = {}
+        if target is not None:
+            left_out, encodings, values = encoded_categories(factorized, target)
+            rules = with_encodings(rules, [*left_out], [*encodings], target.told_parts)
+            categorical = categorical & ~np.isin(np.arange(columns.n_columns), [*left_out, *encodings])
         if rules:
-            columns = FeatureColumns(columns, rules)
+            columns = FeatureColumns(columns, rules, encodings, values)
             categorical = categorical[columns.columns]
+            factorized = {k: factorized[j] for k, j in enumerate(columns.columns) if categorical[k]}
         codes = np.empty((columns.n_columns, columns.n_rows), dtype=np.uint8)
         n_bins = np.zeros(columns.n_columns, dtype=np.int32)
         low = np.empty((columns.n_columns, 256))
         high = np.empty((columns.n_columns, 256))
         categories: list[dict[Hashable, int] | None] = [None] * columns.n_columns
         for j in np.flatnonzero(categorical).tolist():
-            bins, codes[j] = _bin_categories(columns.factorize(j), max_bins)
+            bins, codes[j] = _bin_categories(factorized[j], max_bins)
             categories[j], n_bins[j] = bins, max(bins.values(), default=-1) + 2
         at_once = SPARSE_COLUMNS_AT_ONCE if isinstance(columns, SparseColumns) else COLUMNS_AT_ONCE
         for some in _neighbours(categorical, at_once):
@@ -216,8 +283,8 @@ class BinnedTable:
             if (found < 0).any():
                 raise infinite_values(columns.names[some[int(found.argmin())]])
             n_bins[some.start : some.stop] = found + 1
-        schema = Schema(columns.names, categories, rules)
-        return cls(schema, codes, n_bins, categorical.astype(np.uint8), low, high)
+        schema = Schema(names, categories, rules, encodings)
+        return cls(schema, codes, n_bins, categorical.astype(np.uint8), low, high, left_out)
 
 
 def _neighbours(categorical: NDArray[np.bool_], at_once: int) -> Iterator[range]:
@@ -242,14 +309,14 @@ def _bin_categories(
 ) -> tuple[dict[Hashable, int], NDArray[Any]]:
     """Give each category a bin, in the order of their values; the rarest share one if need be."""
     bins = category_bins(category_counts(factorized), max_bins)
-    return bins, encoded_categories(factorized, bins)
+    return bins, binned_categories(factorized, bins)
 
 
 def category_counts(factorized: tuple[NDArray[Any], list[Hashable]]) -> dict[Hashable, int]:
     """Return how many rows each category has, those that have any."""
     codes, values = factorized
     counts = np.bincount(codes[codes >= 0], minlength=len(values)).tolist()
-    return {_plain(value): count for value, count in zip(values, counts, strict=True) if count}
+    return {plain(value): count for value, count in zip(values, counts, strict=True) if count}
 
 
 def category_bins(counts: dict[Hashable, int], max_bins: int) -> dict[Hashable, int]:
@@ -263,21 +330,12 @@ def category_bins(counts: dict[Hashable, int], max_bins: int) -> dict[Hashable, 
     return bins
 
 
-def encoded_categories(
+def binned_categories(
     factorized: tuple[NDArray[Any], list[Hashable]], bins: dict[Hashable, int]
 ) -> NDArray[Any]:
     """Return the bin of each row; missing values have the one after the last."""
     encoded = _encode(factorized, bins)
     return np.where(np.isnan(encoded), max(bins.values(), default=-1) + 1, encoded)
-
-
-def _plain(value: Any) -> Any:
-    """Write equal categories alike, whichever container they come from: 1 for 1.0 and for True."""
-    if isinstance(value, np.generic):
-        value = value.item()
-    return (
-        int(value) if isinstance(value, bool) or (isinstance(value, float) and value.is_integer()) else value
-    )
 
 
 def categorical_columns(columns: Columns, categorical_features: Any) -> NDArray[np.bool_]:

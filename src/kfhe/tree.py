@@ -62,10 +62,14 @@ class CARTClassifier(ClassifierMixin, BaseEstimator):
         Largest number of bins of a numeric feature, and of categories told apart in a categorical one.
     categorical_features : "from_dtype", array-like or None, default="from_dtype"
         Which columns are categorical: those with strings or categories; or column numbers, names or a mask.
+    honest_categories : bool, default=False
+        Whether a column of many categories with few rows each is read as the shares of the classes among
+        other rows of its categories (cross-fitted target encoding), or left out if these say nothing. Else
+        trees split sets of categories, which looks good even where they mean nothing.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes, on top of `sample_weight`.
     random_state : int, Generator, RandomState or None, default=None
-        Matters with `max_features` and random cuts only.
+        Matters with `max_features`, random cuts and honest categories only.
     n_jobs : int or None, default=None
         Number of threads. It has no influence on the tree.
 
@@ -113,6 +117,7 @@ class CARTClassifier(ClassifierMixin, BaseEstimator):
         shrinkage: float | str = 0.0,
         max_bins: int = 255,
         categorical_features: Any = "from_dtype",
+        honest_categories: bool = False,
         class_weight: dict[Any, float] | str | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -127,6 +132,7 @@ class CARTClassifier(ClassifierMixin, BaseEstimator):
         self.shrinkage = shrinkage
         self.max_bins = max_bins
         self.categorical_features = categorical_features
+        self.honest_categories = honest_categories
         self.class_weight = class_weight
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -155,14 +161,14 @@ class CARTClassifier(ClassifierMixin, BaseEstimator):
             units, counts = integer_weights(weights)
             n_threads = thread_count(self.n_jobs)
             settings = TreeSettings.of(self)
-            table = settings.binned(X, n_threads)
-            settled = self.max_features is None and self.splitter == "best"
+            settled = self.max_features is None and self.splitter == "best" and not self.honest_categories
             seed = 0 if settled else seed_from(self.random_state)
-            grower = settings.grower(table, labels, len(classes), seed, n_threads)
+            rows = TrainingRows(X, labels, classes, weights / exact_sum(weights), seed, n_threads)
+            table = rows.table(settings)
+            grower = rows.grower(settings, table)
             trees = TreeStore(len(classes))
             trees.append(grower.grow(units, counts, 0))
             self.classes_ = classes
-            rows = TrainingRows(X, labels, classes, weights / exact_sum(weights), seed, n_threads)
             self._forest = Forest.stored_in(
                 trees,
                 table.schema,

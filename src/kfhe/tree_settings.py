@@ -13,6 +13,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from kfhe.engine.trees.growing import Grower
 from kfhe.table import BinnedTable
+from kfhe.target_encoding import Target
 
 MOST_COLUMNS = MOST_CLASSES = 65535  # compiled code counts them with 16 bits
 
@@ -63,6 +64,8 @@ class TreeSettings:
         default="from_dtype", metadata=_accepts(StrOptions({"from_dtype"}), "array-like", None)
     )
 
+    honest_categories: bool = field(default=False, metadata=_accepts("boolean"))
+
     @classmethod
     def of(cls, estimator: Any) -> TreeSettings:
         """Take the settings from the parameters of a classifier."""
@@ -84,9 +87,9 @@ class TreeSettings:
             wanted = wanted * n_features
         return max(1, min(n_features, int(wanted)))
 
-    def binned(self, X: Any, n_threads: int) -> BinnedTable:
-        """Read a table and bin its columns."""
-        return BinnedTable.from_table(X, self.categorical_features, self.max_bins, n_threads)
+    def binned(self, X: Any, n_threads: int, target: Target | None = None) -> BinnedTable:
+        """Read a table and bin its columns; the target is what honest categories are encoded by."""
+        return BinnedTable.from_table(X, self.categorical_features, self.max_bins, n_threads, target)
 
     def grower(
         self, table: BinnedTable, labels: NDArray[np.int32], n_classes: int, seed: int, n_threads: int

@@ -239,6 +239,22 @@ def check_same_length(X: Any, labels: NDArray[np.int32]) -> None:
         raise ValueError(f"X has {n_rows} rows, y has {len(labels)}: inconsistent numbers of samples")
 
 
+def check_groups(groups: Any, n_rows: int) -> NDArray[Any]:
+    """Return what groups rows are of: a text or a number for each."""
+    values = column_or_1d(_as_labels(groups))
+    if len(values) != n_rows:
+        raise ValueError(f"groups has {len(values)} values, X has {n_rows} rows: one for each row is needed")
+    missing = np.flatnonzero([_is_missing(value) for value in values.tolist()])
+    if len(missing):
+        raise ValueError(
+            f"groups has gaps in {len(missing)} row{'s' * (len(missing) > 1)}, first in row {missing[0]}; "
+            "give a row that belongs to no other a value of its own"
+        )
+    if values.dtype.kind == "O" and len({isinstance(value, str) for value in values}) > 1:
+        raise ValueError("groups mixes text and other values; use one kind for all")
+    return values
+
+
 def same_table(X: Any, other: Any) -> bool:
     """Whether two checked tables hold the same values; missing ones are the same."""
     if X is other:

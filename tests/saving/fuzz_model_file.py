@@ -22,6 +22,7 @@ from safetensors.numpy import save as save_arrays
 
 import kfhe
 from kfhe.dates import PARTS
+from kfhe.features import ENCODED, LEFT_OUT
 from kfhe.readings import DATES, READINGS, misfits
 from kfhe.saving.model_file import NO_CHECKSUM
 
@@ -99,6 +100,9 @@ def tiny_models():
     words = np.array(["x", "y", "z"])[labels]
     dates = np.array([datetime(2024, 1, 1) + timedelta(hours=h) for h in range(0, 8000, 200)], dtype=object)
     dated = np.column_stack([dates, mixed])
+    ids = np.arange(40).astype(str)
+    towns = rng.integers(13, size=40)
+    coded = np.column_stack([mixed, ids, towns.astype(str)])
     return [
         kfhe.KFHEClassifier(**small, early_stopping=stopping).fit(
             numbers, labels, X_val=numbers, y_val=labels
@@ -106,6 +110,7 @@ def tiny_models():
         kfhe.KFHEClassifier(**small, voting="soft", class_weight={"x": 2.0, "z": 1.0}).fit(mixed, words),
         kfhe.KFHEClassifier(**small, max_bins=2, categorical_features=[1, 2]).fit(mixed, labels > 0),
         kfhe.KFHEClassifier(**small).fit(dated, words),
+        kfhe.KFHEClassifier(**small, honest_categories=True).fit(coded, words[towns % 3]),
     ]
 
 
@@ -255,7 +260,10 @@ def change_rules(content, rng):
     numbers = [0, 1, 2, 3, len(columns["names"]), -1, 10**400, True, 0.0, "0"]
     parts = [*PARTS, *PARTS, "minute", "", None, 0]
     rules = [
-        [rng.choice(numbers[: rng.choice([4, 99])]), rng.choice([*READINGS, *DATES, "Date", "", None])]
+        [
+            rng.choice(numbers[: rng.choice([4, 99])]),
+            rng.choice([*READINGS, *DATES, ENCODED, LEFT_OUT, "Date", "", None]),
+        ]
         + [rng.choice(parts) for _ in range(rng.choice([0, 0, 1, 3, 1000]))]
         for _ in range(rng.choice([0, 1, 1, 2, 4]))
     ]
@@ -279,10 +287,10 @@ def table_for(model, rng):
     """Return a few rows that the model can be asked about."""
     schema, columns = model.estimators_.schema, []
     rules = dict(schema.rules)
-    for j, k in enumerate(schema.column_features):
+    for j, categories in enumerate(schema.column_categories):
         values = [0.0, -1e300, 1e300, np.nan, 0.3]
-        if schema.categories[k] is not None:
-            values = [*schema.categories[k], "unheard of", None]
+        if categories is not None:
+            values = [*categories, "unheard of", None]
         elif j in rules and rules[j].of_dates:
             values = [datetime(1, 1, 1), datetime(9999, 12, 31, 23, 59), None]
         elif j in rules:

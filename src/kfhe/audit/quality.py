@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from numbers import Integral
 from typing import Any
+from warnings import warn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,12 +18,18 @@ from kfhe.audit.findings import row_findings
 from kfhe.audit.html import worst_rows
 from kfhe.audit.result import LabelAudit
 from kfhe.audit.votes import OutOfBag, cross_validated_votes, out_of_bag_votes
+from kfhe.engine.arrays import exact_sum
 from kfhe.engine.threads import thread_count
+from kfhe.groups import Groups
 from kfhe.look.progress import Bar
+from kfhe.remarks import TableWarning, remarks_on
+from kfhe.rows import TrainingRows
 from kfhe.sparse import is_sparse
+from kfhe.table import BinnedTable
 from kfhe.tree_settings import TreeSettings
 from kfhe.validation import (
     COMMON_CONSTRAINTS,
+    check_groups,
     check_same_length,
     encode_labels,
     readable_table,
@@ -65,6 +72,7 @@ def label_quality(
     estimator: Any = None,
     cv: Any = 5,
     sample_weight: Any = None,
+    groups: Any = None,
     n_estimators: int = 1000,
     early_stopping: bool | str = "auto",
     categorical_features: Any = "from_dtype",
@@ -93,6 +101,9 @@ def label_quality(
         Number of its folds, or how to make them.
     sample_weight : array-like of shape (n,), default=None
         How much each row counts when others are judged. A row of weight 0 is judged, and has no say.
+    groups : array-like of shape (n,), default=None
+        Which rows belong together, such as those of one patient or document: each is judged by trees, or in
+        folds, that have seen none of them. None: copies of rows are looked for, and kept together.
     n_estimators : int, default=1000
         Number of trees at most.
     early_stopping : bool or "auto", default="auto"
@@ -161,29 +172,34 @@ def label_quality(
         other = "estimator" if estimator is not None else "sample_weight"
         raise ValueError(f"pred_proba are the votes already: {other} would change nothing, leave one out")
     n_threads, seed = thread_count(n_jobs), seed_from(random_state)
+    together = None if groups is None else Groups.of(check_groups(groups, len(labels)))
     weights = None if sample_weight is None else row_weights(sample_weight, None, classes, labels)
-    n_trees = None
+    n_trees, remarks = None, list[str]()
     if pred_proba is not None:
         votes = _checked_votes(pred_proba, "pred_proba", classes, labels)
     elif estimator is not None:
         votes = cross_validated_votes(
-            estimator, X, classes[labels], cv=cv, sample_weight=weights, seed=seed, n_jobs=n_jobs
+            estimator,
+            X,
+            classes[labels],
+            cv=cv,
+            sample_weight=weights,
+            seed=seed,
+            n_jobs=n_jobs,
+            groups=together,
         )
         votes = _checked_votes(votes, f"predict_proba of {type(estimator).__name__}", classes, labels)
     else:
         stops = stops_early(early_stopping, len(labels))
+        settings = tree_settings(categorical_features)
+        rows = audit_rows(X, labels, classes, seed, n_threads, together, settings)
+        together, table = rows.together, weighted(rows, weights).table(settings)
+        remarks = remarks_on(rows, table)
         with told_of_trees(n_estimators, verbose) as advance:
-            voters = _voters(
-                X,
-                labels,
-                len(classes),
-                tree_settings(categorical_features),
-                weights,
-                seed,
-                min(n_threads, n_estimators),
-                advance,
-            )
+            voters = _voters(rows, table, settings, weights, min(n_threads, n_estimators), advance)
             votes, n_trees = out_of_bag_votes(voters, n_estimators, early_stopping=stops)
+    for remark in remarks:
+        warn(remark, TableWarning, stacklevel=3)
     audit = LabelAudit.from_votes(classes, labels, votes, index)
     if X is None:
         return audit
@@ -192,6 +208,8 @@ def label_quality(
         n_estimators=n_trees,
         findings=None if is_sparse(X) else row_findings(X, y, n_threads=n_threads),
         worst=worst_rows(X, audit.rank),
+        groups=together,
+        remarks=tuple(remarks),
     )
 
 
@@ -203,7 +221,28 @@ def tree_settings(categorical_features: Any) -> TreeSettings:
         min_samples_leaf=LEAF_ROWS,
         max_features="log2",
         categorical_features=categorical_features,
+        honest_categories=True,
     )
+
+
+def audit_rows(
+    X: Any,
+    labels: NDArray[np.int32],
+    classes: NDArray[Any],
+    seed: int,
+    n_threads: int,
+    groups: Groups | None,
+    settings: TreeSettings,
+) -> TrainingRows:
+    """Return the rows of an audit, all drawn alike; if no groups are given, copies are together."""
+    uniform = np.full(len(labels), 1 / len(labels))
+    rows = TrainingRows(X, labels, classes, uniform, seed, n_threads, groups=groups)
+    return rows if groups is not None else rows.with_copies(settings)
+
+
+def weighted(rows: TrainingRows, weights: Floats | None) -> TrainingRows:
+    """Return the rows by weight, as categories are encoded: a row of weight 0 has no say."""
+    return rows if weights is None else replace(rows, base=weights / exact_sum(weights))
 
 
 def check_several(classes: NDArray[Any]) -> None:
@@ -231,21 +270,21 @@ def told_of_trees(n_estimators: int, verbose: int) -> Iterator[Callable[[], None
 
 
 def _voters(
-    X: Any,
-    labels: NDArray[np.int32],
-    n_classes: int,
+    rows: TrainingRows,
+    table: BinnedTable,
     settings: TreeSettings,
     weights: Floats | None,
-    seed: int,
     n_threads: int,
     advance: Callable[[], None],
 ) -> OutOfBag:
     """Return what grows the audit's trees, in threads."""
-    table = settings.binned(X, n_threads)
     if weights is not None and (weights == weights[0]).all():
         weights = None
-    growers = [settings.grower(table, labels, n_classes, seed, n_threads=1) for _ in range(n_threads)]
-    return OutOfBag(growers, labels, n_classes, weights, seed, advance)
+    n_classes = len(rows.classes)
+    growers = [
+        settings.grower(table, rows.labels, n_classes, rows.seed, n_threads=1) for _ in range(n_threads)
+    ]
+    return OutOfBag(growers, rows.labels, n_classes, weights, rows.seed, advance, rows.together)
 
 
 def _checked_votes(votes: Any, called: str, classes: NDArray[Any], labels: NDArray[np.int32]) -> Floats:

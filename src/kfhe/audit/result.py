@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from kfhe.audit.findings import RowFindings
 from kfhe.audit.html import WorstRows, audit_html
 from kfhe.columns import is_bare, some_rows
+from kfhe.groups import Groups
 from kfhe.look.counts import counted
 from kfhe.noise import estimated_rate
 from kfhe.sparse import is_sparse
@@ -54,6 +55,10 @@ class LabelAudit:
         cluster, or without X.
     worst : WorstRows or None
         The most suspicious rows, for notebooks.
+    groups : Groups or None
+        Rows that were judged by trees that have seen none of them: given ones, or copies that were found.
+    remarks : tuple of str
+        What the table has that may be a mistake, as in `RobustKFHEClassifier`.
     """
 
     given: NDArray[Any]
@@ -68,6 +73,8 @@ class LabelAudit:
     n_estimators: int | None = None
     findings: RowFindings | None = None
     worst: WorstRows | None = None
+    groups: Groups | None = None
+    remarks: tuple[str, ...] = ()
 
     @classmethod
     def from_votes(

@@ -16,6 +16,7 @@ from scipy.stats import rankdata
 from kfhe.engine.arrays import exact_sum
 from kfhe.engine.draws import bootstrap
 from kfhe.engine.trees.growing import Grower
+from kfhe.groups import Groups
 from kfhe.validation import MAX_WEIGHT
 
 Floats = NDArray[np.float64]
@@ -123,6 +124,8 @@ class OutOfBag:
         Which rows are drawn.
     advance : callable
         Is told of each tree.
+    groups : Groups, optional
+        Rows that are drawn together.
     """
 
     def __init__(
@@ -133,10 +136,11 @@ class OutOfBag:
         weights: Floats | None,
         seed: int,
         advance: Callable[[], None],
+        groups: Groups | None = None,
     ) -> None:
         self._growers, self._labels, self._n_classes = growers, labels, n_classes
         self._weights, self._seed, self._advance = weights, seed, advance
-        self._uniform = np.full(len(labels), 1 / len(labels))
+        self._uniform, self._groups = np.full(len(labels), 1 / len(labels)), groups
 
     def tally(self, trees: range) -> Tally:
         """Grow the trees of some numbers, and return their votes."""
@@ -164,7 +168,7 @@ class OutOfBag:
         return first
 
     def _add(self, tally: Tally, grower: Grower, tree: int) -> None:
-        drawn = bootstrap(self._uniform, self._seed, tree, 0)
+        drawn = drawn_rows(self._uniform, self._seed, tree, self._groups)
         if self._weights is None:
             grown = grower.grow(drawn, True, tree)
         else:
@@ -174,6 +178,13 @@ class OutOfBag:
                 return
             grown = grower.grow(whole_weights(weighed, total), False, tree)
         tally.add(grown.share_votes(), drawn, tree)
+
+
+def drawn_rows(uniform: Floats, seed: int, tree: int, groups: Groups | None) -> NDArray[np.int32]:
+    """Return how often each row is in the sample of a tree."""
+    if groups is None:
+        return bootstrap(uniform, seed, tree, 0)
+    return groups.drawn(uniform, len(uniform), seed, tree, 0)
 
 
 def whole_weights(weights: Floats, total: float) -> NDArray[np.int32]:
@@ -237,17 +248,27 @@ def rank_correlation(a: Floats, b: Floats) -> float:
 
 
 def cross_validated_votes(
-    estimator: Any, X: Any, y: Any, *, cv: Any, sample_weight: Any, seed: int, n_jobs: int | None
+    estimator: Any,
+    X: Any,
+    y: Any,
+    *,
+    cv: Any,
+    sample_weight: Any,
+    seed: int,
+    n_jobs: int | None,
+    groups: Groups | None = None,
 ) -> Floats:
     """Return the probabilities that clones of a classifier give to rows of folds that they have not seen."""
-    from sklearn.model_selection import StratifiedKFold, cross_val_predict
+    from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold, cross_val_predict
 
     if not hasattr(estimator, "predict_proba"):
         raise TypeError(
             f"estimator must have predict_proba, {type(estimator).__name__} has none; "
             "sklearn.calibration.CalibratedClassifierCV gives it one"
         )
-    folds = StratifiedKFold(cv, shuffle=True, random_state=seed % 2**32) if isinstance(cv, Integral) else cv
+    if isinstance(cv, Integral):
+        kind = StratifiedKFold if groups is None else StratifiedGroupKFold
+        cv = kind(cv, shuffle=True, random_state=seed % 2**32)
     with warnings.catch_warnings():  # of classes with fewer rows than folds: those get no votes in some
         warnings.filterwarnings("ignore", "The least populated class", UserWarning)
         warnings.filterwarnings("ignore", "Number of classes in training fold", RuntimeWarning)
@@ -255,7 +276,8 @@ def cross_validated_votes(
             estimator,
             X,
             y,
-            cv=folds,
+            cv=cv,
+            groups=None if groups is None else groups.numbers,
             n_jobs=n_jobs,
             params=None if sample_weight is None else {"sample_weight": sample_weight},
             method="predict_proba",

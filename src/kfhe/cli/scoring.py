@@ -6,7 +6,9 @@ from collections.abc import Callable, Collection, Generator, Hashable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from kfhe.features import LEFT_OUT
 from kfhe.look.counts import counted
+from kfhe.readings import READINGS
 from kfhe.table_files.errors import TableFileError, did_you_mean, no_column
 from kfhe.table_files.labels import without_label
 from kfhe.table_files.texts import converted
@@ -47,9 +49,10 @@ class ModelReader:
     def __init__(self, schema: Schema, classes: NDArray[Any], *, named: bool) -> None:
         self.classes = classes
         self.named = named
-        known = [schema.categories[k] for k in schema.column_features]
-        self._categories = dict(zip(schema.columns, known, strict=True))
-        self._readings = {schema.columns[j]: rule.reading for j, rule in schema.rules}
+        self._categories = dict(zip(schema.columns, schema.column_categories, strict=True))
+        special = {schema.columns[j]: rule.reading for j, rule in schema.rules}
+        self._readings = {column: reading for column, reading in special.items() if reading in READINGS}
+        self._others = {column: reading for column, reading in special.items() if reading not in READINGS}
         self.unknown: dict[str, int] = {}
         self.unlabelled = 0
 
@@ -86,6 +89,7 @@ class ModelReader:
         renamed = dict(zip(self._categories, columns, strict=True))
         self._categories = {renamed[column]: known for column, known in self._categories.items()}
         self._readings = {renamed[column]: reading for column, reading in self._readings.items()}
+        self._others = {renamed[column]: reading for column, reading in self._others.items()}
 
     def plain_rows(
         self, table: TableFile, work: Callable[[NDArray[np.float64]], T], n_threads: int
@@ -96,7 +100,8 @@ class ModelReader:
         """
         words: dict[str, dict[Hashable, int] | None] = {}
         for column, known in self._categories.items():
-            if column in self._readings or (known is not None and not _are_text(known)):
+            rules = {*self._readings, *self._others}
+            if column in rules or (known is not None and not _are_text(known)):
                 return
             words[column] = known
 
@@ -163,7 +168,7 @@ class ModelReader:
             notes.append(f"{table.name}: {without_label(self.unlabelled)}")
         return notes + [
             f"{table.name}: column {column!r}: values in categories that the model has never seen: {count}; "
-            "taken for gaps"
+            + ("they get the shares of the whole table" if column in self._others else "taken for gaps")
             for column, count in sorted(self.unknown.items(), key=lambda item: table.columns.index(item[0]))
         ]
 
@@ -212,7 +217,7 @@ class ModelReader:
         from pyarrow import compute
 
         for column, known in self._categories.items():
-            if known is None:
+            if known is None or self._others.get(column) == LEFT_OUT:
                 continue
             for pair in compute.value_counts(features.column(column)).to_pylist():
                 if pair["values"] is not None and pair["values"] not in known:

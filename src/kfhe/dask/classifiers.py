@@ -69,7 +69,12 @@ class OnDask(BaseKFHE):
         self.__dict__.pop("_grown", None)
         return self
 
-    def _validate(self, X: Any, y: Any, sample_weight: Any) -> SpreadRows:
+    def _with_copies(self, rows: Any) -> Any:
+        return rows
+
+    def _validate(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> SpreadRows:
+        if groups is not None:
+            raise ValueError("groups needs all rows on one machine; on a cluster, leave it out")
         self._check_parameters()
         rows = Reader(self, X, y, sample_weight).rows()
         settings = {**self._component_settings(), "emphasis": getattr(self, "emphasis", None)}

@@ -26,10 +26,10 @@ from kfhe.features import FeatureColumns, Rule, Rules, features_of
 from kfhe.table import (
     BinnedTable,
     Schema,
+    binned_categories,
     categorical_columns,
     category_bins,
     category_counts,
-    encoded_categories,
     infinite_values,
 )
 from kfhe.tree_settings import TreeSettings
@@ -298,7 +298,7 @@ def binned(columns: Columns, schema: Schema, starts: Starts) -> tuple[Codes, Fac
     )
     for k, bins in enumerate(schema.categories):
         if bins is not None:
-            codes[k] = encoded_categories(columns.factorize(k), bins)
+            codes[k] = binned_categories(columns.factorize(k), bins)
             continue
         numbers = columns.numbers(k)
         facts.infinite[k] = np.isinf(numbers).any()

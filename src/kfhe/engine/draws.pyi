@@ -9,6 +9,7 @@ class Stream(IntEnum):
     FEATURES = 2
     BINS = 3
     CUTS = 4
+    FOLDS = 5
 
 def bootstrap(
     weights: NDArray[np.float64],
@@ -19,6 +20,7 @@ def bootstrap(
     n_draws: int = 0,
 ) -> NDArray[np.int32]: ...
 def random_numbers(seed: int, stream: int, c0: int, c1: int, c2: int, c3: int) -> list[int]: ...
+def folds(ids: NDArray[np.int64], seed: int, n_folds: int) -> NDArray[np.uint8]: ...
 
 ROWS_OF_BLOCK: int
 REDRAWS: int

@@ -7,12 +7,12 @@ don't depend on how many threads share the work or in which order the blocks are
 """
 
 from cython.parallel cimport prange
-from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memset
 from libcpp.vector cimport vector
 
 from kfhe.engine.philox cimport (
-    BINS_STREAM, CUTS_STREAM, ESTIMATORS_STREAM, FEATURES_STREAM, ROWS_STREAM, philox, scaled,
+    BINS_STREAM, CUTS_STREAM, ESTIMATORS_STREAM, FEATURES_STREAM, FOLDS_STREAM, ROWS_STREAM, philox, scaled,
 )
 
 from enum import IntEnum
@@ -242,6 +242,7 @@ class Stream(IntEnum):
     FEATURES = FEATURES_STREAM
     BINS = BINS_STREAM
     CUTS = CUTS_STREAM
+    FOLDS = FOLDS_STREAM
 
 
 def random_numbers(uint64_t seed, uint64_t stream, uint64_t c0, uint64_t c1, uint64_t c2, uint64_t c3):
@@ -249,6 +250,19 @@ def random_numbers(uint64_t seed, uint64_t stream, uint64_t c0, uint64_t c1, uin
     cdef uint64_t numbers[4]
     philox(seed, stream, c0, c1, c2, c3, numbers)
     return [numbers[0], numbers[1], numbers[2], numbers[3]]
+
+
+def folds(const int64_t[::1] ids, uint64_t seed, int64_t n_folds):
+    """Deal rows into folds (uint8) by their numbers; rows of one number get the same fold."""
+    cdef int64_t i
+    cdef uint64_t numbers[4]
+    result = np.empty(ids.shape[0], dtype=np.uint8)
+    cdef uint8_t[::1] dealt = result
+    with nogil:
+        for i in range(ids.shape[0]):
+            philox(seed, FOLDS_STREAM, <uint64_t> ids[i], 0, 0, 0, numbers)
+            dealt[i] = <uint8_t> scaled(numbers[0], <uint64_t> n_folds)
+    return result
 
 
 cdef bint covers(

@@ -13,6 +13,7 @@ cdef enum:
     FEATURES_STREAM = 2  # features that a node tries
     BINS_STREAM = 3  # rows that quantiles are found from
     CUTS_STREAM = 4  # random cuts
+    FOLDS_STREAM = 5  # folds that categories are encoded by
 
 cdef extern from *:
     """

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import onnx
+from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
 from kfhe.export.plain_trees import PlainTrees, check_names
@@ -99,42 +100,81 @@ def _unused(name: str, names: set[str]) -> str:
 
 
 def _read_columns(plain: PlainTrees) -> tuple[list[onnx.ValueInfoProto], list[onnx.NodeProto], str]:
-    """Return the inputs, the nodes that make them one matrix of numbers, and its name."""
+    """Return the inputs, the nodes that make them one matrix of numbers, and its name.
+
+    Each column is an input, also one that was left out: so the graph takes the tables that the model takes.
+    """
     schema = plain.forest.schema
-    if all(categories is None for categories in schema.categories):
+    if all(categories is None for categories in schema.column_categories):
         shape = [None, len(schema.names)]
         return [helper.make_tensor_value_info("X", TensorProto.DOUBLE, shape)], [], "X"
-    check_names(schema.names)
-    names = set(schema.names)
+    check_names(schema.columns)
+    names = {*schema.columns, *schema.names}
     inputs, nodes, numbers = [], [], []
-    for name, categories, positions in zip(schema.names, schema.categories, plain.positions, strict=True):
+    for j, (name, categories) in enumerate(zip(schema.columns, schema.column_categories, strict=True)):
         kind: int = TensorProto.DOUBLE
-        numbers.append(name)
-        if categories is not None and positions is not None:
+        if categories is not None:
             kind, keys = _keys(name, list(categories))
-            codes = [float(positions[bin]) for bin in categories.values()] or [np.nan]
-            numbers[-1] = _unused(f"{name} as a number", names)
-            nodes.append(
-                helper.make_node(
-                    "LabelEncoder",
-                    [name],
-                    [numbers[-1]],
-                    domain=ML,
-                    keys_tensor=keys,
-                    values_tensor=numpy_helper.from_array(np.array(codes)),
-                    default_tensor=numpy_helper.from_array(np.array([np.nan])),
-                )
-            )
+        for k in (k for k, column in enumerate(schema.feature_columns) if column == j):
+            numbers.append(name)
+            if categories is not None:
+                numbers[-1] = _unused(f"{schema.names[k]} as a number", names)
+                nodes += _lookup(name, numbers[-1], kind, keys, *_values(plain, k), names)
         inputs.append(helper.make_tensor_value_info(name, kind, [None, 1]))
     matrix = _unused("X", names)
     nodes.append(helper.make_node("Concat", numbers, [matrix], axis=1))
     return inputs, nodes, matrix
 
 
-def _keys(name: str, categories: list[Hashable]) -> tuple[int, onnx.TensorProto]:
-    """Return the type of a categorical column, and its categories as a tensor."""
+def _values(plain: PlainTrees, k: int) -> tuple[list[float], float]:
+    """Return what each category is as feature k, and what others are."""
+    schema = plain.forest.schema
+    j = schema.feature_columns[k]
+    if j in schema.encodings:
+        shares = schema.encodings[j].shares[:, k - schema.feature_columns.index(j)].tolist()
+        return shares[:-1], shares[-1]
+    positions, categories = plain.positions[k], schema.categories[k]
+    assert positions is not None
+    assert categories is not None
+    return [float(positions[bin]) for bin in categories.values()] or [np.nan], np.nan
+
+
+def _lookup(
+    column: str,
+    made: str,
+    kind: int,
+    keys: NDArray[Any],
+    values: list[float],
+    other: float,
+    names: set[str],
+) -> list[onnx.NodeProto]:
+    """Return the nodes that make numbers of the categories of a column; a gap stays one."""
+    if kind == TensorProto.STRING and not np.isnan(other) and "" not in keys:
+        keys, values = np.append(keys, ""), [*values, np.nan]
+    found = made if kind == TensorProto.STRING or np.isnan(other) else _unused(f"{made}, gaps aside", names)
+    lookup = helper.make_node(
+        "LabelEncoder",
+        [column],
+        [found],
+        domain=ML,
+        keys_tensor=numpy_helper.from_array(keys),
+        values_tensor=numpy_helper.from_array(np.array(values)),
+        default_tensor=numpy_helper.from_array(np.array([other])),
+    )
+    if found == made:
+        return [lookup]
+    is_gap = _unused(f"{made}, gap", names)
+    return [
+        lookup,
+        helper.make_node("IsNaN", [column], [is_gap]),
+        helper.make_node("Where", [is_gap, column, found], [made]),
+    ]
+
+
+def _keys(name: str, categories: list[Hashable]) -> tuple[int, NDArray[Any]]:
+    """Return the type of a categorical column, and its categories as an array."""
     if all(isinstance(category, str) for category in categories):
-        return TensorProto.STRING, numpy_helper.from_array(np.array(categories or [""], dtype=object))
+        return TensorProto.STRING, np.array(categories or [""], dtype=object)
     if not all(isinstance(category, int | float) for category in categories):
         kinds = sorted({type(category).__name__ for category in categories})
         raise ValueError(
@@ -143,7 +183,7 @@ def _keys(name: str, categories: list[Hashable]) -> tuple[int, onnx.TensorProto]
     keys = np.array(categories, dtype=np.float64)
     if len(np.unique(keys)) < len(keys):
         raise ValueError(f"column {name!r} has categories that are the same number as float64")
-    return TensorProto.DOUBLE, numpy_helper.from_array(keys)
+    return TensorProto.DOUBLE, keys
 
 
 def _label_tensor(labels: list[Any], name: str) -> onnx.TensorProto:

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from kfhe.audit import LabelAudit
 from kfhe.audit.quality import tree_settings
+from kfhe.audit.votes import drawn_rows
 from kfhe.columns import Columns, open_columns
-from kfhe.engine.draws import bootstrap
 from kfhe.engine.threads import thread_count
-from kfhe.features import features_of
 from kfhe.forest import LEAF, NODE_DTYPE
+from kfhe.rows import TrainingRows
 from kfhe.table import categorical_columns
 from kfhe.validation import readable_table
 
@@ -81,17 +81,18 @@ def gather(
     learnt = np.searchsorted(classes, labels).astype(np.int32)
     settings = tree_settings(categorical_features)
     n_threads = thread_count(n_jobs)
-    table = settings.binned(X, n_threads)
-    grower = settings.grower(table, learnt, len(classes), seed, n_threads)
+    uniform = np.full(len(learnt), 1 / len(learnt))
+    training = TrainingRows(X, learnt, classes, uniform, seed, n_threads, groups=audit.groups)
+    table = training.table(settings)
+    grower = training.grower(settings, table)
     given, suggested = (np.searchsorted(classes, names[rows]) for names in (audit.given, audit.suggested))
     pools = _pools(classes, learnt, audit.quality, sure)
     pooled = np.concatenate(pools)
     weights = np.zeros((len(rows), len(table.n_bins)))
     leaves = np.empty((N_TREES, len(rows)), dtype=np.int32)
     leaves_of_pool = np.empty((N_TREES, len(pooled)), dtype=np.int32)
-    uniform = np.full(len(learnt), 1 / len(learnt))
     for t in range(N_TREES):
-        counts = bootstrap(uniform, seed, t, 0)
+        counts = drawn_rows(uniform, seed, t, audit.groups)
         tree = grower.grow(counts, True, t)
         unseen = counts[rows] == 0
         leaves[t] = np.where(unseen, tree.leaves[rows], -1)  # a tree that knows its label is not asked
@@ -99,7 +100,7 @@ def gather(
         _add_looks(weights, tree, leaves[t], given, suggested)
     columns = open_columns(X)
     looks = np.zeros((len(rows), columns.n_columns))
-    for feature, (column, _) in enumerate(features_of(columns.n_columns, table.schema.rules)):
+    for feature, column in enumerate(table.schema.feature_columns):
         looks[:, column] += weights[:, feature]  # parts of a date are its column
     return Evidence(
         looks / np.maximum((leaves >= 0).sum(axis=0), 1)[:, np.newaxis],

@@ -14,10 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kfhe.dates import PARTS
-from kfhe.features import Rule, Rules
+from kfhe.features import ENCODED, LEFT_OUT, Encodings, Rule, Rules
 from kfhe.forest import RULES, STEPS_OF_SHARPNESS
 from kfhe.readings import DATES, READINGS
 from kfhe.table import Schema
+from kfhe.target_encoding import TargetEncoding
 from kfhe.trace import COLUMNS, TIME, Trace
 
 # Types of arrays, and of their members; strings are as wide as they have to be.
@@ -190,10 +191,15 @@ def read_classes(found: Any) -> NDArray[Any]:
 
 def write_schema(schema: Schema) -> dict[str, Any]:
     """Describe the columns: their names, the categories of those that have them, and rules."""
-    categories = [_write_categories(schema.names[k], schema.categories[k]) for k in schema.column_features]
+    categories = [
+        _write_categories(name, bins)
+        for name, bins in zip(schema.columns, schema.column_categories, strict=True)
+    ]
     columns: dict[str, Any] = {"names": schema.columns, "categories": categories}
     if schema.rules:
         columns["rules"] = [[j, rule.reading, *rule.parts] for j, rule in schema.rules]
+    if schema.encodings:
+        columns["shares"] = [encoding.shares.tolist() for encoding in schema.encodings.values()]
     return columns
 
 
@@ -214,7 +220,12 @@ def read_schema(found: Any) -> Schema:
     _require(0 < len(names) == len(categories) <= MOST_COLUMNS, "columns")
     _require(all(isinstance(name, str) for name in names), "columns")
     known = [_read_categories(column) for column in categories]
-    schema = Schema.of_columns(names, known, _read_rules(found.get("rules", []), known))
+    rules = _read_rules(found.get("rules", []), known)
+    encodings = _read_encodings(found.get("shares", []), known, rules)
+    special = {j for j, rule in rules if rule.reading in (ENCODED, LEFT_OUT)}
+    bins = [None if j in special else each for j, each in enumerate(known)]
+    _require(all(max(each.values(), default=0) < MOST_BINS for each in bins if each), "categories")
+    schema = Schema.of_columns(names, bins, rules, encodings)
     _require(len(schema.names) <= MOST_COLUMNS, "columns")
     return schema
 
@@ -226,14 +237,38 @@ def _read_rules(found: Any, categories: list[dict[Hashable, int] | None]) -> Rul
     for entry in found:
         match entry:
             case [int(j), str(reading), *parts] if type(j) is int and 0 <= j < len(categories):
-                known = list(PARTS) if reading in DATES else []
-                _require(reading in READINGS and categories[j] is None, "rules of columns")
-                _require(parts == [part for part in known if part in parts], "rules of columns")
                 _require(not rules or rules[-1][0] < j, "rules of columns")
+                if reading == ENCODED:
+                    _require(categories[j] is not None, "rules of columns")
+                    _require(all(isinstance(part, str) and part for part in parts), "rules of columns")
+                else:
+                    known = list(PARTS) if reading in DATES else []
+                    _require(reading == LEFT_OUT or reading in READINGS, "rules of columns")
+                    _require((categories[j] is None) == (reading != LEFT_OUT), "rules of columns")
+                    _require(parts == [part for part in known if part in parts], "rules of columns")
                 rules.append((j, Rule(reading, tuple(parts))))
             case _:
                 _require(False, "rules of columns")
     return tuple(rules)
+
+
+def _read_encodings(found: Any, categories: list[dict[Hashable, int] | None], rules: Rules) -> Encodings:
+    """Read what categories stand for, in the columns that have such a rule."""
+    encoded = [(j, rule) for j, rule in rules if rule.reading == ENCODED]
+    _require(isinstance(found, list) and len(found) == len(encoded), "shares of classes")
+    encodings = {}
+    for (j, rule), rows in zip(encoded, found, strict=True):
+        known = categories[j] or {}
+        width = 1 + len(rule.parts)
+        _require([*known.values()] == [*range(len(known))], "categories")
+        _require(isinstance(rows, list) and len(rows) == len(known) + 1, "shares of classes")
+        _require(all(isinstance(row, list) and len(row) == width for row in rows), "shares of classes")
+        _require(
+            all(type(share) is float and 0 <= share <= 1 for row in rows for share in row),
+            "shares of classes",
+        )
+        encodings[j] = TargetEncoding(known, np.array(rows))
+    return encodings
 
 
 def _read_categories(found: Any) -> dict[Hashable, int] | None:
@@ -243,7 +278,7 @@ def _read_categories(found: Any) -> dict[Hashable, int] | None:
     _require(isinstance(values, list), "categories")
     bins = found.get("bins", list(range(len(values))))
     _require(isinstance(bins, list) and len(bins) == len(values), "categories")
-    _require(all(type(bin) is int and 0 <= bin < MOST_BINS for bin in bins), "categories")
+    _require(all(type(bin) is int and bin >= 0 for bin in bins), "categories")
     _require(all(map(_is_label, values)) and len(set(values)) == len(values), "categories")
     return dict(zip(values, bins, strict=True))
 

@@ -1,0 +1,198 @@
+"""Copies: records that stand in a table twice or more often, told from rows that are equal by chance.
+
+A row is judged by components that have not seen it, and that says little if they have seen its copy. So
+copies have to be drawn together. But in a table of few different rows, equal rows are observations of their
+own: left out together, they would take along what is known of rows like them.
+
+Two things tell which it is. Rows that are equal by chance come with near misses: where columns have few
+values, there are rows that differ in one column only. Copies come without. If there are such rows, the labels
+tell: copies have the same label, right or wrong, while rows of their own disagree as often as noise allows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from dataclasses import replace
+from hashlib import blake2b
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kfhe.bank import PILOT
+from kfhe.columns import Columns, SparseColumns
+from kfhe.engine.trees.shrinkage import shrunken_shares
+from kfhe.features import number_columns
+from kfhe.groups import Groups
+from kfhe.noise.rate import estimated_rate
+from kfhe.target_encoding import plain
+
+if TYPE_CHECKING:
+    from kfhe.rows import TrainingRows
+    from kfhe.tree_settings import TreeSettings
+
+Floats = NDArray[np.float64]
+Hashes = NDArray[np.uint64]
+
+LEAST = 0.01  # share of the rows that have to repeat others before anything is done about it,
+FEWEST = 10  # and how many: of fewer nobody can say why they are equal
+FEW_COLUMNS = 4  # by which most tables show that all their rows are different
+BLOCKS = 16  # of columns; rows that differ in one of them only are near misses
+ASKED = 500  # equal rows whose near misses are looked for
+ALONE = 0.5  # share of these that have no near miss, from which on they are copies
+LEAF_ROWS = 5  # in the trees that tell how many labels are wrong
+ATTEMPT = 2  # of draws, so that no other trees have their samples
+SURE = 0.001  # chance that labels agree by luck as often as they do, below which rows are copies
+
+
+def row_hashes(columns: Columns, some: range | None = None) -> Hashes:
+    """Return a number for each row, by its values in some columns: equal for equal rows.
+
+    The numbers by disjoint columns add up to that by all of them.
+    """
+    hashes = np.zeros(columns.n_rows, dtype=np.uint64)
+    some = range(columns.n_columns) if some is None else some
+    if isinstance(columns, SparseColumns):
+        values, rows, starts = columns.stored(some)
+        of_columns = np.repeat(np.arange(some.start, some.stop, dtype=np.uint64), np.diff(starts))
+        np.add.at(hashes, rows, _mixed(_bits(values), of_columns))
+        return hashes
+    for j in some:
+        if columns.is_text(j):
+            codes, texts = columns.factorize(j)
+            bits = np.array([*map(_text_bits, texts), 1], dtype=np.uint64)[codes]  # gaps are -1
+        else:
+            bits = _bits(columns.numbers(j))
+        hashes += _mixed(bits, np.uint64(j))
+    return hashes
+
+
+def _bits(numbers: NDArray[np.float64]) -> Hashes:
+    """Return numbers as their bits; 0 has none, whatever its sign."""
+    return np.where(np.isnan(numbers), np.nan, numbers + 0.0).view(np.uint64)
+
+
+def _text_bits(value: Hashable) -> int:
+    return int.from_bytes(blake2b(repr(plain(value)).encode(), digest_size=8).digest(), "little")
+
+
+def _mixed(bits: Hashes, j: Any) -> Hashes:
+    """Scramble the bits of a column's values, those of each column in another way; no bits stay none."""
+    mixed = bits * (np.uint64(2) * j + np.uint64(0x9E3779B97F4A7C15))
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        mixed ^= mixed >> np.uint64(shift)
+        mixed *= np.uint64(factor)
+    return mixed ^ (mixed >> np.uint64(31))
+
+
+def equal_rows(columns: Columns) -> Groups | None:
+    """Return which rows are equal; None if too few are to matter."""
+    columns = number_columns(columns)
+    first = range(min(FEW_COLUMNS, columns.n_columns))
+    hashes = row_hashes(columns, first)
+    if not _many_repeat(hashes):
+        return None
+    hashes += row_hashes(columns, range(first.stop, columns.n_columns))
+    return Groups.of(hashes) if _many_repeat(hashes) else None
+
+
+def _many_repeat(hashes: Hashes) -> bool:
+    return len(hashes) - len(np.unique(hashes)) >= max(FEWEST, LEAST * len(hashes))
+
+
+def share_alone(columns: Columns, groups: Groups) -> float:
+    """Return the share of some equal rows to which no other row comes near: they are equal by design."""
+    columns = number_columns(columns)
+    several = np.flatnonzero(groups.sizes > 1)
+    asked = several[:: -(-len(several) // ASKED)]
+    row_of = np.unique(groups.numbers, return_index=True)[1]
+    edges = np.linspace(0, columns.n_columns, min(BLOCKS, columns.n_columns) + 1).astype(int)
+    blocks = [range(start, stop) for start, stop in pairwise(edges.tolist())]
+    hashes = row_hashes(columns)
+    alone = np.ones(len(asked), dtype=bool)
+    for block in blocks:
+        others = hashes - row_hashes(columns, block)
+        mine = others[row_of[asked]]
+        near = np.flatnonzero(np.isin(others, mine))
+        # A near miss is like one of them in all other columns, but of another group
+        kinds = np.unique(np.stack([others[near], groups.numbers[near].astype(np.uint64)]), axis=1)[0]
+        alone &= np.searchsorted(kinds, mine, "right") - np.searchsorted(kinds, mine, "left") < 2
+    return float(alone.mean())
+
+
+def disagreements(groups: Groups, labels: NDArray[np.int32], n_classes: int) -> tuple[int, int]:
+    """Return of how many pairs of equal rows the labels differ, and how many pairs there are."""
+    _, counts = np.unique(groups.numbers * np.int64(n_classes) + labels, return_counts=True)
+    pairs = groups.sizes * (groups.sizes - 1) // 2
+    alike = int((counts * (counts - 1) // 2).sum())
+    return int(pairs.sum()) - alike, int(pairs.sum())
+
+
+def find_copies(
+    columns: Columns, labels: NDArray[np.int32], n_classes: int, noise_rate: Callable[[Groups], float]
+) -> Groups | None:
+    """Find out whether rows that are equal are copies; None if there are none, or hardly any.
+
+    Parameters
+    ----------
+    columns : Columns
+        The table.
+    labels : int32 array of shape (n_rows,)
+        The rows' classes.
+    n_classes : int
+        Number of classes.
+    noise_rate : callable
+        Returns the share of wrong labels, judged with groups of rows left out together. It is asked only if
+        the labels have to tell.
+
+    Returns
+    -------
+    Groups or None
+        Each row with its copies.
+    """
+    from scipy.stats import binom
+
+    groups = equal_rows(columns)
+    if groups is None:
+        return None
+    if share_alone(columns, groups) >= ALONE:
+        return groups
+    n_differ, n_pairs = disagreements(groups, labels, n_classes)
+    n_groups = int((groups.sizes > 1).sum())  # the pairs of one group are no evidence of their own
+    share = n_differ / n_pairs
+    if share > 0.5 * (1 - 1 / n_classes):
+        return None
+    rate = noise_rate(groups)
+    expected = 2 * rate * (1 - rate)
+    return groups if binom.cdf(round(share * n_groups), n_groups, expected) < SURE else None
+
+
+def noise_rate(rows: TrainingRows, settings: TreeSettings) -> float:
+    """Return the share of wrong labels by the votes of some trees that have not seen them.
+
+    Parameters
+    ----------
+    rows : TrainingRows
+        The training rows.
+    settings : TreeSettings
+        How to read a table.
+    """
+    settings = replace(settings, max_features="sqrt", min_samples_leaf=LEAF_ROWS)
+    grower, draws = rows.grower(settings, rows.table(settings)), rows.draws()
+    bank = rows.bank(rows.class_units / rows.class_units.sum(), 1)
+    for t in range(1, PILOT + 1):
+        counts = draws.draw(rows.base, t, ATTEMPT)
+        tree = grower.grow(counts, True, 2 * t)
+        bank.update(tree.leaves, shrunken_shares(tree.nodes, tree.leaf_weights, np.ones(1)), counts)
+    return float(rows.all(rate_of, rows.map(judged, bank.state(0), rows.labels, bank.n_read)))
+
+
+def judged(scores: Floats, labels: NDArray[np.int32], n_read: NDArray[np.int32]) -> Floats:
+    """Return label and scores of the rows that some tree has not seen."""
+    return np.column_stack([labels, scores])[n_read > 0]
+
+
+def rate_of(rows: Floats) -> float:
+    """Return the estimated share of wrong labels among rows of a label and scores."""
+    return estimated_rate(rows[:, 1:], rows[:, 0].astype(np.int32))

@@ -1,0 +1,116 @@
+"""Groups: rows that belong together, such as those of one patient, or copies of a row.
+
+They are drawn together, so that none is judged by a component that has seen another one. Each group is drawn
+as often as its rows would be on average: by the sum of their weights, large groups would be in every sample,
+and never be judged at all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kfhe.engine.arrays import exact_sum
+from kfhe.engine.draws import REDRAWS, bootstrap
+
+Floats = NDArray[np.float64]
+Labels = NDArray[np.int32]
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """Which rows belong together.
+
+    Attributes
+    ----------
+    numbers : int array of shape (n_rows,)
+        The number of each row's group: 0, 1 and so on.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kfhe.groups import Groups
+    >>> groups = Groups.of(np.array(["Ada", "Ben", "Ada", "Cleo"]))
+    >>> groups.numbers
+    array([0, 1, 0, 2])
+    >>> groups.sizes
+    array([2, 1, 1])
+    """
+
+    numbers: NDArray[np.intp]
+
+    @classmethod
+    def of(cls, values: NDArray[Any]) -> Groups:
+        """Return the groups of rows that have the same value."""
+        return cls(np.unique(values, return_inverse=True)[1].reshape(-1))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Groups) and np.array_equal(self.numbers, other.numbers)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __len__(self) -> int:
+        return len(self.sizes)
+
+    @cached_property
+    def sizes(self) -> NDArray[np.intp]:
+        """How many rows each group has."""
+        return np.bincount(self.numbers)
+
+    @cached_property
+    def first_rows(self) -> NDArray[np.int64]:
+        """For each row, the first one of its group."""
+        return np.unique(self.numbers, return_index=True)[1].astype(np.int64)[self.numbers]
+
+    def some(self, rows: NDArray[Any]) -> Groups:
+        """Return the groups of some rows."""
+        return Groups.of(self.numbers[rows])
+
+    def means(self, weights: Floats) -> Floats:
+        """Return the mean weight of the rows of each group, made to sum to 1."""
+        means = np.bincount(self.numbers, weights) / self.sizes
+        normalised: Floats = means / exact_sum(means)
+        return normalised
+
+    def drawn(
+        self, weights: Floats, n_rows: int, seed: int, iteration: int, attempt: int, n_threads: int = 1
+    ) -> Labels:
+        """Draw groups until there are about so many rows; return how often each row is in the sample."""
+        n_draws = max(1, round(len(self) * n_rows / len(self.numbers)))
+        return bootstrap(self.means(weights), seed, iteration, attempt, n_threads, n_draws)[self.numbers]
+
+
+class GroupDraws:
+    """Weighted bootstrap samples of whole groups, with a row of each class if luck allows.
+
+    Parameters
+    ----------
+    groups : Groups
+        Which rows belong together.
+    labels : int32 array of shape (n_rows,)
+        The rows' classes.
+    n_present, n_samples, seed, n_threads : int
+        Number of classes that have a row; rows of a sample, about; what the draws depend on; threads.
+    """
+
+    def __init__(
+        self, groups: Groups, labels: Labels, n_present: int, n_samples: int, seed: int, n_threads: int
+    ) -> None:
+        self._groups, self._labels = groups, labels
+        self._n_present, self._n_samples = n_present, n_samples
+        self._seed, self._n_threads = seed, n_threads
+
+    def draw(self, weights: Floats, iteration: int, attempt: int) -> Labels:
+        """Return how often each row is in the sample; redrawn while a class is missing, but not for ever."""
+        first = attempt * (REDRAWS + 1)
+        for redraw in range(first, first + REDRAWS + 1):
+            counts = self._groups.drawn(
+                weights, self._n_samples, self._seed, iteration, redraw, self._n_threads
+            )
+            if np.count_nonzero(np.bincount(self._labels[counts > 0])) == self._n_present:
+                break
+        return counts
