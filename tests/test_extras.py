@@ -9,7 +9,18 @@ from sklearn.datasets import load_iris
 
 from kfhe import KFHEClassifier
 
-BARE = ("catboost", "cleanlab", "dask", "distributed", "lightgbm", "matplotlib", "onnx", "pandas", "polars")
+BARE = (
+    "catboost",
+    "cleanlab",
+    "dask",
+    "distributed",
+    "jinja2",
+    "lightgbm",
+    "matplotlib",
+    "onnx",
+    "pandas",
+    "polars",
+)
 BARE += ("pyarrow", "python_calamine", "shap", "xgboost")
 
 # Runs commands while some packages can't be imported

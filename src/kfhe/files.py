@@ -53,6 +53,8 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 def unwritable(output: Path, *inputs: Path) -> str | None:
     """Return why an output would overwrite an input, or can't be made; None if neither is the case."""
+    if output.is_dir():
+        return f"{output} is a folder; give the name of a file"
     nearest = next(parent for parent in output.absolute().parents if parent.exists())
     if not nearest.is_dir():
         return f"{output} can't be made: {nearest} is no folder"

@@ -97,7 +97,7 @@ class Trace:
 
     def __init__(self, columns: Mapping[str, Sequence[float]] | None = None) -> None:
         given = dict.fromkeys(COLUMNS, ()) if columns is None else columns
-        self.columns = list(given)  # of a model that an earlier version saved, those that it knew
+        self.columns = list(given)  # without seconds, if it comes from a file
         self._rows = list(zip(*(given.get(name, repeat(nan)) for name in COLUMNS), strict=False))
 
     def append(self, row: Iteration) -> None:

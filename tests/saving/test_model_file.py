@@ -174,8 +174,8 @@ def test_another_process_predicts_the_same_bits(tmp_path, rng):
     assert done.stdout == model.predict_proba(X).tobytes().hex()
 
 
-@pytest.mark.parametrize("number", range(8))  # of format 1, 1, 1, 2, 2, 3, 4, 5
-def test_files_of_all_formats_are_read_for_good(number):
+@pytest.mark.parametrize("number", range(8))
+def test_recorded_files_are_read_for_good(number):
     expected = json.loads((GOLDEN / "expected.json").read_text())[number]
     model = kfhe.load(GOLDEN / f"model_{number}.kfhe")
     table = np.array(expected["table"], dtype=object)
@@ -189,10 +189,6 @@ def test_the_same_seed_gives_the_same_file(iris, kind):
     assert one.trace_["seconds"].tolist() != two.trace_["seconds"].tolist()
     assert content_of(one) == content_of(two)
     assert "seconds" not in loaded(content_of(one)).trace_.columns
-
-
-def test_files_that_hold_seconds_are_read_as_before():
-    assert (kfhe.load(GOLDEN / "model_5.kfhe").trace_["seconds"] > 0).all()
 
 
 def test_a_loaded_model_can_be_cloned_and_fitted_again(iris):

@@ -92,7 +92,7 @@ def test_noise_is_made_once_for_all_algorithms(plan, monkeypatch):
 
 
 def test_uniform_noise_is_what_it_always_was(plan, csv):
-    """Result files of earlier versions go on: the same cells get the same labels."""
+    """Result files go on: the same cells get the same labels."""
     made = make_fold(plan, Cell("small", "tree", 0.2, 1, 2), read_table(csv))
     assert hashlib.sha256(made.y.astype(np.int64).tobytes()).hexdigest()[:16] == "da3bc99e5b4b96c3"
 

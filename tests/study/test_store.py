@@ -1,13 +1,10 @@
 """The store: whatever happens to a result file, it is said clearly and nothing stored is lost."""
 
-import json
 import sqlite3
-from contextlib import closing
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 import pytest
 
-from kfhe.study.analyse import Analysis
 from kfhe.study.cells import Result
 from kfhe.study.errors import StudyError
 from kfhe.study.plan import Plan
@@ -29,59 +26,6 @@ def stored(path, plan, csv):
         store.note_datasets([read_table(csv)], {"absent": "it is not here"})
         store.add(Result(cell, f1_macro=0.5) for cell in plan.cells()[:4])
     return path
-
-
-@pytest.fixture
-def of_the_first_version(path, plan, csv):
-    """A result file of four cells as the first version of kfhe wrote it."""
-    schema = """
-    CREATE TABLE study (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
-    CREATE TABLE versions (id INTEGER PRIMARY KEY, packages TEXT NOT NULL UNIQUE) STRICT;
-    CREATE TABLE datasets (
-        name TEXT PRIMARY KEY, source TEXT, fingerprint TEXT, rows INTEGER, features INTEGER,
-        classes INTEGER, categorical INTEGER, problem TEXT) STRICT, WITHOUT ROWID;
-    CREATE TABLE cells (
-        dataset TEXT NOT NULL, algorithm TEXT NOT NULL, noise REAL NOT NULL, repeat INTEGER NOT NULL,
-        fold INTEGER NOT NULL, f1_macro REAL, accuracy REAL, log_loss REAL, fit_seconds REAL,
-        predict_seconds REAL, components INTEGER, error TEXT, versions INTEGER NOT NULL,
-        PRIMARY KEY (dataset, algorithm, noise, repeat, fold)) STRICT, WITHOUT ROWID;
-    CREATE TABLE traces (
-        dataset TEXT NOT NULL, algorithm TEXT NOT NULL, noise REAL NOT NULL, columns TEXT NOT NULL,
-        PRIMARY KEY (dataset, algorithm, noise)) STRICT, WITHOUT ROWID;
-    PRAGMA application_id = 1801873509;
-    """
-    keys = ("algorithms", "datasets", "folds", "metric", "noise_levels", "noise_model", "repeats", "seed")
-    text = json.dumps({key: asdict(plan)[key] for key in keys}, sort_keys=True)
-    fingerprint = "d7c05d7f01ec671cdd21c68a0a20534aed6b93959b78a266b39ece893b589578"
-    with closing(sqlite3.connect(path)) as connection, connection:
-        connection.executescript(schema)
-        connection.executemany("INSERT INTO study VALUES (?, ?)", [("format", "1"), ("plan", text)])
-        connection.execute("INSERT INTO versions VALUES (1, ?)", (json.dumps(VERSIONS, sort_keys=True),))
-        dataset = ("small", str(csv), fingerprint, 90, 2, 3, 0, None)
-        connection.execute("INSERT INTO datasets VALUES (?, ?, ?, ?, ?, ?, ?, ?)", dataset)
-        for cell in plan.cells()[:4]:
-            values = (*vars(cell).values(), 0.5, 0.5, 0.7, 0.1, 0.1, None, None, 1)
-            connection.execute(f"INSERT INTO cells VALUES ({', '.join('?' * 13)})", values)
-    return path
-
-
-def test_results_of_the_first_version_are_read_and_mean_uniform_noise(of_the_first_version, plan):
-    analysis = Analysis(of_the_first_version)
-    assert analysis.plan == plan
-    assert analysis.plan.noise_model == "uniform"
-    assert [other.metric for other in analysis.other_metrics] == ["accuracy", "log_loss"]
-    assert analysis.cells["roc_auc"].isna().all()
-
-
-def test_a_study_of_the_first_version_goes_on_with_all_metrics(of_the_first_version, plan, csv):
-    with Store.write(of_the_first_version, plan, VERSIONS) as store:
-        store.note_datasets([read_table(csv)], {})
-        store.add([Result(plan.cells()[4], f1_macro=0.6, roc_auc=0.8, calibration_error=0.1)])
-    with Store.read(of_the_first_version) as store:
-        cells = store.cells()
-    assert len(cells) == 5
-    assert cells["roc_auc"].dropna().tolist() == [0.8]
-    assert cells["calibration_error"].dropna().tolist() == [0.1]
 
 
 def count(path):

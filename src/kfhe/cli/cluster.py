@@ -7,22 +7,18 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple
 
 from kfhe.cli.bars import bar
 from kfhe.cli.options import LabelledFiles, Model, Training
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from distributed import Client
 
     from kfhe.base import BaseKFHE
     from kfhe.cli.console import Console
     from kfhe.dask.memory import Need
-    from kfhe.look.progress import Bar
     from kfhe.table_files.parts import PartedTable
-    from kfhe.trace import Iteration
 
 SMALL = 256 << 20  # bytes up to which a table is read whole, however little memory there is
 SHARE = 0.5  # of the free memory that a table may take to be read whole
@@ -77,54 +73,13 @@ def train_in_parts(
         for note in notes_on_classes(data.view.target, counts):
             console.print(note, style="yellow", markup=False)
         need = _need(client, data, len(counts), model)
-        console.print(f"{_statement(need)}.", markup=False)
+        console.print(f"{_statement(need)}. Rows are read and binned first.", markup=False)
         _check(need)
         classifier = training.new_model(model, labelled.categorical_features(data), kfhe.dask)
-        classifier.set_params(n_jobs=None)  # workers are on their own
+        classifier.set_params(n_jobs=None, verbose=int(console.is_terminal))  # workers are on their own
         started = perf_counter()
-        with Progress(training.n_estimators, shown=console.is_terminal) as progress:
-            classifier.fit(*data.frames(), callbacks=[progress])
+        classifier.fit(*data.frames())
         return Trained(classifier.to_local(), counts, perf_counter() - started)
-
-
-class Progress:
-    """A callback that shows a bar of the trees; before the first one, that something is going on.
-
-    Parameters
-    ----------
-    total : int
-        How many trees there will be.
-    shown : bool
-        Whether there is a terminal to show it on.
-    """
-
-    def __init__(self, total: int, *, shown: bool) -> None:
-        self._total, self._shown = total, shown
-        self._bar: Bar | None = None
-
-    def __enter__(self) -> Self:
-        if self._shown:
-            from kfhe.look.progress import Bar
-
-            self._bar = Bar("Reading and binning", None, transient=True).__enter__()
-        return self
-
-    def __call__(self, row: Iteration) -> None:
-        """Show one more finished iteration."""
-        if not self._shown:
-            return
-        from kfhe.look.progress import ProgressBar
-
-        if not isinstance(self._bar, ProgressBar):
-            self.__exit__(None, None, None)
-            self._bar = ProgressBar(self._total, 0).__enter__()
-        self._bar(row)
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._bar is not None:
-            self._bar.__exit__(kind, error, trace)
 
 
 def _overview(data: PartedTable) -> str:

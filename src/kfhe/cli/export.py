@@ -57,8 +57,6 @@ def export(
                 param_hint="--output",
             )
         format = Format(output.suffix.lower()[1:])
-    if output.is_dir():
-        raise typer.BadParameter(f"{output} is a folder; give the name of a file", param_hint="--output")
     check_writable(output, model)
 
     from kfhe.cli.models import read_model

@@ -27,7 +27,7 @@ def predicts_plainly(arguments: list[str]) -> bool:
     from kfhe.files import unwritable
 
     model, table, written = map(Path, (*paths, output))
-    if written.is_dir() or unwritable(written, model, table):
+    if unwritable(written, model, table):
         return False
     from kfhe.cli.predicting import predict_table
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from kfhe.trace import Iteration
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
 
 
 class Bar:
@@ -21,6 +25,12 @@ class Bar:
         How much of it is done already.
     transient : bool
         Whether the bar leaves the terminal when the work is done.
+    console : Console, optional
+        Where to draw; default: on standard error.
+    disable : bool
+        Whether nothing is drawn.
+    below : callable, optional
+        Returns what to draw below the bar.
     columns
         What else to show, as rich writes it.
     fields
@@ -34,6 +44,9 @@ class Bar:
         *columns: str,
         done: int = 0,
         transient: bool = False,
+        console: Console | None = None,
+        disable: bool = False,
+        below: Callable[[], RenderableType] | None = None,
         **fields: Any,
     ) -> None:
         from rich.console import Console
@@ -46,8 +59,14 @@ class Bar:
             TimeRemainingColumn,
         )
 
-        console = Console(stderr=True)
-        self._progress = Progress(
+        class Shown(Progress):
+            def get_renderables(self) -> Iterable[RenderableType]:
+                yield from super().get_renderables()
+                if below is not None:
+                    yield below()
+
+        console = console or Console(stderr=True)
+        self._progress = Shown(
             what,
             BarColumn(),
             MofNCompleteColumn(),
@@ -57,6 +76,7 @@ class Bar:
             "left",
             console=console,
             transient=transient and console.is_terminal,
+            disable=disable,
         )
         self._task = self._progress.add_task("", total=total, completed=done, **fields)
 

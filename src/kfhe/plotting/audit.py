@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from kfhe.audit import LabelAudit
 from kfhe.look.palette import BLUE, VERMILION
-from kfhe.plotting.display import Display, shortened, width_of
+from kfhe.plotting.confusion import ConfusionMatrixDisplay
+from kfhe.plotting.display import Display, width_of
 
 MOST_CLASSES = 12  # in the matrix; of more, those with the most suspects
 MOST_POINTS = 2000  # of the line
@@ -74,7 +75,7 @@ class AuditDisplay(Display):
         return cls(audit).plot(ax)
 
     def _size(self) -> tuple[float, float]:
-        return 9 + width_of(self._classes(), 16), 4
+        return 9 + width_of(self._suspects()[0], 16), 4
 
     def _draw(self, ax: Axes) -> None:
         place = ax.get_subplotspec()
@@ -106,30 +107,20 @@ class AuditDisplay(Display):
         ax.title.set_fontsize("medium")
 
     def _draw_matrix(self, ax: Axes) -> None:
-        audit, classes = self.audit, self._classes()
-        positions = {label: position for position, label in enumerate(classes)}
-        self.counts_ = np.zeros((len(classes), len(classes)), dtype=np.int64)
-        pairs = zip(audit.given[audit.suspects], audit.suggested[audit.suspects], strict=True)
-        for given, suggested in pairs:
-            if given in positions and suggested in positions:
-                self.counts_[positions[given], positions[suggested]] += 1
-        ax.imshow(self.counts_, cmap="Blues", vmin=0, vmax=max(1, self.counts_.max()))
-        dark = self.counts_ > self.counts_.max() / 2
-        for (i, j), count in np.ndenumerate(self.counts_):
-            if count:
-                ax.text(j, i, str(count), ha="center", va="center", color="white" if dark[i, j] else "black")
-        names = [shortened(label, 16) for label in classes]
-        ax.set_xticks(range(len(classes)), names, rotation=45, ha="right", fontsize="small")
-        ax.set_yticks(range(len(classes)), names, fontsize="small")
+        classes, self.counts_ = self._suspects()
+        ConfusionMatrixDisplay(self.counts_, display_labels=classes).plot(ax)
         ax.set(xlabel="suggested", ylabel="given", title="Suspects by class")
         ax.title.set_fontsize("medium")
 
-    def _classes(self) -> list[Any]:
-        """Return the classes to show, in order: all, or those with the most suspects."""
+    def _suspects(self) -> tuple[list[Any], NDArray[np.int64]]:
+        """Return the classes to show, all or those with the most suspects, and the suspects of these."""
         audit = self.audit
-        classes = np.unique(np.concatenate([audit.given, audit.suggested]))
-        if len(classes) <= MOST_CLASSES:
-            return list(classes)
-        involved = np.concatenate([audit.given[audit.suspects], audit.suggested[audit.suspects]])
-        counts = np.array([(involved == label).sum() for label in classes])
-        return list(classes[np.sort(np.argsort(-counts, kind="stable")[:MOST_CLASSES])])
+        given, suggested = (
+            np.searchsorted(audit.classes, labels[audit.suspects])
+            for labels in (audit.given, audit.suggested)
+        )
+        counts = np.zeros((len(audit.classes), len(audit.classes)), dtype=np.int64)
+        np.add.at(counts, (given, suggested), 1)
+        involved = counts.sum(axis=0) + counts.sum(axis=1)
+        shown = np.sort(np.argsort(-involved, kind="stable")[:MOST_CLASSES])
+        return audit.classes[shown].tolist(), counts[np.ix_(shown, shown)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from kfhe.plotting.predictions import coded, scores_of
 LARGEST = 200.0  # area of a marker, in square points
 
 
+@dataclass(eq=False, repr=False)
 class CalibrationDisplay(Display):
     """How often predictions are right, by the probability that they were given.
 
@@ -52,20 +54,12 @@ class CalibrationDisplay(Display):
     'calibration error 0.000'
     """
 
-    line_: Line2D
-
-    def __init__(
-        self,
-        prob_true: NDArray[Any],
-        prob_pred: NDArray[Any],
-        n_rows: NDArray[Any],
-        *,
-        name: str | None = None,
-    ) -> None:
-        self.prob_true = prob_true
-        self.prob_pred = prob_pred
-        self.n_rows = n_rows
-        self.name = name
+    prob_true: NDArray[Any]
+    prob_pred: NDArray[Any]
+    n_rows: NDArray[Any]
+    _: KW_ONLY
+    name: str | None = None
+    line_: Line2D = field(init=False)
 
     @classmethod
     def from_estimator(

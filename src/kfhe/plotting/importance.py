@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from kfhe.look.palette import BLUE
 from kfhe.plotting.display import Display, shortened, width_of
 
 
+@dataclass(eq=False, repr=False)
 class FeatureImportanceDisplay(Display):
     """The most important features as bars, the first at the top.
 
@@ -45,14 +47,11 @@ class FeatureImportanceDisplay(Display):
     'petal length (cm)'
     """
 
-    bars_: BarContainer
-
-    def __init__(
-        self, importances: Sequence[float], feature_names: Sequence[str], *, max_features: int = 20
-    ) -> None:
-        self.importances = importances
-        self.feature_names = feature_names
-        self.max_features = max_features
+    importances: Sequence[float]
+    feature_names: Sequence[str]
+    _: KW_ONLY
+    max_features: int = 20
+    bars_: BarContainer = field(init=False)
 
     @classmethod
     def from_estimator(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from kfhe.look.palette import PALETTE
 from kfhe.plotting.display import MARKERS, Display, legend_beside, legend_width, shortened, thinned
 
 
+@dataclass(eq=False, repr=False)
 class NoiseDisplay(Display):
     """Scores or average ranks of algorithms against the share of wrong labels.
 
@@ -43,20 +45,12 @@ class NoiseDisplay(Display):
     ['KFHE-l', 'AdaBoost']
     """
 
-    lines_: list[Line2D]
-
-    def __init__(
-        self,
-        noise_levels: Sequence[float],
-        values: Mapping[str, Any],
-        *,
-        value_name: str,
-        lower_is_better: bool = False,
-    ) -> None:
-        self.noise_levels = noise_levels
-        self.values = values
-        self.value_name = value_name
-        self.lower_is_better = lower_is_better
+    noise_levels: Sequence[float]
+    values: Mapping[str, Any]
+    _: KW_ONLY
+    value_name: str
+    lower_is_better: bool = False
+    lines_: list[Line2D] = field(init=False)
 
     def _size(self) -> tuple[float, float]:
         names = list(self.values)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from kfhe.plotting.display import (
 Floats = NDArray[np.float64]
 
 
+@dataclass(eq=False, repr=False)
 class DecisionRegionsDisplay(Display):
     """Which class is predicted where, for a classifier of two features.
 
@@ -64,28 +66,16 @@ class DecisionRegionsDisplay(Display):
     (200, 200, 2)
     """
 
-    image_: AxesImage
-
-    def __init__(
-        self,
-        x: Floats,
-        y: Floats,
-        scores: Floats,
-        *,
-        classes: NDArray[Any],
-        feature_names: Any = ("x0", "x1"),
-        points: Floats | None = None,
-        labels: NDArray[Any] | None = None,
-        predicted: NDArray[Any] | None = None,
-    ) -> None:
-        self.x = x
-        self.y = y
-        self.scores = scores
-        self.classes = classes
-        self.feature_names = feature_names
-        self.points = points
-        self.labels = labels
-        self.predicted = predicted
+    x: Floats
+    y: Floats
+    scores: Floats
+    _: KW_ONLY
+    classes: NDArray[Any]
+    feature_names: Any = ("x0", "x1")
+    points: Floats | None = None
+    labels: NDArray[Any] | None = None
+    predicted: NDArray[Any] | None = None
+    image_: AxesImage = field(init=False)
 
     @classmethod
     def from_estimator(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ MOST_NAMED = len(PALETTE)  # lines that have a colour and a name
 Floats = NDArray[np.float64]
 
 
+@dataclass(eq=False, repr=False)
 class RocCurveDisplay(Display):
     """How well scores tell each class from all others: true against false positives.
 
@@ -49,15 +51,12 @@ class RocCurveDisplay(Display):
     (['yes'], [0.75])
     """
 
-    lines_: list[Line2D]
-
-    def __init__(
-        self, fpr: Sequence[Floats], tpr: Sequence[Floats], *, roc_auc: Sequence[float], names: Sequence[Any]
-    ) -> None:
-        self.fpr = fpr
-        self.tpr = tpr
-        self.roc_auc = roc_auc
-        self.names = names
+    fpr: Sequence[Floats]
+    tpr: Sequence[Floats]
+    _: KW_ONLY
+    roc_auc: Sequence[float]
+    names: Sequence[Any]
+    lines_: list[Line2D] = field(init=False)
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any, *, ax: Axes | None = None) -> RocCurveDisplay:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from kfhe.look.palette import PALETTE
 from kfhe.plotting.display import Display, check_ensemble, count_along, marker_for, shortened
 
 
+@dataclass(eq=False, repr=False)
 class StagedScoreDisplay(Display):
     """The score of an ensemble after each of its components.
 
@@ -54,20 +56,12 @@ class StagedScoreDisplay(Display):
     True
     """
 
-    line_: Line2D
-
-    def __init__(
-        self,
-        scores: Sequence[float],
-        *,
-        name: str | None = None,
-        scoring: str = "accuracy",
-        n_kept: int | None = None,
-    ) -> None:
-        self.scores = scores
-        self.name = name
-        self.scoring = scoring
-        self.n_kept = n_kept
+    scores: Sequence[float]
+    _: KW_ONLY
+    name: str | None = None
+    scoring: str = "accuracy"
+    n_kept: int | None = None
+    line_: Line2D = field(init=False)
 
     @classmethod
     def from_estimator(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Self
 
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
@@ -19,7 +20,33 @@ from kfhe.plotting.display import (
 from kfhe.trace import Trace
 
 
-class TraceDisplay(Display):
+@dataclass(eq=False, repr=False)
+class OfTrace(Display):
+    """What is drawn of a trace."""
+
+    trace: Trace | Mapping[str, Any]
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, *, ax: Axes | None = None) -> Self:
+        """Draw the trace of a fitted `KFHEClassifier`.
+
+        Parameters
+        ----------
+        estimator : KFHEClassifier
+            A fitted one.
+        ax : matplotlib Axes, default=None
+            Where to draw. None: on a new figure.
+
+        Returns
+        -------
+        Display
+            The display.
+        """
+        check_ensemble(estimator)
+        return cls(estimator.trace_).plot(ax)
+
+
+class TraceDisplay(OfTrace):
     """How training went: R, P, K and the training error by iteration, as in the paper's figures.
 
     Parameters
@@ -47,28 +74,6 @@ class TraceDisplay(Display):
     """
 
     lines_: list[Line2D]
-
-    def __init__(self, trace: Trace | Mapping[str, Any]) -> None:
-        self.trace = trace
-
-    @classmethod
-    def from_estimator(cls, estimator: Any, *, ax: Axes | None = None) -> TraceDisplay:
-        """Draw the trace of a fitted `KFHEClassifier`.
-
-        Parameters
-        ----------
-        estimator : KFHEClassifier
-            A fitted one.
-        ax : matplotlib Axes, default=None
-            Where to draw. None: on a new figure.
-
-        Returns
-        -------
-        TraceDisplay
-            The display.
-        """
-        check_ensemble(estimator)
-        return cls(estimator.trace_).plot(ax)
 
     def _draw(self, ax: Axes) -> None:
         n_iter = len(self.trace["gain"])

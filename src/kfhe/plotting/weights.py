@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from kfhe.look.palette import BLUE
-from kfhe.plotting.display import (
-    Display,
-    check_ensemble,
-    count_along,
-    marker_for,
-    say_there_are_no_iterations,
-)
-from kfhe.plotting.trace import mark_resets
-from kfhe.trace import Trace
+from kfhe.plotting.display import count_along, marker_for, say_there_are_no_iterations
+from kfhe.plotting.trace import OfTrace, mark_resets
 
 
-class SamplingWeightsDisplay(Display):
+class SamplingWeightsDisplay(OfTrace):
     """How the sampling weights spread: how many equally weighted rows they are worth in each iteration.
 
     Training starts with as many as there are rows (fewer if they have weights). The more the weight gathers
@@ -51,28 +41,6 @@ class SamplingWeightsDisplay(Display):
     """
 
     line_: Line2D
-
-    def __init__(self, trace: Trace | Mapping[str, Any]) -> None:
-        self.trace = trace
-
-    @classmethod
-    def from_estimator(cls, estimator: Any, *, ax: Axes | None = None) -> SamplingWeightsDisplay:
-        """Draw how the sampling weights of a fitted `KFHEClassifier` spread.
-
-        Parameters
-        ----------
-        estimator : KFHEClassifier
-            A fitted one.
-        ax : matplotlib Axes, default=None
-            Where to draw. None: on a new figure.
-
-        Returns
-        -------
-        SamplingWeightsDisplay
-            The display.
-        """
-        check_ensemble(estimator)
-        return cls(estimator.trace_).plot(ax)
 
     def _draw(self, ax: Axes) -> None:
         sizes = self.trace["effective_sample_size"]

@@ -9,9 +9,11 @@ expected before anybody has looked is a prior, which decisions soon outweigh. pa
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import minimize
 from scipy.special import expit, logit
 
 from kfhe.audit import LabelAudit
@@ -22,7 +24,6 @@ NO_VOTE = 0.02  # added to votes for and against: a handful of trees is no proof
 # Mean and deviation of the prior: labels that the votes are split on are wrong more rarely than not
 LEVEL, SLOPE, OF_CLASS = (-1.0, 1.5), (1.0, 0.5), (0.0, 1.0)
 WIDTH = 1.645  # deviations either side: 90 %
-STEPS = 50  # of Newton's method, which needs about ten
 LEAST = 1e-6
 
 
@@ -117,15 +118,14 @@ def _fitted(inputs: Floats, wrong: NDArray[np.bool_]) -> tuple[Floats, Floats]:
             np.logaddexp(0, scores).sum() - scores[wrong].sum() + precision @ (weights - mean) ** 2 / 2
         )
 
-    weights = mean.copy()
-    for _ in range(STEPS):
+    def slope(weights: Floats) -> Floats:
+        return inputs.T @ (expit(inputs @ weights) - wrong) + precision * (weights - mean)
+
+    def curvature(weights: Floats) -> Any:
         shares = expit(inputs @ weights)
-        curvature = (inputs.T * (shares * (1 - shares))) @ inputs + np.diag(precision)
-        step = np.linalg.solve(curvature, inputs.T @ (wrong - shares) - precision * (weights - mean))
-        size = 1.0
-        while size > LEAST and loss(weights + size * step) > loss(weights):
-            size /= 2  # far from the best weights a full step may go too far
-        weights = weights + size * step
-        if np.abs(step).max() < LEAST:
-            break
-    return weights, np.linalg.inv(curvature)
+        return (inputs.T * (shares * (1 - shares))) @ inputs + np.diag(precision)
+
+    weights: Floats = minimize(
+        loss, mean, jac=slope, hess=curvature, method="trust-exact", options={"gtol": LEAST}
+    ).x
+    return weights, np.linalg.inv(curvature(weights))

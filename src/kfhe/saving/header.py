@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from kfhe.dates import PARTS
 from kfhe.features import ENCODED, LEFT_OUT, Encodings, Rule, Rules
-from kfhe.forest import RULES, STEPS_OF_SHARPNESS, Forest
+from kfhe.forest import RULES, STEPS_OF_SHARPNESS
 from kfhe.readings import DATES, READINGS
 from kfhe.table import Schema
 from kfhe.target_encoding import TargetEncoding
-from kfhe.trace import COLUMNS, Trace
+from kfhe.trace import COLUMNS, TIME, Trace
 
 # Types of arrays, and of their members; strings are as wide as they have to be.
 MEMBERS = {
@@ -31,7 +31,7 @@ MEMBERS = {
 }
 MOST_BINS = 255
 MOST_COLUMNS = 65535
-NEEDED_COLUMNS = ("gain", "measurement_error", "posterior_variance", "training_error")  # and drawn ones
+TRACE = tuple(name for name in COLUMNS if name != TIME)
 
 
 class NotInFile:
@@ -283,33 +283,24 @@ def _read_categories(found: Any) -> dict[Hashable, int] | None:
     return dict(zip(values, bins, strict=True))
 
 
-def read_trace(names: Any, columns: NDArray[Any], format: int) -> Trace:
+def read_trace(names: Any, columns: NDArray[Any]) -> Trace:
     """Make a trace of the names and the values of its columns; columns from the future are left aside."""
     _require(isinstance(names, list) and all(isinstance(name, str) for name in names), "trace")
-    _require(len(set(names)) == len(names) and set(NEEDED_COLUMNS) <= set(names), "trace")
+    _require(len(set(names)) == len(names) and set(TRACE) <= set(names), "trace")
     _require(columns.dtype.str[1:] == "f8" and columns.ndim == 2 and len(columns) == len(names), "trace")
     _require(bool(np.isfinite(columns).all()), "trace")
     found = dict(zip(names, columns, strict=True))
-    if format == 1:
-        found["step"] = found["gain"] / 2
-    _require("step" in found, "trace")
-    if format < 3:
-        found["transition"] = np.ones(columns.shape[1])
-    _require("transition" in found, "trace")
     for name in ("gain", "step", "transition"):
         _require(bool(((found[name] >= 0) & (found[name] <= 1)).all()), "trace")
-    trace = {name: found[name].tolist() for name in COLUMNS if name in found}
-    if "resets" in trace:
-        trace["resets"] = [int(resets) for resets in trace["resets"]]
-    return Trace(trace)
+    trace = {name: found[name].tolist() for name in TRACE}
+    return Trace({**trace, "resets": [int(resets) for resets in trace["resets"]]})
 
 
 def read_rules(found: Any, n_classes: int) -> dict[str, Any]:
     """Read how leaves vote and how scores are used."""
-    _require(isinstance(found, dict), "rules")
-    rules = {name: found.get(name, getattr(Forest, name)) for name in RULES}
+    rules = dict(zip(RULES, _members(found, "rules", *RULES), strict=True))
     shares = rules.pop("class_shares")
-    _require(isinstance(shares, list | tuple) and len(shares) in (0, n_classes), "rules")
+    _require(isinstance(shares, list) and len(shares) in (0, n_classes), "rules")
     _require(all(type(value) is float and 0 <= value < 1e6 for value in (*rules.values(), *shares)), "rules")
     _require(not shares or abs(sum(shares) - 1) < 0.01, "rules")
     _require(rules["prior_power"] <= 1 and 0.5 <= rules["sharpness"] <= 8, "rules")

@@ -36,8 +36,7 @@ def load(file: File) -> Any:
     Raises
     ------
     ModelFileError
-        The file is damaged, is no model file, or needs a newer kfhe: each version reads the files of all
-        versions before it.
+        The file is damaged, is no model file, or needs a newer kfhe.
     OSError
         There is no such file, or it can't be read.
 
@@ -61,7 +60,7 @@ def _model(description: dict[str, Any], content: bytes) -> BaseKFHE:
     """Make the model, each part of which is checked."""
     saved = read_forest(description, content)
     with told_as_damage():
-        name = description["class"] if description["format"] > 1 else "KFHEClassifier"
+        name = description["class"]
         if not isinstance(name, str):
             raise ValueError("there is something wrong with its class")
         parameters = header.read_parameters(description["parameters"])
@@ -72,11 +71,9 @@ def _model(description: dict[str, Any], content: bytes) -> BaseKFHE:
     if unknown:
         raise too_new(f"the parameter {min(unknown)!r:.50}", description["kfhe"])
     with told_as_damage():
-        if parameters.get("prior_power") == "auto":  # as it could be before format 5
-            parameters["prior_power"] = saved.forest.prior_power
         model = kind(**parameters)
         model._validate_params()
-        found = header.read_found(description.get("found", {}), model._found)
+        found = header.read_found(description["found"], model._found)
     names = saved.forest.schema.columns
     model.n_features_in_ = len(names)
     if saved.named:

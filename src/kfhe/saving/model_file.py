@@ -5,14 +5,9 @@ known of the model. Nothing in it is code and nothing is compressed: a stranger'
 takes memory in proportion to its size. It has a checksum over all of its bytes, and what it says is checked
 before it is used.
 
-A file has a format number, now 5. Each version of kfhe reads the files of all versions before it. The number
-goes up only when older versions could no longer read a file rightly; they then refuse it and ask for a newer
-kfhe. What is merely new in a file, such as another column of the trace, they leave aside. The places of
-checksum and number never change. Format 2 says of which class the model is, and its trace has the components'
-steps; a model of format 1 is a `KFHEClassifier`, and its steps are half the gains. In format 3 components may
-lead the state back towards h_0: the transitions are in the trace. In format 4 columns have rules, by which
-dates become several features. In format 5 probabilities are powers of scores, and the shares of classes are
-not those of the labels. A model is written in the lowest format that holds it, from 3 on.
+A file has a format number. It goes up only when an earlier kfhe could no longer read a file rightly; that one
+then refuses it and asks for a newer kfhe. What is merely new in a file, such as another column of the trace,
+is left aside. The places of checksum and number never change.
 """
 
 from __future__ import annotations
@@ -41,7 +36,7 @@ from kfhe.trace import Trace
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-FORMAT = 5
+FORMAT = 1
 LONGEST_HEADER = 100_000_000  # bytes, as in safetensors
 NO_CHECKSUM = b"0" * 64  # stands in for the checksum while that is computed
 
@@ -85,7 +80,7 @@ def save(model: Any, file: File) -> None:
         arrays["validation_scores"] = model.validation_scores_
     description = {
         "checksum": NO_CHECKSUM.decode(),  # first, so that no other zeros come before it
-        "format": FORMAT if forest.class_shares else 4 if forest.schema.rules else 3,
+        "format": FORMAT,
         "kfhe": version("kfhe"),
         "class": kind,
         "parameters": header.write_parameters(model.get_params(deep=False)),
@@ -194,7 +189,7 @@ def _read(file: BinaryIO) -> tuple[dict[str, Any], bytes]:
     digest.update(memoryview(content)[place + len(NO_CHECKSUM) :])
     if digest.hexdigest() != checksum:
         raise _damaged("its checksum is wrong")
-    if type(number) is not int or not 1 <= number <= FORMAT:
+    if number != FORMAT:
         raise too_new(f"format {number!r:.20}", writer)
     return description, content
 
@@ -227,20 +222,18 @@ def read_forest(description: dict[str, Any], content: bytes) -> SavedForest:
     """Make the forest, each part of which is checked."""
     with told_as_damage():
         arrays = load_arrays(content)
-        trace = header.read_trace(description["trace"], arrays["trace"], description["format"])
+        trace = header.read_trace(description["trace"], arrays["trace"])
         classes = header.read_classes(description["classes"])
         schema = header.read_schema(description["columns"])
         soft, named = description["soft"], description["named"]
         if type(soft) is not bool or type(named) is not bool:
             raise ValueError("there is something wrong with its voting or its names")
-        rules = header.read_rules(description.get("rules", {}), len(classes))
+        rules = header.read_rules(description["rules"], len(classes))
         forest = unpack(arrays, schema, classes, trace["step"], soft=soft)
         forest = replace(forest, transitions=trace["transition"], **rules)
         scores = arrays.get("validation_scores")
         if scores is not None and (scores.dtype.str[1:] != "f8" or scores.ndim != 1):
             raise ValueError("there is something wrong with its validation scores")
-    if description.get("rules", {}).get("noise_undone"):
-        raise ValueError("its probabilities follow a rule that was never released. Train the model again")
     return SavedForest(forest, trace, named, scores)
 
 

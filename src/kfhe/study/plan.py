@@ -223,8 +223,7 @@ class Plan:
 
     def to_json(self) -> str:
         """Return the plan as JSON, in one way only: equal plans give equal texts."""
-        keys = {key: value for key, value in asdict(self).items() if key not in _LATER or value}
-        return json.dumps(keys, sort_keys=True)
+        return json.dumps(asdict(self), sort_keys=True)
 
     @classmethod
     def from_json(cls, text: str) -> Plan:
@@ -233,7 +232,7 @@ class Plan:
         keys["algorithms"] = tuple(Algorithm(**item) for item in keys["algorithms"])
         keys["datasets"] = tuple(keys["datasets"])
         keys["noise_levels"] = tuple(keys["noise_levels"])
-        keys["drop"] = tuple(keys.get("drop", ()))
+        keys["drop"] = tuple(keys["drop"])
         return cls(**keys)
 
     def digest(self) -> str:
@@ -252,10 +251,6 @@ class Plan:
 
     def _without_folders(self) -> Plan:
         return replace(self, datasets=tuple(self.dataset_names))
-
-
-# Keys that were added later: plans without them keep their digest
-_LATER = ("given", "true", "drop", "target", "reading")
 
 
 def preset_text(name: str) -> str:

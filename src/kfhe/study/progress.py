@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
+from kfhe.look.progress import Bar
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from types import TracebackType
 
     from rich.console import Console
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from kfhe.study.plan import Plan
 
 
-class StudyProgress:
+class StudyProgress(Bar):
     """A live display on a terminal; elsewhere, as in a log file, a line for each tenth that is done.
 
     Parameters
@@ -29,44 +30,22 @@ class StudyProgress:
     """
 
     def __init__(self, plan: Plan, total: int, done: int, console: Console) -> None:
-        from rich.live import Live
-        from rich.progress import (
-            BarColumn,
-            MofNCompleteColumn,
-            Progress,
-            TextColumn,
-            TimeElapsedColumn,
-            TimeRemainingColumn,
-        )
-
-        self._plan = plan
+        self._plan, self._console = plan, console
         self._sums: dict[tuple[str, float], list[float]] = defaultdict(lambda: [0.0, 0.0])
         self._failed = 0
-        self._bar = Progress(
+        super().__init__(
             "cells",
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[rate]}"),
-            TimeElapsedColumn(),
-            TextColumn("left"),
-            TimeRemainingColumn(),
-            TextColumn("{task.fields[failed]}", style="red"),
+            total,
+            "{task.fields[rate]}",
+            "[red]{task.fields[failed]}",
+            done=done,
+            transient=True,
+            console=console,
+            disable=not console.is_terminal,
+            below=self._averages,
+            rate="",
+            failed="",
         )
-        self._task = self._bar.add_task("", total=total, completed=done, rate="", failed="")
-        self._live = Live(get_renderable=self._drawn, console=console, refresh_per_second=4, transient=True)
-        self._console = console
-        self._shown = console.is_terminal
-
-    def __enter__(self) -> StudyProgress:
-        if self._shown:
-            self._live.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._shown:
-            self._live.stop()
 
     def add(self, results: Iterable[Result]) -> None:
         """Count results in."""
@@ -79,20 +58,18 @@ class StudyProgress:
                 sums = self._sums[result.cell.algorithm, result.cell.noise]
                 sums[0] += value
                 sums[1] += 1
-        task = self._bar.tasks[0]
-        speed, total = task.speed, int(task.total or 0)
-        before, now = int(task.completed), int(task.completed) + count
-        if not self._shown and total and 10 * before // total < 10 * now // total:
+        task = self._progress.tasks[0]
+        speed, total, before = task.speed, int(task.total or 0), int(task.completed)
+        now = before + count
+        if not self._console.is_terminal and total and 10 * before // total < 10 * now // total:
             self._console.print(f"{now:,} of {total:,} cells are done", highlight=False)
-        self._bar.update(
-            self._task,
-            advance=count,
+        self.reach(
+            now,
             rate=f"{speed:.1f}/s" if speed else "",
             failed=f"{self._failed} failed" if self._failed else "",
         )
 
-    def _drawn(self) -> Any:
-        from rich.console import Group
+    def _averages(self) -> Any:
         from rich.table import Table
 
         from kfhe.metrics import METRICS
@@ -104,4 +81,4 @@ class StudyProgress:
         for algorithm in self._plan.algorithms:
             sums = [self._sums.get((algorithm.name, noise)) for noise in self._plan.noise_levels]
             table.add_row(algorithm.name, *(f"{total[0] / total[1]:.3f}" if total else "" for total in sums))
-        return Group(self._bar, table)
+        return table

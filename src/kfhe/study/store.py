@@ -28,21 +28,14 @@ CREATE TABLE datasets (
     classes INTEGER, categorical INTEGER, problem TEXT, wrong REAL, target TEXT) STRICT, WITHOUT ROWID;
 CREATE TABLE cells (
     dataset TEXT NOT NULL, algorithm TEXT NOT NULL, noise REAL NOT NULL, repeat INTEGER NOT NULL,
-    fold INTEGER NOT NULL, f1_macro REAL, accuracy REAL, log_loss REAL, fit_seconds REAL,
-    predict_seconds REAL, components INTEGER, error TEXT, versions INTEGER NOT NULL,
-    roc_auc REAL, brier REAL, calibration_error REAL, balanced_accuracy REAL,
+    fold INTEGER NOT NULL, f1_macro REAL, accuracy REAL, balanced_accuracy REAL, roc_auc REAL,
+    log_loss REAL, brier REAL, calibration_error REAL, fit_seconds REAL, predict_seconds REAL,
+    components INTEGER, error TEXT, versions INTEGER NOT NULL,
     PRIMARY KEY (dataset, algorithm, noise, repeat, fold)) STRICT, WITHOUT ROWID;
 CREATE TABLE traces (
     dataset TEXT NOT NULL, algorithm TEXT NOT NULL, noise REAL NOT NULL, columns TEXT NOT NULL,
     PRIMARY KEY (dataset, algorithm, noise)) STRICT, WITHOUT ROWID;
 """
-
-
-# Columns that were added later: a file that has been begun without them gets them when it goes on
-_ADDED = {
-    "cells": dict.fromkeys(("roc_auc", "brier", "calibration_error", "balanced_accuracy"), "REAL"),
-    "datasets": {"wrong": "REAL", "target": "TEXT"},
-}
 
 
 class Store:
@@ -81,8 +74,6 @@ class Store:
                 connection.execute("BEGIN IMMEDIATE")
                 if _is_empty(connection):
                     _create(connection, plan)
-                else:
-                    _add_columns(connection)
                 store = cls(path, connection, _stored_plan(connection, path))
                 store._check_plan(plan)
                 store._versions = store._versions_id(versions, mix_versions)
@@ -170,22 +161,19 @@ class Store:
             return {Cell(*row) for row in self._connection.execute(query)}
 
     def cells(self) -> Any:
-        """Return all cells as a DataFrame, sorted by name; what an older file has not is missing there."""
-        query = "SELECT * FROM cells ORDER BY dataset, algorithm, noise, repeat, fold"
-        with _explained(self.path):
-            cursor = self._connection.execute(query)
-            columns = [column[0] for column in cursor.description]
-            frame = import_pandas().DataFrame(cursor.fetchall(), columns=columns)
-        return _with_added(frame, "cells")
+        """Return all cells as a DataFrame, sorted by name."""
+        return self._frame("SELECT * FROM cells ORDER BY dataset, algorithm, noise, repeat, fold")
 
     def datasets(self) -> Any:
         """Return what is known of the datasets as a DataFrame, in the order of the plan."""
+        frame = self._frame("SELECT * FROM datasets").set_index("name")
+        return frame.loc[[name for name in self.plan.dataset_names if name in frame.index]]
+
+    def _frame(self, query: str) -> Any:
         with _explained(self.path):
-            cursor = self._connection.execute("SELECT * FROM datasets")
+            cursor = self._connection.execute(query)
             columns = [column[0] for column in cursor.description]
-            frame = import_pandas().DataFrame(cursor.fetchall(), columns=columns).set_index("name")
-        names = [name for name in self.plan.dataset_names if name in frame.index]
-        return _with_added(frame, "datasets").reindex(names)
+            return import_pandas().DataFrame(cursor.fetchall(), columns=columns)
 
     def traces(self) -> dict[tuple[str, str, float], dict[str, list[float]]]:
         """Return the training traces by dataset, algorithm and noise level."""
@@ -277,19 +265,6 @@ def _create(connection: sqlite3.Connection, plan: Plan) -> None:
         connection.execute(statement)
     entries = [("format", str(FORMAT)), ("plan", plan.to_json())]
     connection.executemany("INSERT INTO study VALUES (?, ?)", entries)
-
-
-def _with_added(frame: Any, table: str) -> Any:
-    """Return a table of a file with all columns; those that it has not yet are empty."""
-    return frame.assign(**{name: float("nan") for name in _ADDED[table] if name not in frame})
-
-
-def _add_columns(connection: sqlite3.Connection) -> None:
-    for table, names in _ADDED.items():
-        there = {row[1] for row in connection.execute(f"PRAGMA table_info({table})")}
-        for name, type in names.items():
-            if there and name not in there:
-                connection.execute(f"ALTER TABLE {table} ADD COLUMN {name} {type}")
 
 
 def _stored_plan(connection: sqlite3.Connection, path: Path) -> Plan:

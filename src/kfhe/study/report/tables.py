@@ -316,7 +316,7 @@ def datasets(analysis: Analysis) -> Table:
         fields = [number(size, fixed(size, 0)) for size in sizes]
         if analysis.plan.given is not None:
             fields.append(number(row["wrong"], f"{row['wrong']:.1%}"))
-        target = row["target"] if isinstance(row["target"], str) else ""  # older files don't tell
+        target = row["target"] if isinstance(row["target"], str) else ""  # none of a dataset that is missing
         rows.append(
             [
                 Value(name, str(name)),
