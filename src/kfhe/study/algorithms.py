@@ -7,6 +7,7 @@ that it takes:
 - CatBoost: categories as text, a gap being a category; gaps of numbers as they are;
 - AdaBoost, Bagging: categories as codes that their CART knows to be categories, a gap being a category of its
   own; gaps of numbers filled with the median (scikit-learn's AdaBoost refuses them);
+- forest on target encoding: categories by scikit-learn's TargetEncoder, gaps of numbers as they are;
 - random forest, extra trees, CleanLearning (cleanlab around a random forest), ensembles of scikit-learn's
   trees, and classifiers by import path: categories one-hot, a gap being a category; gaps of numbers as they
   are if the classifier takes them, else filled with the median.
@@ -42,7 +43,7 @@ class ShortName:
     make : callable
         Gets the categorical columns and the parameters.
     encoding : str
-        "native", "text", "codes" or "one-hot": how it gets categories and gaps.
+        "native", "text", "codes", "one-hot" or "target encoding": how it gets categories and gaps.
     package, extra : str or None
         What it needs beyond kfhe's own dependencies, and which extra brings it.
     components : str or None
@@ -290,6 +291,9 @@ SHORT_NAMES: dict[str, ShortName] = {
     "random forest": ShortName(_sklearn("RandomForestClassifier"), "one-hot"),
     "random forest, leaves of 5": ShortName(
         _sklearn("RandomForestClassifier", min_samples_leaf=5), "one-hot"
+    ),
+    "forest on target encoding": ShortName(
+        _sklearn("RandomForestClassifier", min_samples_leaf=5), "target encoding"
     ),
     "extra trees": ShortName(_sklearn("ExtraTreesClassifier"), "one-hot"),
     "HistGradientBoosting": ShortName(

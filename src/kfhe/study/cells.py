@@ -15,6 +15,7 @@ from kfhe.look.trace_lines import TRACE_LINES
 from kfhe.metrics import metrics_of
 from kfhe.noise import NOISE_MODELS
 from kfhe.study.algorithms import build, components_of
+from kfhe.study.careless import copied, parts_of
 from kfhe.study.plan import Cell
 
 if TYPE_CHECKING:
@@ -143,9 +144,13 @@ def make_fold(plan: Plan, cell: Cell, dataset: Dataset) -> Fold:
     train, test = fold_rows(plan, cell, dataset.y)
     # Names of columns are the user's, and some classifiers don't take all of them
     X = dataset.X.set_axis([f"x{position}" for position in range(dataset.X.shape[1])], axis=1)
-    seed = seed_of(plan.seed, cell.dataset, cell.noise, cell.repeat, cell.fold, "noise")
+    base, added = parts_of(cell.dataset)
+    seed = seed_of(plan.seed, base, cell.noise, cell.repeat, cell.fold, "noise")
     disturb = NOISE_MODELS[plan.noise_model].disturb
     noisy_X, noisy_y = disturb(X.iloc[train], dataset.y[train], cell.noise, seed)
+    if added:
+        rows = copied(np.arange(len(train)), added, seed)
+        noisy_X, noisy_y = noisy_X.iloc[rows], noisy_y[rows]
     true = dataset.y if dataset.true is None else dataset.true
     return Fold(noisy_X, noisy_y, X.iloc[test], true[test], len(dataset.classes))
 
@@ -154,7 +159,7 @@ def fold_rows(plan: Plan, cell: Cell, y: NDArray[np.intp]) -> tuple[NDArray[Any]
     """Return the rows to train on and to test; they are the same for all algorithms and noise levels."""
     from sklearn.model_selection import StratifiedKFold
 
-    seed = seed_of(plan.seed, cell.dataset, cell.repeat, "folds")
+    seed = seed_of(plan.seed, parts_of(cell.dataset)[0], cell.repeat, "folds")
     folds = StratifiedKFold(plan.folds, shuffle=True, random_state=seed)
     train, test = list(folds.split(np.zeros(len(y)), y))[cell.fold]
     return train, test

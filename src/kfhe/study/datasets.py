@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from kfhe.study.careless import added_columns, parts_of
 from kfhe.study.errors import StudyError
 from kfhe.study.made import RULES
 from kfhe.study.paper.catalogue import Facts, catalogue
@@ -45,7 +46,7 @@ def load(name: str, data_dir: str | Path | None = None, *, roles: Roles = AS_USU
     Parameters
     ----------
     name : str
-        A name, or the path of a file.
+        A name, or the path of a file; behind it may stand what is added: see `kfhe.study.careless`.
     data_dir : path, optional
         A folder of csv or parquet files that is looked into first; default: the environment variable
         ``KFHE_DATA``, if it is set.
@@ -69,6 +70,11 @@ def load(name: str, data_dir: str | Path | None = None, *, roles: Roles = AS_USU
     >>> monks.X.shape, monks.classes
     ((432, 6), ['0', '1'])
     """
+    base, added = parts_of(name)
+    if added:
+        dataset = load(base, data_dir, roles=roles)
+        X = added_columns(dataset.X, added)
+        return replace(dataset, name=table_name(name) if is_table(base) else name, X=X, added=added)
     source = locate(name, data_dir)
     if source is None:
         raise StudyError(_not_here(name))
@@ -98,6 +104,7 @@ def load(name: str, data_dir: str | Path | None = None, *, roles: Roles = AS_USU
 
 def locate(name: str, data_dir: str | Path | None = None) -> Source | None:
     """Return the first source that has a dataset: file, folder, rule, scikit-learn, cache; or None."""
+    name, _ = parts_of(name)
     if is_table(name):
         path = Path(name)
         return Source("file", path) if path.is_file() else None

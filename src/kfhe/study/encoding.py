@@ -35,12 +35,24 @@ def encoding_steps(encoding: str, categorical: Categorical, classifier: Any) -> 
     median = SimpleImputer(strategy="median", keep_empty_features=True)
     if encoding == "codes":
         return [FunctionTransformer(_codes), median]
-    one_hot = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
+    encoder = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
+    if encoding == "target encoding":
+        encoder = _target_encoder()
     return [
         make_column_transformer(
-            (one_hot, categorical.names), remainder="passthrough" if _takes_gaps(classifier) else median
+            (encoder, categorical.names), remainder="passthrough" if _takes_gaps(classifier) else median
         )
     ]
+
+
+def _target_encoder() -> Any:
+    """Return scikit-learn's target encoder, with the same folds each time."""
+    from sklearn.model_selection import KFold
+    from sklearn.preprocessing import TargetEncoder
+
+    if "deprecated" in TargetEncoder().get_params().values():  # from 1.9 on
+        return TargetEncoder(cv=KFold(5, shuffle=True, random_state=0))
+    return TargetEncoder(random_state=0)
 
 
 def _takes_gaps(classifier: Any) -> bool:

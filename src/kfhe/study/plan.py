@@ -17,7 +17,7 @@ from kfhe.study.tables import Roles, is_table, table_name
 from kfhe.table_files import Dialect
 from kfhe.table_files.texts import KINDS
 
-PRESETS = ("quick", "paper", "noise", "others", "real")
+PRESETS = ("quick", "paper", "noise", "others", "real", "careless")
 ALL_TABLES = "*"  # a dataset that stands for all tables of the data folder
 
 

@@ -106,6 +106,8 @@ class Dataset:
         What was noticed in its file, in sentences.
     dropped : tuple of str
         The columns that were left out.
+    added : tuple of str
+        What was added to it, as `kfhe.study.careless` names it.
     """
 
     name: str
@@ -117,6 +119,7 @@ class Dataset:
     target: str = USUAL_TARGET
     notes: tuple[str, ...] = ()
     dropped: tuple[str, ...] = ()
+    added: tuple[str, ...] = ()
 
     @property
     def categorical(self) -> list[str]:
