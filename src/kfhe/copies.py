@@ -2,7 +2,7 @@
 
 A row is judged by components that have not seen it, and that says little if they have seen its copy. So
 copies have to be drawn together. But in a table of few different rows, equal rows are observations of their
-own: left out together, they would take along what is known of rows like them. Two things give copies away:
+own: left out together, they would take along what is known of rows like them. Three things tell:
 
 - Rows that are equal by chance come with near misses: where columns have few values, there are rows that
   differ in one column only. Copies come without.
@@ -10,6 +10,8 @@ own: left out together, they would take along what is known of rows like them. T
   they are drawn independently, the number of rows that stand three times is at least two thirds of the square
   of the number of those that stand twice, divided by the number of those that stand once (by the inequality
   of Cauchy and Schwarz). If all rows stand twice, none of them stands alone.
+- Copies have the same label, right or wrong. If some rows of such a table stand twice by design, those that
+  stand twice agree in their labels more often than those that stand more often, by chance.
 """
 
 from __future__ import annotations
@@ -35,7 +37,8 @@ FEW_COLUMNS = 4  # by which most tables show that all their rows are different
 BLOCKS = 16  # of columns; rows that differ in one of them only are near misses
 ASKED = 500  # equal rows whose near misses are looked for
 ALONE = 0.5  # share of these that have no near miss, from which on they are copies
-SURE = 0.001  # chance of so few groups of three, below which rows are copies
+SURE = 0.001  # chance of so few groups of three, below which rows are copies,
+UNLIKELY = 0.01  # and of labels that agree so much more often where rows stand twice
 
 
 def row_hashes(columns: Columns, some: range | None = None) -> Hashes:
@@ -114,12 +117,29 @@ def share_alone(columns: Columns, groups: Groups) -> float:
 
 
 def in_threes(sizes: NDArray[np.intp]) -> bool:
-    """Whether there are as many groups of three rows as chance would have made, by those of one and two."""
+    """Whether there are as many groups of three rows as chance would have made, by those of one and two.
+
+    These two numbers are chance as well: each is taken two standard deviations to the side of chance.
+    """
     from scipy.stats import poisson
 
     once, twice, thrice = (int((sizes == size).sum()) for size in (1, 2, 3))
-    expected = 2 * twice**2 / (3 * max(once, 1))
-    return bool(poisson.cdf(thrice, expected) >= SURE)
+    at_least, at_most = max(twice - 2 * twice**0.5, 0.0), once + 2 * once**0.5 + 4
+    return bool(poisson.cdf(thrice, 2 * at_least**2 / (3 * at_most)) >= SURE)
+
+
+def twins_agree(groups: Groups, labels: NDArray[np.int32]) -> bool:
+    """Whether rows that stand twice have the same label more often than two of those that stand more often."""
+    from scipy.stats import fisher_exact
+
+    order, sizes = np.argsort(groups.numbers, kind="stable"), groups.sizes
+    first = (sizes.cumsum() - sizes)[sizes > 1]
+    agree, twice = labels[order[first]] == labels[order[first + 1]], sizes[sizes > 1] == 2
+    table = [
+        [(agree & twice).sum(), (~agree & twice).sum()],
+        [(agree & ~twice).sum(), (~agree & ~twice).sum()],
+    ]
+    return bool(fisher_exact(table, "greater").pvalue < UNLIKELY)
 
 
 def cut(groups: Groups, labels: NDArray[np.int32], size: int) -> Groups:
@@ -151,5 +171,6 @@ def find_copies(columns: Columns, labels: NDArray[np.int32]) -> Groups | None:
     times = int(np.gcd.reduce(groups.sizes))
     if times > 1 and len(groups) >= FEWEST:  # each row stands so many times; others may be equal by chance
         return cut(groups, labels, times)
-    by_chance = share_alone(columns, groups) < ALONE and in_threes(groups.sizes)
-    return None if by_chance else groups
+    if share_alone(columns, groups) >= ALONE or not in_threes(groups.sizes) or twins_agree(groups, labels):
+        return groups
+    return None

@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from kfhe.bank import PILOT
 from kfhe.engine.trees.shrinkage import shrunken_shares
 from kfhe.rows import TrainingRows
 from kfhe.table import BinnedTable
@@ -18,6 +17,7 @@ Floats = NDArray[np.float64]
 UNIQUE = 0.95  # values of so many rows, per row, are said to be as many as rows
 MAIN = 0.5  # share in the importances from which on a column may give the label away
 GIVEN_AWAY = 0.02  # of the errors of the most frequent class: what a column may leave that gives it away
+TREES = 5  # that judge a column alone
 ATTEMPT = 3  # of draws, so that no other trees have these samples
 
 
@@ -73,7 +73,7 @@ def leaking_column(
     alone = table.of_column(j)
     grower = rows.grower(replace(settings, max_features=None), alone)
     bank, draws = rows.bank(rows.class_units / rows.class_units.sum(), 1), rows.draws()
-    for t in range(1, PILOT + 1):
+    for t in range(1, TREES + 1):
         counts = draws.draw(rows.base, t, ATTEMPT)
         tree = grower.grow(counts, True, 2 * t)
         bank.update(tree.leaves, shrunken_shares(tree.nodes, tree.leaf_weights, np.zeros(1)), counts)
