@@ -129,7 +129,7 @@ def in_threes(sizes: NDArray[np.intp]) -> bool:
 
 
 def twins_agree(groups: Groups, labels: NDArray[np.int32]) -> bool:
-    """Whether rows that stand twice have the same label more often than two of those that stand more often."""
+    """Whether rows that stand twice agree in their labels more often than others that are equal."""
     from scipy.stats import fisher_exact
 
     order, sizes = np.argsort(groups.numbers, kind="stable"), groups.sizes
