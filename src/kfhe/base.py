@@ -156,11 +156,14 @@ class BaseKFHE(NotebookMixin, CallbackSupportMixin, ClassifierMixin, BaseEstimat
             rows, validation = early_stopping.with_validation(self, check, X_val, y_val, rows)
             own = check_callbacks(callbacks)
             run = self._start_or_resume(rows)
-            with run.undone_on_error(), self._watchers(run, validation, tasks) as watchers:
-                run.train(self.make_emphasis(run), self.n_estimators, Watch([*own, *watchers], validation))
-            self._store(run, validation)
-            if tasks is not None:
-                tasks.finish()
+            with run.undone_on_error():
+                with self._watchers(run, validation, tasks) as watchers:
+                    run.train(
+                        self.make_emphasis(run), self.n_estimators, Watch([*own, *watchers], validation)
+                    )
+                self._store(run, validation)
+                if tasks is not None:
+                    tasks.finish()
         return self
 
     def predict(self, X: Any) -> NDArray[Any]:
