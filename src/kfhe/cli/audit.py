@@ -98,7 +98,8 @@ def audit(
         options.check_table_output(output, labelled.table, *([decisions] if decisions else []))
     check_files(page, decisions, labelled.table, output)
     if plot is not None:
-        options.check_picture(plot, labelled.table, option="--plot")
+        others = [path for path in (labelled.table, decisions, output, page) if path is not None]
+        options.check_picture(plot, *others, option="--plot")
     data = labelled.read()
     found, share, judged = audited(
         data,

@@ -64,7 +64,7 @@ def fit(
     options.refuse_jobs(training.n_jobs, scheduler)
     if output.is_dir():
         raise typer.BadParameter(f"{output} is a folder; give the name of a file", param_hint="--output")
-    options.check_writable(output, *labelled.tables)
+    options.check_writable(output, *labelled.files)
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     if scheduler is not None or is_large(labelled.tables):
         trained = train_in_parts(labelled, training, model, scheduler, console)

@@ -246,6 +246,13 @@ class LabelledFiles(TargetInput):
         ),
     ]
 
+    @property
+    def files(self) -> list[Path]:
+        """The files, those in folders one by one."""
+        from kfhe.table_files.footers import files_in
+
+        return [file for table in self.tables for file in (files_in(table) if table.is_dir() else [table])]
+
     def open_parts(self) -> PartedTable:
         """Open parquet files, to be read part by part."""
         from kfhe.table_files.parts import PartedTable

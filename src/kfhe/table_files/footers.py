@@ -25,6 +25,11 @@ class Part(NamedTuple):
     n_bytes: int  # in memory
 
 
+def files_in(folder: Path) -> list[Path]:
+    """Return the parquet files of a folder, by name; hidden ones are others' notes."""
+    return sorted(path for path in folder.glob("*.parquet") if path.name[0] not in "._")
+
+
 def parquet_files(paths: Sequence[Path]) -> list[Path]:
     """Return the parquet files that are meant: of a folder, those in it, by name.
 
@@ -47,7 +52,7 @@ def parquet_files(paths: Sequence[Path]) -> list[Path]:
     for path in paths:
         inside = [path]
         if path.is_dir():
-            inside = sorted(each for each in path.glob("*.parquet") if each.name[0] not in "._")
+            inside = files_in(path)
             if not inside:
                 raise TableFileError(f"{path}: there are no .parquet files in this folder")
         elif path.name.endswith(tuple(each for each in READABLE if each != ".parquet")) or str(path) == "-":
