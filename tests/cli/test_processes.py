@@ -64,6 +64,18 @@ def test_a_reader_that_leaves_early_ends_it_quietly(model):
     assert "roken" not in said
 
 
+@pytest.mark.parametrize("output", [[], ["-o", "-"], ["-o", "suspects.csv"]], ids=" ".join)
+def test_files_are_written_whatever_a_reader_of_standard_output_does(output):
+    files = ["--page", "page.html", "--plot", "plot.png"]
+    with process("audit", "customers.csv", "-t", "outcome", "--n-estimators", 50, *output, *files) as running:
+        running.stdout.close()
+        said = running.stderr.read().decode()
+    for name in (files[1], files[3], *(name for name in output if name.endswith(".csv"))):
+        assert Path(name).stat().st_size > 1000
+        assert f" in {name}" in said
+    assert "Traceback" not in said
+
+
 @pytest.mark.posix
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
 def test_ctrl_c_and_kill_end_it_with_130_and_leave_nothing_behind(name, model):

@@ -163,6 +163,15 @@ def test_analyse_prints_the_tables_and_writes_the_cells(kfhe, results, tmp_path)
     assert len(pd.read_parquet(tmp_path / "cells.parquet")) == 16
 
 
+def test_analyse_writes_the_cells_though_nobody_reads_the_tables(kfhe, results, tmp_path, monkeypatch):
+    def gone(table):
+        raise BrokenPipeError
+
+    monkeypatch.setattr("kfhe.cli.study._print", gone)
+    kfhe("study", "analyse", results, "--cells", "cells.parquet", code=1)
+    assert len(pd.read_parquet(tmp_path / "cells.parquet")) == 16
+
+
 def test_report_says_where_the_page_is(kfhe, results, tmp_path):
     out, _ = kfhe("study", "report", results, "-o", "out", "--reproduction", "docs/reproduction.md")
     assert "The report is in out/index.html" in out

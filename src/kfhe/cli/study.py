@@ -172,14 +172,14 @@ def analyse(
     if cells is not None:
         check_writable(cells, results, option="--cells")
     analysis = Analysis(results)
-    for table in all_tables(analysis):
-        if table.section in ("claims", "ranks", "metrics", "scores", "tests", "times", "datasets"):
-            _print(table)
-    if cells is not None:
+    if cells is not None:  # first, as whoever reads what is printed may stop reading
         from kfhe.look.counts import counted
         from kfhe.study.report import write_cells
 
         echo(f"{counted(len(analysis.cells), 'cell', 'are')} in {write_cells(analysis, cells)}", err=True)
+    for table in all_tables(analysis):
+        if table.section in ("claims", "ranks", "metrics", "scores", "tests", "times", "datasets"):
+            _print(table)
 
 
 @app.command()
