@@ -60,12 +60,19 @@ def unwritable(output: Path, *inputs: Path) -> str | None:
     """
     if str(output) == "-":
         return None
-    nearest = next(parent for parent in output.absolute().parents if parent.exists())
-    if not nearest.is_dir():
-        return f"{output} can't be made: {nearest} is no folder"
+    folder = output.parent
+    if not nearest(folder).is_dir():
+        return f"{output} can't be made: {nearest(folder)} is no folder"
+    if not folder.exists():
+        return f"{output} can't be made: there is no folder {folder}; make it first"
     if any(are_same(output, path) for path in inputs):
         return f"{output} is the input; choose another file"
     return None
+
+
+def nearest(path: Path) -> Path:
+    """Return a path if it is there, else the nearest of those above it that is."""
+    return next(each for each in (path, *path.parents) if each.exists())
 
 
 def are_same(output: Path, other: Path) -> bool:

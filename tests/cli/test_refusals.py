@@ -239,6 +239,26 @@ def test_an_output_that_can_t_be_made_is_told_before_anything_is_trained(kfhe, m
         assert "Trained" not in said
 
 
+@pytest.mark.parametrize(
+    ("command", "option", "name"),
+    [
+        (["fit", "customers.csv", "-t", "outcome"], "-o", "m.kfhe"),
+        (["predict", "model.kfhe", "new_customers.csv"], "-o", "p.csv"),
+        (["audit", "customers.csv", "-t", "outcome"], "-o", "s.csv"),
+        (["audit", "customers.csv", "-t", "outcome"], "--page", "p.html"),
+        (["audit", "customers.csv", "-t", "outcome"], "--plot", "p.png"),
+        (["apply", "decisions.csv", "customers.csv"], "-o", "c.csv"),
+        (["plot", "model.kfhe"], "-o", "p.png"),
+        (["export", "model.kfhe"], "-o", "m.json"),
+        (["study", "run", "--preset", "quick"], "--results", "r.sqlite"),
+    ],
+)
+def test_no_folder_is_made_that_nobody_asked_for(kfhe, model, command, option, name):
+    _, said = kfhe(*command, option, f"typo/{name}", code=2)
+    assert f"typo/{name} can't be made: there is no folder typo" in said
+    assert not Path("typo").exists()
+
+
 def test_a_picture_or_an_export_never_overwrites_the_model(kfhe, model):
     saved = Path(model).read_bytes()
     Path("model.png").write_bytes(saved)
