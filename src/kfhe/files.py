@@ -1,4 +1,4 @@
-"""Output files: whole or not at all."""
+"""Output files: whole or not at all; and the streams that stand in for files."""
 
 from __future__ import annotations
 
@@ -51,6 +51,20 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             raise
     except OSError as error:
         raise type(error)(f"{path}: can't be written: {error.strerror or error}") from error
+
+
+def standard_input() -> BinaryIO:
+    """Return standard input as bytes; raise if it is closed."""
+    if sys.stdin is None:
+        raise OSError("standard input is closed")
+    return sys.stdin.buffer
+
+
+def standard_output() -> BinaryIO:
+    """Return standard output as bytes; raise if it is closed."""
+    if sys.stdout is None:
+        raise OSError("standard output is closed")
+    return sys.stdout.buffer
 
 
 def unwritable(output: Path, *inputs: Path) -> str | None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import gzip
 import os
-import sys
 import zlib
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
 from contextlib import contextmanager
@@ -18,6 +17,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
+from kfhe.files import standard_input
 from kfhe.table_files.csv import AS_FOUND, CsvTable
 from kfhe.table_files.dialect import Dialect
 from kfhe.table_files.errors import TableFileError, did_you_mean
@@ -179,7 +179,7 @@ def _refuse_sheet(name: str, dialect: Dialect) -> None:
 @contextmanager
 def _open_bytes(path: str | os.PathLike[str]) -> Iterator[Any]:
     if str(path) == "-":
-        yield sys.stdin.buffer
+        yield standard_input()
         return
     if Path(path).is_dir():
         raise TableFileError(f"{path}: is a folder; give a file: {', '.join(READABLE)}")
