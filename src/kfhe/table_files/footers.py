@@ -132,7 +132,10 @@ def footer_of(path: Path) -> Footer:
     with damage_told(str(path)), parquet.ParquetFile(path) as file:
         metadata, schema = file.metadata, file.schema_arrow
         groups = [_row_group(metadata.row_group(i)) for i in range(metadata.num_row_groups)]
-    fields = [pa.field(name, schema.field(name).type) for name in columns_of(schema, str(path))]
+        fields = [pa.field(name, schema.field(name).type) for name in columns_of(schema, str(path))]
+        for field in fields:
+            if holds_categories(field.type) and any(field.name not in group.stored for group in groups):
+                raise OSError(f"column {field.name!r} is not stored in it")
     return Footer(pa.schema(fields), groups)
 
 
