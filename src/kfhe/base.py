@@ -321,7 +321,9 @@ class BaseKFHE(NotebookMixin, CallbackSupportMixin, ClassifierMixin, BaseEstimat
         if resumes and rows.n_threads < self._run.rows.n_threads:
             # Its threads may be gone, as after a fork; the same seed gets to the same point without them.
             resumes = False
-        return self._run if resumes else self.make_run(rows)
+        if resumes:
+            return self._run
+        return self.make_run(rows.kept() if self.warm_start else rows)
 
     def _resumes(self, rows: TrainingRows) -> bool:
         """Whether this call of fit adds to the model that is there."""

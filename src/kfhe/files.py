@@ -10,6 +10,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
+NAME = 40  # letters of a file's name in that of the file which becomes it: all of it may leave no room
+
 
 def write_whole(path: str | os.PathLike[str], content: str | bytes) -> None:
     """Write a file so that it is never half there, and an existing one is lost only to the new one.
@@ -36,7 +38,7 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
                 yield file
             return
         target.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:NAME]}.")
         try:
             with os.fdopen(handle, "wb") as file:
                 yield file

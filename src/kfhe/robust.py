@@ -21,7 +21,7 @@ from kfhe.measurement import OutOfBag
 from kfhe.pilot import PilotSensor
 from kfhe.rows import TrainingRows
 from kfhe.training import TrainingRun
-from kfhe.tree_settings import TreeSettings
+from kfhe.tree_settings import TreeSettings, check_classes
 
 Floats = NDArray[np.float64]
 
@@ -144,6 +144,7 @@ class RobustKFHEClassifier(BaseKFHE):
             max_bins=self.max_bins,
             categorical_features=self.categorical_features,
         )
+        check_classes(len(rows.classes))  # a bank for too many would take all memory
         bank, root = FilterBank(rows), self.n_features_in_**0.5
         few, more = int(root), min(self.n_features_in_, int(2 * root))
         return TrainingRun(rows, PilotSensor(rows, settings, few, more, bank), OutOfBag(rows, bank))

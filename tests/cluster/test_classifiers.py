@@ -42,6 +42,11 @@ def test_predictions_for_dasks_frames(client):
         np.testing.assert_array_equal(getattr(model, method)(given[0]).compute(), getattr(local, method)(X))
 
 
+def test_columns_of_arrays_are_called_as_on_one_machine(model):
+    local = kfhe.KFHEClassifier(n_estimators=2, random_state=0).fit(*numbers())
+    assert model.estimators_.schema == local.estimators_.schema
+
+
 def test_the_model_is_the_ordinary_one(model, tmp_path):
     model.save(tmp_path / "m.kfhe")
     loaded = kfhe.load(tmp_path / "m.kfhe")
@@ -138,7 +143,7 @@ def test_partitions_have_to_match(client):
 def test_infinite_values_are_told(client):
     X, y = numbers()
     X[20_000, 2] = np.inf
-    with pytest.raises(ValueError, match="contains infinity in column 'x2'"):
+    with pytest.raises(ValueError, match="contains infinity in column '2'"):
         KFHEClassifier().fit(*arrays(3, X, y))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import signal
+import sys
 from asyncio import gather
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -72,13 +73,13 @@ def _interrupted_later() -> Iterator[None]:
             raise KeyboardInterrupt
 
     before = {number: signal.signal(number, hear) for number in (signal.SIGINT, signal.SIGTERM)}
-    if hasattr(signal, "pthread_sigmask"):
+    if sys.platform != "win32":
         resource_tracker.ensure_running()  # else it would be started with the workers, and unblock the signal
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
-        if hasattr(signal, "pthread_sigmask"):
+        if sys.platform != "win32":
             signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
         for number, handler in before.items():
             signal.signal(number, handler)
