@@ -3,6 +3,7 @@
 import gzip
 import io
 import os
+import re
 
 import numpy as np
 import pandas as pd
@@ -330,6 +331,28 @@ def test_a_parquet_file_whose_columns_are_called_in_two_ways_is_damaged(tmp_path
     path.write_bytes(head + b"favour" + tail)
     with pytest.raises(TableFileError, match=r"mine\.parquet: is damaged.* column 'colour' is not stored"):
         PartedTable.open([path], "y", read_as={})
+
+
+@pytest.mark.parametrize(
+    ("name", "write"),
+    [
+        ("mine.json", pd.DataFrame.to_json),
+        ("mine.feather", pd.DataFrame.to_feather),
+        ("mine.csv.zip", pd.DataFrame.to_csv),
+        ("mine.csv.bz2", pd.DataFrame.to_csv),
+        ("mine.csv.xz", pd.DataFrame.to_csv),
+        ("mine.pkl", pd.DataFrame.to_pickle),
+    ],
+)
+def test_files_of_other_kinds_are_told_from_damaged_ones(tmp_path, name, write):
+    write(pd.DataFrame({"a": [1, 2, 3], "y": ["u", "v", "u"]}), tmp_path / name)
+    ending = re.escape(name[name.rindex(".") :])
+    with pytest.raises(TableFileError, match=rf"{ending} files are not read; accepted are \.csv, \.csv\.gz"):
+        read_table(tmp_path / name)
+    if name in ("mine.feather", "mine.csv.bz2", "mine.csv.xz"):
+        called = (tmp_path / name).rename(tmp_path / "mine.csv")
+        with pytest.raises(TableFileError, match=r"mine\.csv: this kind of file is not read"):
+            read_table(called)
 
 
 def test_a_parquet_file_without_rows_or_of_another_type_is_refused(tmp_path):

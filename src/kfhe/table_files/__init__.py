@@ -33,6 +33,10 @@ T = TypeVar("T")
 
 READABLE = (*SUFFIXES, ".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
 EXCEL = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")  # how such files begin
+_COLUMNS, _PACKED = "json jsonl ndjson feather arrow ipc orc avro xml", "zip bz2 xz zst 7z tar"
+_OTHERS = f"{_COLUMNS} {_PACKED} pkl pickle sqlite db h5 dta sav rds".split()
+OTHERS = tuple(f".{ending}" for ending in _OTHERS)  # kinds of files that are not read
+OTHER_STARTS = (b"ARROW1", b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd", b"SQLite format 3")
 MODEL_FILE = b'{"__metadata__":{"kfhe":'  # is near the start of each
 
 __all__ = [
@@ -156,6 +160,7 @@ def open_table(path: str | os.PathLike[str], dialect: Dialect = AS_FOUND) -> Ite
     with _told_as_table_file_error(name), _open_bytes(path) as stream:
         if MODEL_FILE in stream.peek(64)[:64]:
             raise TableFileError(f"{name}: is a model file, where a table is needed")
+        _refuse_others(name, stream.peek(16)[:16])
         start = stream.peek(4)[:4]
         if name.endswith(".parquet") or start == b"PAR1":
             _refuse_sheet(name, dialect)
@@ -169,6 +174,14 @@ def open_table(path: str | os.PathLike[str], dialect: Dialect = AS_FOUND) -> Ite
         else:
             _refuse_sheet(name, dialect)
             yield CsvTable(name, stream, dialect)
+
+
+def _refuse_others(name: str, start: bytes) -> None:
+    """Raise if a file is of a kind that is not read, by its ending or its first bytes."""
+    ending = next((each for each in OTHERS if name.lower().endswith(each)), None)
+    if ending or start.startswith(OTHER_STARTS):
+        kind = f"{ending} files are" if ending else "this kind of file is"
+        raise TableFileError(f"{name}: {kind} not read; accepted are {', '.join(READABLE)}")
 
 
 def _refuse_sheet(name: str, dialect: Dialect) -> None:
