@@ -14,6 +14,12 @@ def test_text_and_bytes_are_written_and_folders_made(tmp_path):
     assert (tmp_path / "bytes").read_bytes() == b"\x00\xff"
 
 
+def test_a_name_may_be_as_long_as_the_system_takes_it(tmp_path):
+    path = tmp_path / ("é" * 125 + ".text")
+    write_whole(path, "new")
+    assert path.read_text() == "new"
+
+
 @pytest.mark.parametrize("step", ["os.fsync", "os.replace"])
 def test_a_full_disk_leaves_the_old_file_and_no_other(tmp_path, monkeypatch, step):
     path = tmp_path / "file"
@@ -78,6 +84,16 @@ def test_others_may_read_what_the_umask_allows(tmp_path):
     finally:
         os.umask(before)
     assert stat.S_IMODE((tmp_path / "file").stat().st_mode) == 0o640
+
+
+@pytest.mark.posix
+def test_a_file_keeps_its_mode(tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+    path.chmod(0o600)
+    write_whole(path, b"new")
+    assert path.read_bytes() == b"new"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
 @pytest.mark.posix

@@ -9,7 +9,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
 
-from kfhe import CARTClassifier, KFHEClassifier
+from kfhe import CARTClassifier, KFHEClassifier, RobustKFHEClassifier, load
 from kfhe.emphasis import linear
 
 ESTIMATORS = {
@@ -232,3 +232,25 @@ def test_balanced_takes_classes_that_weigh_next_to_nothing(iris, kind, tiny):
     assert (scores <= 1).all()
     unweighted = kind(class_weight="balanced", random_state=0).fit(X, y)
     np.testing.assert_array_equal(model.predict(X), unweighted.predict(X))
+
+
+def test_weights_that_are_next_to_nothing_beside_one_make_a_model_like_any_other(iris, tmp_path):
+    weights = np.full(150, 1e-310)
+    weights[0] = 1.0
+    model = RobustKFHEClassifier(n_estimators=5, random_state=0).fit(*iris, weights)
+    assert np.isfinite(model.predict_proba(iris[0])).all()
+    model.save(tmp_path / "model.kfhe")
+    assert load(tmp_path / "model.kfhe").fingerprint() == model.fingerprint()
+
+
+def test_a_product_of_tiny_weights_is_a_weight_still(iris):
+    X, y = iris
+    weights = np.where(y == 0, 1e-200, 1.0)
+    model = KFHEClassifier(n_estimators=3, class_weight={0: 1e-200, 1: 1.0}, random_state=0)
+    assert set(model.fit(X, y, weights).predict(X)) == {0, 1, 2}
+
+
+def test_masked_weights_are_refused(iris):
+    weights = np.ma.masked_array(np.ones(150), mask=np.arange(150) == 3)
+    with pytest.raises(ValueError, match="sample_weight has masked values; give 0 to rows"):
+        KFHEClassifier().fit(*iris, weights)

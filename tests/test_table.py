@@ -472,3 +472,41 @@ def test_a_loaded_model_tells_it_too(by_code):
 def test_new_categories_of_the_right_type_and_gaps_are_ordinary(by_code, codes):
     model, _ = by_code
     model.estimators_.encoded(pd.DataFrame({"code": pd.Series(codes, dtype=object), "size": 0.5}))
+
+
+IDENTIFIERS = [2**53 + k % 6 for k in range(300)]
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda ids: np.array(ids).reshape(-1, 1),
+        lambda ids: np.array(ids, dtype=np.uint64).reshape(-1, 1),
+        lambda ids: np.array([None, *ids[1:]], dtype=object).reshape(-1, 1),
+        lambda ids: [[each] for each in ids],
+        lambda ids: pd.DataFrame({"id": ids}),
+        lambda ids: pl.DataFrame({"id": [None, *ids[1:]]}),
+        lambda ids: pl.DataFrame({"id": ids}),
+        lambda ids: pa.table({"id": ids}),
+        lambda ids: pa.table({"id": pa.array([None, *ids[1:]], pa.uint64())}),
+    ],
+    ids=[
+        "array",
+        "unsigned",
+        "objects",
+        "lists",
+        "pandas",
+        "polars, gap",
+        "polars",
+        "pyarrow",
+        "pyarrow, gap",
+    ],
+)
+def test_large_whole_numbers_are_categories_of_their_own(tmp_path, made):
+    X, y = made(IDENTIFIERS), [k % 2 for k in range(300)]
+    tree = {"min_samples_split": 2, "min_samples_leaf": 1, "categorical_features": [0]}
+    model = KFHEClassifier(n_estimators=2, random_state=0, **tree).fit(X, y)
+    assert [*model.estimators_.schema.categories[0]] == IDENTIFIERS[:6]
+    assert model.score(X, y) > 0.99
+    model.save(tmp_path / "model.kfhe")
+    np.testing.assert_array_equal(kfhe.load(tmp_path / "model.kfhe").predict(X), model.predict(X))

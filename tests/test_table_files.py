@@ -3,6 +3,7 @@
 import gzip
 import io
 import os
+import re
 
 import numpy as np
 import pandas as pd
@@ -13,6 +14,7 @@ import pytest
 from kfhe.table_files import Dialect, TableFileError, open_table, read_table, write_table
 from kfhe.table_files.labelled import LabelledTable
 from kfhe.table_files.output import open_output
+from kfhe.table_files.parts import PartedTable
 
 RULES = '''\
 whole,fraction,gappy,zeros,signed,truth,gappy truth,mixed truth,text,gap words,date,empty,spaces
@@ -299,6 +301,58 @@ def test_damaged_files_are_told_from_others(write):
     ):
         with pytest.raises(TableFileError, match=f"{name}: is damaged"):
             read_table(write(content, name))
+
+
+def of_first_part(table):
+    return table.view.table(table.parts[0])
+
+
+@pytest.mark.parametrize("damaged", ["größe", "Köln"])
+@pytest.mark.parametrize("stored_as", [str, "category"])
+def test_a_parquet_file_whose_text_is_none_is_damaged(tmp_path, damaged, stored_as):
+    path = tmp_path / "mine.parquet"
+    frame = pd.DataFrame({"größe": ["Köln", "Bern"] * 5, "y": ["a", "b"] * 5}, dtype=stored_as)
+    frame.to_parquet(path, compression=None)
+    whole = path.read_bytes()
+    path.write_bytes(whole.replace(damaged.encode(), damaged.encode().replace(b"\xc3", b"x")))
+    told = f"{path.name}: is damaged, or no parquet file"
+    with pytest.raises(TableFileError, match=told):
+        read_table(path)
+    with pytest.raises(TableFileError, match=told), open_table(path) as table:
+        list(table.kept_batches(["größe"], set(), {"y"}, set()))
+    with pytest.raises(TableFileError, match=told):
+        of_first_part(PartedTable.open([path], "y", read_as={}))
+
+
+def test_a_parquet_file_whose_columns_are_called_in_two_ways_is_damaged(tmp_path):
+    path = tmp_path / "mine.parquet"
+    pa.parquet.write_table(pa.table({"colour": ["red", "blue"] * 5, "y": ["a", "b"] * 5}), path)
+    head, _, tail = path.read_bytes().rpartition(b"colour")  # as the column is stored
+    path.write_bytes(head + b"favour" + tail)
+    with pytest.raises(TableFileError, match=r"mine\.parquet: is damaged.* column 'colour' is not stored"):
+        PartedTable.open([path], "y", read_as={})
+
+
+@pytest.mark.parametrize(
+    ("name", "write"),
+    [
+        ("mine.json", pd.DataFrame.to_json),
+        ("mine.feather", pd.DataFrame.to_feather),
+        ("mine.csv.zip", pd.DataFrame.to_csv),
+        ("mine.csv.bz2", pd.DataFrame.to_csv),
+        ("mine.csv.xz", pd.DataFrame.to_csv),
+        ("mine.pkl", pd.DataFrame.to_pickle),
+    ],
+)
+def test_files_of_other_kinds_are_told_from_damaged_ones(tmp_path, name, write):
+    write(pd.DataFrame({"a": [1, 2, 3], "y": ["u", "v", "u"]}), tmp_path / name)
+    ending = re.escape(name[name.rindex(".") :])
+    with pytest.raises(TableFileError, match=rf"{ending} files are not read; accepted are \.csv, \.csv\.gz"):
+        read_table(tmp_path / name)
+    if name in ("mine.feather", "mine.csv.bz2", "mine.csv.xz"):
+        called = (tmp_path / name).rename(tmp_path / "mine.csv")
+        with pytest.raises(TableFileError, match=r"mine\.csv: this kind of file is not read"):
+            read_table(called)
 
 
 def test_a_parquet_file_without_rows_or_of_another_type_is_refused(tmp_path):

@@ -9,7 +9,7 @@ from sklearn.exceptions import DataConversionWarning, NotFittedError
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
-from kfhe import KFHEClassifier
+from kfhe import KFHEClassifier, RobustKFHEClassifier, load
 from kfhe.audit import label_quality
 from kfhe.validation import integer_weights, same_table, seed_from, unchanged_on_error
 
@@ -130,7 +130,7 @@ def test_predicting_needs_a_fit(iris):
 @pytest.mark.parametrize(
     ("y", "message"),
     [
-        ([0, 1, None, 1], r"y has missing labels \(NaN or None\) in 1 row, first in row 2"),
+        ([0, 1, None, 1], r"y has missing labels \(NaN, None or masked\) in 1 row, first in row 2"),
         ([0, np.nan, np.nan, 1], "y has missing labels .* in 2 rows, first in row 1"),
         (pd.Series(["a", None, "b", "b"]), "y has missing labels .* in 1 row, first in row 1"),
         (pd.Series(["a", None, "b", "b"], dtype="string"), "y has missing labels"),
@@ -163,6 +163,39 @@ def test_labels_may_be_an_array_of_pyarrow(iris, labels):
         assert model.predict(X).tolist() == expected.predict(X).tolist()
     with pytest.raises(ValueError, match=r"missing labels .* in 1 row, first in row 2"):
         KFHEClassifier().fit(X, pa.array([*given[:2], None, *given[3:]]))
+
+
+@pytest.mark.parametrize("kind", [int, float, str])
+def test_masked_labels_are_missing(iris, kind):
+    X, y = iris
+    masked = np.ma.masked_array(y.astype(kind), mask=np.arange(150) % 50 == 7)
+    with pytest.raises(ValueError, match=r"y has missing labels \(.*masked\) in 3 rows, first in row 7"):
+        KFHEClassifier().fit(X, masked)
+
+
+def test_a_zero_at_the_end_of_a_label_is_a_part_of_it(tmp_path):
+    model = KFHEClassifier(n_estimators=2, random_state=0).fit([[0.0], [1.0]] * 50, ["a", "a\0"] * 50)
+    assert model.classes_.tolist() == ["a", "a\0"]
+    model.save(tmp_path / "model.kfhe")
+    assert load(tmp_path / "model.kfhe").predict([[0.0], [1.0]]).tolist() == ["a", "a\0"]
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.str_, np.bool_])
+def test_labels_that_are_numpys_scalars_are_plain_values(iris, tmp_path, kind):
+    X, y = iris
+    labels = np.empty(150, dtype=object)
+    labels[:] = [kind(label) for label in y]
+    model = KFHEClassifier(n_estimators=2, random_state=0).fit(X, labels)
+    plain = KFHEClassifier(n_estimators=2, random_state=0)
+    assert model.fingerprint() == plain.fit(X, [label.item() for label in labels]).fingerprint()
+    model.save(tmp_path / "model.kfhe")
+    assert load(tmp_path / "model.kfhe").fingerprint() == model.fingerprint()
+
+
+@pytest.mark.parametrize("kind", [KFHEClassifier, RobustKFHEClassifier])
+def test_more_classes_than_trees_can_tell_apart_are_refused_at_once(kind):
+    with pytest.raises(ValueError, match="y has 70000 classes; at most 65535 are accepted"):
+        kind().fit(np.zeros((70_000, 1)), np.arange(70_000))
 
 
 def test_a_column_of_labels_is_taken_with_a_warning(iris):

@@ -7,6 +7,7 @@ import pandas as pd
 import polars as pl
 import pytest
 from components import assert_equal_models
+from scipy.sparse import csr_array
 from sklearn.naive_bayes import GaussianNB
 from sklearn.tree import DecisionTreeClassifier
 
@@ -75,6 +76,15 @@ def test_copies_of_the_data_are_the_same_data(iris, frame):
         X[0, 0] = np.nan
     model = KFHEClassifier(n_estimators=2, warm_start=True, random_state=0).fit(frame(X), y)
     assert model.set_params(n_estimators=4).fit(frame(X), y.copy()).n_iter_ == 4
+
+
+@pytest.mark.parametrize("frame", [np.array, pd.DataFrame, csr_array], ids=["array", "pandas", "sparse"])
+def test_data_that_was_changed_in_place_is_refused(iris, frame):
+    X, y = frame(iris[0]), iris[1]
+    model = KFHEClassifier(n_estimators=2, warm_start=True, random_state=0).fit(X, y)
+    X *= 2
+    with pytest.raises(ValueError, match="needs the data of the first fit, got other values in X"):
+        model.set_params(n_estimators=4).fit(X, y)
 
 
 def test_fewer_components_than_there_are_is_an_error(iris):

@@ -164,11 +164,14 @@ class BaseKFHE(NotebookMixin, CallbackSupportMixin, ClassifierMixin, BaseEstimat
             rows, validation = early_stopping.with_validation(self, check, X_val, y_val, rows)
             own = check_callbacks(callbacks)
             run = self._start_or_resume(rows)
-            with run.undone_on_error(), self._watchers(run, validation, tasks) as watchers:
-                run.train(self.make_emphasis(run), self.n_estimators, Watch([*own, *watchers], validation))
-            self._store(run, validation)
-            if tasks is not None:
-                tasks.finish()
+            with run.undone_on_error():
+                with self._watchers(run, validation, tasks) as watchers:
+                    run.train(
+                        self.make_emphasis(run), self.n_estimators, Watch([*own, *watchers], validation)
+                    )
+                self._store(run, validation)
+                if tasks is not None:
+                    tasks.finish()
         for remark in getattr(self, "remarks_", ()):
             warn(remark, TableWarning, stacklevel=3)
         return self
@@ -335,7 +338,9 @@ class BaseKFHE(NotebookMixin, CallbackSupportMixin, ClassifierMixin, BaseEstimat
         if resumes and rows.n_threads < self._run.rows.n_threads:
             # Its threads may be gone, as after a fork; the same seed gets to the same point without them.
             resumes = False
-        return self._run if resumes else self.make_run(rows)
+        if resumes:
+            return self._run
+        return self.make_run(rows.kept() if self.warm_start else rows)
 
     def _resumes(self, rows: TrainingRows) -> bool:
         """Whether this call of fit adds to the model that is there."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from datetime import date
+from numbers import Integral
 from typing import Any, Protocol
 
 import numpy as np
@@ -15,6 +16,7 @@ from kfhe.sparse import by_column, is_sparse
 Floats = NDArray[np.float64]
 
 READING = b"kfhe reading"  # in the metadata of a pyarrow column: how its text was read
+LARGEST_EXACT = 2**53  # up to which floats are whole numbers one by one
 FEW_ROWS = 64  # for which pandas takes longer to start than to work
 
 
@@ -82,9 +84,12 @@ class ArrayColumns:
 
     def factorize(self, j: int) -> tuple[NDArray[Any], list[Hashable]]:
         """Return column j as positions in a list of distinct values."""
-        if not self.is_text(j):
-            return _factorize_numbers(self.numbers(j))
-        return _factorize_objects(self.X[:, j].tolist())
+        column = self.X[:, j]
+        if column.dtype.kind in "iu":
+            return _factorize(column, np.ones(len(column), dtype=bool))
+        if self.is_text(j) or (column.dtype.kind == "O" and any(map(is_beyond_floats, column))):
+            return _factorize_objects(column.tolist())
+        return _factorize_numbers(self.numbers(j))
 
 
 class SparseColumns:
@@ -252,6 +257,9 @@ class PolarsColumns:
         """Return column j as positions in a list of distinct values."""
         import polars as pl
 
+        if self.dtypes[j].is_integer():
+            whole = self.X.to_series(j)
+            return _factorize(whole.drop_nulls().to_numpy(), whole.is_not_null().to_numpy())
         if not self.is_text(j):
             return _factorize_numbers(self.numbers(j))
         column = self.X.to_series(j).cast(pl.String)
@@ -312,7 +320,9 @@ class ArrowColumns:
 
     def factorize(self, j: int) -> tuple[NDArray[Any], list[Hashable]]:
         """Return column j as positions in a list of distinct values."""
-        if not self.is_text(j):
+        from pyarrow import types
+
+        if not (self.is_text(j) or types.is_integer(self.X.column(j).type)):
             return _factorize_numbers(self.numbers(j))
         encoded = self.X.column(j).dictionary_encode().unify_dictionaries().combine_chunks()
         return _arrow_values(encoded.indices, -1), encoded.dictionary.to_pylist()
@@ -376,9 +386,19 @@ def _factorize_objects(values: list[Any]) -> tuple[NDArray[Any], list[Hashable]]
 
 def _factorize_numbers(numbers: Floats) -> tuple[NDArray[Any], list[Hashable]]:
     present = ~np.isnan(numbers)
-    codes = np.full(len(numbers), -1)
-    values, codes[present] = np.unique(numbers[present], return_inverse=True)
-    return codes, values.tolist()
+    return _factorize(numbers[present], present)
+
+
+def _factorize(values: NDArray[Any], present: NDArray[np.bool_]) -> tuple[NDArray[Any], list[Hashable]]:
+    """Factorize the values of the rows that have one; whole numbers stay whole, however large."""
+    codes = np.full(len(present), -1)
+    distinct, codes[present] = np.unique(values, return_inverse=True)
+    return codes, distinct.tolist()
+
+
+def is_beyond_floats(value: Any) -> bool:
+    """Whether a value is a whole number so large that floats can't tell it from its neighbours."""
+    return isinstance(value, Integral) and abs(int(value)) > LARGEST_EXACT
 
 
 def some_rows(X: Any, positions: NDArray[Any]) -> Any:

@@ -1,19 +1,23 @@
-"""Output files: whole or not at all."""
+"""Output files: whole or not at all; and the streams that stand in for files."""
 
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
+NAME = 40  # letters of a file's name in that of the file which becomes it: all of it may leave no room
+
 
 def write_whole(path: str | os.PathLike[str], content: str | bytes) -> None:
     """Write a file so that it is never half there, and an existing one is lost only to the new one.
 
-    Folders that are missing are made. What is no regular file, such as a pipe, is written to directly.
+    Folders that are missing are made. What is no regular file, such as a pipe, is written to directly. A file
+    that is there keeps its mode: who may read one may read the other.
 
     Raises
     ------
@@ -34,14 +38,14 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
                 yield file
             return
         target.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:NAME]}.")
         try:
             with os.fdopen(handle, "wb") as file:
                 yield file
                 file.flush()
                 os.fsync(handle)  # some file systems notice only now that they are full
             # Closed by now, for Windows moves no open file; and mkstemp made it for the owner only.
-            os.chmod(temporary, 0o666 & ~_umask())
+            os.chmod(temporary, _mode(target))
             os.replace(temporary, target)
         except BaseException:
             with suppress(FileNotFoundError):  # Ctrl-C may come when it has its name already
@@ -51,19 +55,60 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         raise type(error)(f"{path}: can't be written: {error.strerror or error}") from error
 
 
+def standard_input() -> BinaryIO:
+    """Return standard input as bytes; raise if it is closed."""
+    if sys.stdin is None:
+        raise OSError("standard input is closed")
+    return sys.stdin.buffer
+
+
+def standard_output() -> BinaryIO:
+    """Return standard output as bytes; raise if it is closed."""
+    if sys.stdout is None:
+        raise OSError("standard output is closed")
+    return sys.stdout.buffer
+
+
 def unwritable(output: Path, *inputs: Path) -> str | None:
-    """Return why an output would overwrite an input, or can't be made; None if neither is the case."""
+    """Return why an output would overwrite an input, or can't be made; None if neither is the case.
+
+    ``-`` is standard output, or standard input, which may be read from a file as well.
+    """
+    if str(output) == "-":
+        return None
     if output.is_dir():
         return f"{output} is a folder; give the name of a file"
-    nearest = next(parent for parent in output.absolute().parents if parent.exists())
-    if not nearest.is_dir():
-        return f"{output} can't be made: {nearest} is no folder"
-    if any(output.is_file() and path.is_file() and output.samefile(path) for path in inputs):
+    folder = output.parent
+    if not nearest(folder).is_dir():
+        return f"{output} can't be made: {nearest(folder)} is no folder"
+    if not folder.exists():
+        return f"{output} can't be made: there is no folder {folder}; make it first"
+    if any(are_same(output, path) for path in inputs):
         return f"{output} is the input; choose another file"
     return None
 
 
-def _umask() -> int:
+def nearest(path: Path) -> Path:
+    """Return a path if it is there, else the nearest of those above it that is."""
+    return next(each for each in (path, *path.parents) if each.exists())
+
+
+def are_same(output: Path, other: Path) -> bool:
+    """Whether two names stand for one file, which may not be there yet; what is no regular file is shared."""
+    try:
+        if str(other) == "-":
+            return output.is_file() and os.path.samestat(os.fstat(sys.stdin.fileno()), output.stat())
+        if output.exists() and other.exists():
+            return output.is_file() and output.samefile(other)
+    except (AttributeError, OSError):  # standard input may be closed, or come from no file
+        return False
+    return os.path.realpath(output) == os.path.realpath(other)
+
+
+def _mode(target: Path) -> int:
+    """Return who may do what with a file: what they may now, else what the umask allows."""
+    if target.exists():
+        return target.stat().st_mode & 0o777
     mask = os.umask(0)
     os.umask(mask)
-    return mask
+    return 0o666 & ~mask

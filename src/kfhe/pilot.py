@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from kfhe.bank import SHRINKAGES, FilterBank, TreeVotes
 from kfhe.engine.trees.growing import Grower
+from kfhe.engine.trees.grown_tree import GrownTree
 from kfhe.engine.trees.shrinkage import shrunken_shares
 from kfhe.engine.trees.storage import TreeStore
 from kfhe.forest import Forest
@@ -47,6 +48,7 @@ class PilotSensor(StoredTrees):
         n_columns = max(1, len(self._table.schema.columns) - len(self._table.schema.left_out))
         self._few, self._more = int(n_columns**0.5), min(n_columns, int(2 * n_columns**0.5))
         self._growers: dict[tuple[str, int, int], Grower] = {}  # by splitter, features, size of leaves
+        self._believed: list[float] = []  # the shrinkage that each tree was grown under
 
     def __getstate__(self) -> dict[str, Any]:
         """Give trees as plain arrays; growers are made again when they are needed."""
@@ -63,16 +65,21 @@ class PilotSensor(StoredTrees):
     def initial(self) -> Floats:
         """Make h_0: a tree of one leaf, whose votes are the shares of the classes."""
         leaf = one_leaf(self.rows)
-        self._trees.append(leaf)
+        self._append(leaf)
         return leaf.share_votes()
 
     def read(self, counts: Counts, iteration: int, attempt: int) -> TreeVotes:
         """Grow a tree on a sample, and return its votes under each shrinkage."""
         self.keep(iteration)
         tree = self._grower(random=iteration % 2 == 0).grow(counts, True, 2 * iteration + attempt)
-        self._trees.append(tree)
+        self._append(tree)
         shares = shrunken_shares(tree.nodes, tree.leaf_weights, SHRINKAGES, self.rows.n_threads)
         return TreeVotes(tree.leaves, shares)
+
+    def keep(self, n_components: int) -> None:
+        """Drop all trees but the first ones."""
+        super().keep(n_components)
+        del self._believed[n_components:]
 
     def harvest(self, trace: Trace, *, resumes: bool) -> Forest:
         """Return the forest, with the shrinkage that the bank ends at."""
@@ -87,11 +94,18 @@ class PilotSensor(StoredTrees):
         )
 
     def votes(self, t: int, encoded: Floats | SparseRows) -> Floats:
-        """Return what tree t votes for other rows, under the shrinkage that is believed in now."""
+        """Return what tree t votes for other rows, under the shrinkage that was believed in as it grew.
+
+        So a run that goes on scores a validation set as one that was never stopped.
+        """
         nodes, leaf_weights, leaves = self.leaves(t, encoded)
-        shrinkage = SHRINKAGES[self.bank.chosen : self.bank.chosen + 1]
-        votes: Floats = shrunken_shares(nodes, leaf_weights, shrinkage)[0][leaves]
+        believed = np.array([self._believed[t]])
+        votes: Floats = shrunken_shares(nodes, leaf_weights, believed)[0][leaves]
         return votes
+
+    def _append(self, tree: GrownTree) -> None:
+        self._trees.append(tree)
+        self._believed.append(self.shrinkage)
 
     def _grower(self, *, random: bool) -> Grower:
         """Return what grows trees with random or the best cuts, and with leaves as large as the bank wants.

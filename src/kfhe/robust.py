@@ -22,7 +22,7 @@ from kfhe.pilot import PilotSensor
 from kfhe.remarks import leaking_column, of_leak, remarks_on
 from kfhe.rows import TrainingRows
 from kfhe.training import TrainingRun
-from kfhe.tree_settings import TreeSettings
+from kfhe.tree_settings import TreeSettings, check_classes
 
 Floats = NDArray[np.float64]
 
@@ -143,6 +143,7 @@ class RobustKFHEClassifier(BaseKFHE):
 
     def make_run(self, rows: TrainingRows) -> TrainingRun:
         """Put a run together: trees, measured out of the bag by a bank of filters."""
+        check_classes(len(rows.classes))  # a bank for too many would take all memory
         bank = FilterBank(rows)
         return TrainingRun(rows, PilotSensor(rows, self._tree_settings(), bank), OutOfBag(rows, bank))
 

@@ -8,6 +8,7 @@ and the loop, which never looks into it, is the same.
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Integral
@@ -234,6 +235,10 @@ class TrainingRows:
     ) -> GrownTree:
         """Return a tree as growers do, of what its attributes show."""
         return GrownTree.from_arrays(nodes, gains, leaf_weights, category_sets, leaves)
+
+    def kept(self) -> TrainingRows:
+        """Return the rows for a run that is to go on later, when the table may have been changed in place."""
+        return replace(self, X=deepcopy(self.X))
 
     def differences(self, other: TrainingRows) -> str:
         """Name what is not the same in other rows: "" if all of it is."""

@@ -98,14 +98,20 @@ class TrainingRun:
             stopped = watch(row)
 
     def checkpoint(self) -> Checkpoint:
-        """Return the point where the run is."""
-        return Checkpoint(len(self.trace), deepcopy(self.model), deepcopy(self.weights))
+        """Return the point where the run is; of the rows, which never change, there is no copy."""
+        model, weights = deepcopy((self.model, self.weights), {id(self.rows): self.rows})
+        return Checkpoint(len(self.trace), model, weights)
 
     def restore(self, point: Checkpoint) -> None:
-        """Go back to an earlier point."""
+        """Go back to an earlier point, once.
+
+        What the model filter knew is put back into the filter itself: sensor, measurement and emphasis may
+        hold it as well.
+        """
         self.trace.cut(point.n_iter)
         self.sensor.keep(point.n_iter + 1)
-        self.model, self.weights = point.model, point.weights
+        vars(self.model).update(vars(point.model))
+        self.weights = point.weights
 
     @contextmanager
     def undone_on_error(self) -> Iterator[None]:

@@ -98,8 +98,7 @@ class TreeSettings:
         n_features = len(table.n_bins)
         if n_features > MOST_COLUMNS:
             raise ValueError(f"X has {n_features} columns; at most {MOST_COLUMNS} are accepted")
-        if n_classes > MOST_CLASSES:
-            raise ValueError(f"y has {n_classes} classes; at most {MOST_CLASSES} are accepted")
+        check_classes(n_classes)
         return Grower(
             table.codes,
             table.n_bins,
@@ -119,3 +118,9 @@ class TreeSettings:
             n_threads=n_threads,
             lines=table.lines if self.max_leaf_nodes else None,
         )
+
+
+def check_classes(n_classes: int) -> None:
+    """Raise if there are more classes than trees can tell apart."""
+    if n_classes > MOST_CLASSES:
+        raise ValueError(f"y has {n_classes} classes; at most {MOST_CLASSES} are accepted")

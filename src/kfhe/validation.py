@@ -32,6 +32,8 @@ COMMON_CONSTRAINTS: dict[str, list[Any]] = {
     ],
 }
 SPARSE_FORMATS = ("csr", "csc")  # others, which can't be indexed, become the first
+LIGHTEST = 2.0**-500  # of a weight beside the largest
+PLAIN = (np.number, np.bool_, np.str_, np.bytes_)  # NumPy's scalars that stand for Python's own values
 MAX_WEIGHT = 2**30  # squares of sums of weights stay well within 64 bits
 
 
@@ -152,7 +154,7 @@ def _is_frame(X: Any, who: Any) -> bool:
         raise TypeError(f"{_name(who)} does not take a LazyFrame; use X.collect()")
     if type(X).__name__ == "RecordBatch":
         raise TypeError(f"{_name(who)} does not take a RecordBatch; use pyarrow.Table.from_batches([X])")
-    if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):  # else what is masked would be back
+    if is_masked(X):
         raise TypeError(f"{_name(who)} does not take masked values; use X.astype(float).filled(numpy.nan)")
     if type(X).__module__.split(".")[0] not in ("pandas", "polars", "pyarrow") or len(X.shape) != 2:
         return False
@@ -164,6 +166,11 @@ def _is_frame(X: Any, who: Any) -> bool:
     return True
 
 
+def is_masked(values: Any) -> bool:
+    """Whether values are masked, of which scikit-learn and NumPy would take those under the mask."""
+    return isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values)
+
+
 def _name(who: Any) -> str:
     """Return how messages call a function (by its name) or an estimator."""
     return who if isinstance(who, str) else type(who).__name__
@@ -173,6 +180,8 @@ def encode_labels(y: Any, who: Any) -> tuple[NDArray[Any], NDArray[np.int32]]:
     """Return the sorted classes and each row's position among them; ``who`` asks, an estimator or a name."""
     if y is None:
         raise ValueError(f"{_name(who)} requires y to be passed, but the target y is None")
+    if is_masked(y):
+        raise _missing_labels(np.flatnonzero(np.ma.getmaskarray(y)))
     if not (isinstance(y, np.ndarray) and y.ndim == 1 and y.dtype.kind in "biufUO"):
         y = column_or_1d(_as_labels(y), warn=True)
     if len(y) == 0:
@@ -180,10 +189,7 @@ def encode_labels(y: Any, who: Any) -> tuple[NDArray[Any], NDArray[np.int32]]:
     if y.dtype.kind in "OfT":
         missing = np.flatnonzero([_is_missing(label) for label in y.tolist()])
         if len(missing):
-            raise ValueError(
-                f"y has missing labels (NaN or None) in {len(missing)} row{'s' * (len(missing) > 1)}, "
-                f"first in row {missing[0]}"
-            )
+            raise _missing_labels(missing)
     if y.dtype.kind == "f":
         assert_all_finite(y, input_name="y")
         check_classification_targets(y)
@@ -192,7 +198,16 @@ def encode_labels(y: Any, who: Any) -> tuple[NDArray[Any], NDArray[np.int32]]:
     except TypeError:
         kinds = sorted({type(label).__name__ for label in y.tolist()})
         raise ValueError(f"y mixes labels of types {', '.join(kinds)}; use one type for all") from None
+    if classes.dtype == object:
+        classes[:] = [label.item() if isinstance(label, PLAIN) else label for label in classes]
     return classes, labels.reshape(-1).astype(np.int32)
+
+
+def _missing_labels(rows: NDArray[np.intp]) -> ValueError:
+    return ValueError(
+        f"y has missing labels (NaN, None or masked) in {len(rows)} row{'s' * (len(rows) > 1)}, first in row "
+        f"{rows[0]}"
+    )
 
 
 def encode_known_labels(y: Any, classes: NDArray[Any], estimator: Any) -> NDArray[np.int32]:
@@ -223,6 +238,8 @@ def _as_labels(y: Any) -> Any:
         y = np.asarray(y) if of_pyarrow else y.to_numpy()
     if isinstance(y, list | tuple) and len({isinstance(label, str) for label in y}) > 1:
         return np.array(y, dtype=object)  # 1 and "a" would become "1" and "a"
+    if isinstance(y, list | tuple) and any(isinstance(label, str) and label[-1:] == "\0" for label in y):
+        return np.array(y, dtype=object)  # NumPy takes zeros at the end for no part of a text
     if isinstance(y, np.ndarray) and y.dtype.kind == "T":  # NumPy's own strings would be refused
         return y.astype(object)
     return y
@@ -286,6 +303,8 @@ def row_weights(
 
 def sample_weights(sample_weight: Any, labels: NDArray[np.int32]) -> Floats:
     """Return sample weights as an array, checked."""
+    if is_masked(sample_weight):
+        raise ValueError("sample_weight has masked values; give 0 to rows that are to be left out")
     try:
         weights: Floats = np.array(_check_sample_weight(sample_weight, labels, dtype=np.float64))
     except (TypeError, ValueError) as error:
@@ -304,9 +323,15 @@ def _up_to_one(weights: Floats) -> Floats:
 
 
 def up_to_one(weights: Floats, largest: float) -> Floats:
-    """Scale the largest weight to 1: no sum or product can overflow, and equal weights are just ones."""
+    """Scale the largest weight to 1: no sum or product can overflow, and equal weights are just ones.
+
+    A weight that is next to nothing beside it stays above nothing, in products of two as well.
+    """
+    if not largest > 0:
+        return weights
     exponent = np.frexp(largest)[1]  # the reciprocal of a tiny weight is no double
-    return np.ldexp(weights, -exponent) / np.ldexp(largest, -exponent) if largest > 0 else weights
+    scaled = np.ldexp(weights, -exponent) / np.ldexp(largest, -exponent)
+    return np.where(weights > 0, np.maximum(scaled, LIGHTEST), 0.0)
 
 
 def _class_totals(weights: Floats, labels: NDArray[np.int32], n_classes: int) -> Floats:

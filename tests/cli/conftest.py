@@ -23,13 +23,18 @@ def elsewhere(tmp_path, monkeypatch):
 
 @pytest.fixture
 def kfhe(monkeypatch, capfdbinary):
-    """Run the command in this process; return what it said on standard output and error."""
+    """Run the command in this process; return what it said on standard output and error.
+
+    What is piped is bytes, or the path of a file that standard input is read from.
+    """
 
     def command(*arguments, code=0, piped=b""):
         monkeypatch.setattr("sys.argv", ["kfhe", *map(str, arguments)])
-        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(piped))))
-        with pytest.raises(SystemExit) as ended:
-            main()
+        source = piped.open("rb") if isinstance(piped, Path) else io.BufferedReader(io.BytesIO(piped))
+        with io.TextIOWrapper(source) as stdin:
+            monkeypatch.setattr("sys.stdin", stdin)
+            with pytest.raises(SystemExit) as ended:
+                main()
         sys.stdout.flush()
         said = capfdbinary.readouterr()
         errors = said.err.decode()

@@ -55,9 +55,9 @@ def test_without_options_the_trace_is_drawn_beside_the_model(folder):
 )
 def test_each_kind_is_drawn(folder, kind, texts):
     data = ("--data", folder / "rows.csv", "--target", "kind") if kind in ("scores", "regions") else ()
-    result = run(folder / "model.kfhe", "--kind", kind, *data, "-o", folder / "deep" / "picture.svg")
+    result = run(folder / "model.kfhe", "--kind", kind, *data, "-o", folder / "picture.svg")
     assert result.exit_code == 0, result.output
-    drawn = (folder / "deep" / "picture.svg").read_text()
+    drawn = (folder / "picture.svg").read_text()
     for text in [*texts, "model.kfhe"]:
         assert f">{text}</text>" in drawn
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from rich.console import Console
 
 from kfhe.cli import main
 
@@ -62,6 +63,88 @@ def test_a_reader_that_leaves_early_ends_it_quietly(model):
         said = running.stderr.read().decode()
     assert "Traceback" not in said
     assert "roken" not in said
+
+
+@pytest.mark.parametrize("output", [[], ["-o", "-"], ["-o", "suspects.csv"]], ids=" ".join)
+def test_files_are_written_whatever_a_reader_of_standard_output_does(output):
+    files = ["--page", "page.html", "--plot", "plot.png"]
+    with process("audit", "customers.csv", "-t", "outcome", "--n-estimators", 50, *output, *files) as running:
+        running.stdout.close()
+        said = running.stderr.read().decode()
+    for name in (files[1], files[3], *(name for name in output if name.endswith(".csv"))):
+        assert Path(name).stat().st_size > 1000
+        assert f" in {name}" in said
+    assert "Traceback" not in said
+
+
+FIT = ["fit", "customers.csv", "-t", "outcome", "--n-estimators", "5", "-o", "out"]
+PREDICT = ["predict", "model.kfhe", "new_customers.csv", "-o", "out.csv"]
+AUDIT = [
+    "audit",
+    "customers.csv",
+    "-t",
+    "outcome",
+    "--n-estimators",
+    "50",
+    "--page",
+    "out.html",
+    "-o",
+    "out.csv",
+]
+
+
+def shell(redirected, *arguments, **settings):
+    """Run the command as a shell does that redirects its streams."""
+    script = 'import sys; from kfhe.cli import main; sys.argv[0] = "kfhe"; main()'
+    line = ["sh", "-c", f'exec "$@" {redirected}', "sh", sys.executable, "-c", script, *map(str, arguments)]
+    return subprocess.run(line, capture_output=True, text=True, check=False, **settings)
+
+
+@pytest.mark.posix
+@pytest.mark.parametrize("command", [PREDICT, [*PREDICT, "--keep-all"]], ids=" ".join)
+def test_standard_error_may_be_closed(model, command):
+    assert shell("2>&-", *command).returncode == 0
+    assert [name for name in os.listdir() if name.startswith("out")]
+
+
+@pytest.mark.skipif(not hasattr(Console, "on_broken_pipe"), reason="older versions of rich end at it")
+@pytest.mark.parametrize("command", [FIT, [*PREDICT, "--keep", "age"], AUDIT], ids=" ".join)
+def test_what_is_said_on_standard_error_need_not_be_read(model, command):
+    with process(*command) as running:
+        running.stderr.close()
+        running.stdout.read()
+    assert running.returncode == 0
+    assert [name for name in os.listdir() if name.startswith("out")]
+
+
+@pytest.mark.posix
+@pytest.mark.parametrize(
+    ("redirected", "command", "said"),
+    [
+        (">&-", ["predict", "model.kfhe", "new_customers.csv"], "standard output is closed"),
+        (">&-", ["fit", "customers.csv", "-t", "outcome", "-o", "-"], "standard output is closed"),
+        (">&-", ["export", "model.kfhe", "--format", "json", "-o", "-"], "standard output is closed"),
+        ("<&-", ["predict", "model.kfhe", "-"], "standard input is closed"),
+        ("<&-", ["predict", "-", "new_customers.csv"], "standard input is closed"),
+    ],
+    ids=str,
+)
+def test_a_stream_that_is_needed_and_closed_is_told(model, redirected, command, said):
+    result = shell(redirected, *command)
+    assert (result.returncode, result.stderr.splitlines()[-1]) == (1, f"kfhe: {said}")
+
+
+def test_labels_that_standard_output_cannot_encode_end_nothing():
+    write(Path("customers.csv").read_text().replace("upgrades", "größer 📈"))
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    files = ["--page", "page.html", "--plot", "plot.svg", "-o", "suspects.csv"]
+    audit = ["audit", "mine.csv", "-t", "outcome", "--n-estimators", 50, *files]
+    for command in (audit, ["evaluate", "mine.csv", "-t", "outcome", "--holdout", 0.5, "--plots", "plots"]):
+        with process(*command, env=environment) as running:
+            said = running.stdout.read().decode("ascii")
+            assert running.wait() == 0, running.stderr.read().decode("ascii")
+        assert "\\U0001f4c8" in said
+    assert {"page.html", "plot.svg", "suspects.csv", "plots"} < {*os.listdir()}
 
 
 @pytest.mark.posix

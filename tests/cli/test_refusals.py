@@ -194,12 +194,69 @@ def test_an_output_never_overwrites_the_input(kfhe, model):
     assert Path("customers.csv").read_bytes() == before
 
 
+@pytest.mark.parametrize(
+    ("command", "output"),
+    [
+        (["fit", "-", "-t", "outcome"], "customers.csv"),
+        (["audit", "-", "-t", "outcome"], "customers.csv"),
+        (["predict", "model.kfhe", "-"], "customers.csv"),
+        (["predict", "-", "new_customers.csv"], "model.csv"),
+        (["export", "-", "--format", "json"], "model.csv"),
+    ],
+)
+def test_nor_does_it_overwrite_what_standard_input_is_read_from(kfhe, model, command, output):
+    Path("model.csv").write_bytes(Path(model).read_bytes())
+    before = Path(output).read_bytes()
+    _, said = kfhe(*command, "-o", output, piped=Path(output), code=2)
+    assert f"{output} is the input" in said
+    assert Path(output).read_bytes() == before
+
+
+def test_nor_a_part_of_a_table(kfhe, tmp_path):
+    parts = tmp_path / "big"
+    parts.mkdir()
+    for number in range(2):
+        pd.read_csv("customers.csv").to_parquet(parts / f"part-{number}.parquet")
+    before = (parts / "part-1.parquet").read_bytes()
+    _, said = kfhe("fit", "big", "-t", "outcome", "-o", "big/part-1.parquet", code=2)
+    assert "big/part-1.parquet is the input" in said
+    assert (parts / "part-1.parquet").read_bytes() == before
+
+
+def test_nor_the_decisions_by_a_picture(kfhe):
+    Path("d.png").write_text("decisions")
+    command = ["audit", "customers.csv", "-t", "outcome", "--decisions", "d.png", "--plot", "d.png"]
+    _, said = kfhe(*command, code=2)
+    assert "d.png is the input" in said
+    assert Path("d.png").read_text() == "decisions"
+
+
 def test_an_output_that_can_t_be_made_is_told_before_anything_is_trained(kfhe, model):
     Path("taken").write_text("by a file")
     for command, name in [("fit", "taken/model.kfhe"), ("audit", "taken/below/suspects.csv")]:
         _, said = kfhe(command, "customers.csv", "-t", "outcome", "-o", name, code=2)
         assert "is no folder" in said
         assert "Trained" not in said
+
+
+@pytest.mark.parametrize(
+    ("command", "option", "name"),
+    [
+        (["fit", "customers.csv", "-t", "outcome"], "-o", "m.kfhe"),
+        (["predict", "model.kfhe", "new_customers.csv"], "-o", "p.csv"),
+        (["audit", "customers.csv", "-t", "outcome"], "-o", "s.csv"),
+        (["audit", "customers.csv", "-t", "outcome"], "--page", "p.html"),
+        (["audit", "customers.csv", "-t", "outcome"], "--plot", "p.png"),
+        (["apply", "decisions.csv", "customers.csv"], "-o", "c.csv"),
+        (["plot", "model.kfhe"], "-o", "p.png"),
+        (["export", "model.kfhe"], "-o", "m.json"),
+        (["study", "run", "--preset", "quick"], "--results", "r.sqlite"),
+    ],
+)
+def test_no_folder_is_made_that_nobody_asked_for(kfhe, model, command, option, name):
+    _, said = kfhe(*command, option, f"typo/{name}", code=2)
+    assert f"typo/{name} can't be made: there is no folder typo" in said
+    assert not Path("typo").exists()
 
 
 def test_a_picture_or_an_export_never_overwrites_the_model(kfhe, model):

@@ -155,7 +155,7 @@ def test_what_is_read_as_what_can_be_overruled(kfhe):
     assert library.load("model.kfhe").estimators_.schema.columns == NAMES[1:-1]
     said = kfhe(*fit, "--as", "joined=month-first", code=1)
     assert "column 'joined', row " in said
-    assert "accepted are dates such as 12/31/2024, and nothing for a gap; mend it, or take" in said
+    assert "accepted are dates such as 12/31/2024, and nothing for a gap; mend it: write" in said
     assert "--as" in kfhe(*fit, "--as", "joined=star-date", code=2)
     assert "there is no column 'joind'; did you mean 'joined'?" in kfhe(*fit, "--as", "joind=date", code=1)
 
@@ -178,7 +178,7 @@ def test_days_that_may_be_months_are_asked_for(kfhe):
     Path("new.csv").write_text("due\n3/1/2024\n31/12/2024\n")
     said = kfhe("predict", "model.kfhe", "new.csv", code=1)
     assert "new.csv: column 'due', row 3: found '31/12/2024'; accepted are dates such as 12/31/2024" in said
-    assert "take it for a gap: --na 31/12/2024" in said
+    assert "mend it: write it as the others are" in said
     kfhe("predict", "model.kfhe", "new.csv", "--na", "31/12/2024", "-o", "out.csv")
 
 
@@ -340,6 +340,48 @@ def test_a_cell_far_from_all_others_does_not_fill_the_memory(kfhe, cells):
     assert "delete what stands far from the table" in said
 
 
+SPELLINGS = {
+    "single quotes": lambda sheet: sheet.replace(b'r="XFD1048576"', b"r='XFD1048576'"),
+    "blanks": lambda sheet: sheet.replace(b'r="XFD1048576"', b'r = "XFD1048576"'),
+    "line break": lambda sheet: sheet.replace(b'r="XFD1048576"', b'r\n=\n"XFD1048576"'),
+    "lower case": lambda sheet: sheet.replace(b"XFD1048576", b"xfd1048576"),
+    "prefixed": lambda sheet: sheet.replace(b'<c r="XFD1048576">', b"<s:c r='XFD1048576'/>" + b"<c>"),
+    "no place": lambda sheet: sheet.replace(b'<c r="XFD1048576">', b"<c/>" * 16000 + b"<c>"),
+    "zeros": lambda sheet: sheet.replace(b"XFD1048576", b"XFD001048576"),
+    "document type": lambda sheet: SPELLINGS["blanks"](sheet).replace(b"<works", b"<!DOCTYPE w><works"),
+}
+
+
+def spelled(spelling, source="book.xlsx", target="spelled.xlsx", folder="worksheets"):
+    """Write an Excel file again, its sheet in other words or in another folder."""
+    with ZipFile(source) as book, ZipFile(target, "w") as other:
+        for part in book.namelist():
+            content = book.read(part)
+            if part == "xl/worksheets/sheet1.xml":
+                part, content = f"xl/{folder}/sheet1.xml", spelling(content)
+            other.writestr(part, content.replace(b'"worksheets/', f'"{folder}/'.encode()))
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+def test_a_far_cell_is_seen_however_it_is_written(kfhe, spelling):
+    with xlsxwriter.Workbook("book.xlsx") as book:
+        sheet = book.add_worksheet()
+        sheet.write_row("A1", ["size", "label"])
+        sheet.write("XFD1048576", 1)
+    spelled(SPELLINGS[spelling])
+    said = kfhe("fit", "spelled.xlsx", "-t", "label", "-o", "model.kfhe", code=1)
+    assert "delete what stands far from the table" in said or "is damaged, or no Excel file" in said
+
+
+def test_a_far_cell_is_seen_whatever_its_folder(kfhe):
+    with xlsxwriter.Workbook("book.xlsx") as book:
+        book.add_worksheet().write_row("A1", ["size", "label"])
+        book.worksheets()[0].write("XFD1048576", 1)
+    spelled(bytes, folder="others")
+    said = kfhe("fit", "spelled.xlsx", "-t", "label", "-o", "model.kfhe", code=1)
+    assert "delete what stands far from the table" in said
+
+
 def write_binary_excel(path, cells):
     """Write an .xlsb file: cells of a row, a column and a number or text."""
 
@@ -383,6 +425,33 @@ def test_a_cell_far_from_all_others_does_not_fill_the_memory_in_a_binary_file_ei
     for chunk in (extent.CHUNK, 7):  # a record that comes in several pieces is seen as well
         monkeypatch.setattr(extent, "CHUNK", chunk)
         assert "a sheet has 1,048,576 rows and 16,384 columns" in kfhe(*fit, code=1)
+
+
+def test_what_is_embedded_in_a_file_is_no_sheet(kfhe):
+    fit = ("fit", "book.xlsb", "-t", "label", "-o", "model.kfhe")
+    write_binary_excel("book.xlsb", LABELLED)
+    with ZipFile("book.xlsb", "a") as book:
+        far = (
+            b"\x00\x11"
+            + struct.pack("<I", 2**20)
+            + bytes(13)
+            + b"\x05\x10"
+            + struct.pack("<I", 2**14)
+            + bytes(12)
+        )
+        book.writestr("xl/printerSettings/printerSettings1.bin", far)
+        book.writestr("xl/embeddings/oleObject1.bin", far)
+    assert "book.xlsb: 40 rows" in kfhe(*fit)
+
+
+def test_a_far_cell_of_a_binary_file_is_seen_whatever_its_folder(kfhe):
+    write_binary_excel("whole.xlsb", [*LABELLED, (1048575, 16383, 1.0)])
+    with ZipFile("whole.xlsb") as whole, ZipFile("book.xlsb", "w") as book:
+        for part in whole.namelist():
+            content = whole.read(part).replace(b'"worksheets/', b'"others/')
+            book.writestr(part.replace("worksheets", "others"), content)
+    said = kfhe("fit", "book.xlsb", "-t", "label", "-o", "model.kfhe", code=1)
+    assert "a sheet has 1,048,576 rows and 16,384 columns" in said
 
 
 def test_a_binary_file_that_ends_too_soon_is_said(kfhe):

@@ -163,12 +163,21 @@ def test_analyse_prints_the_tables_and_writes_the_cells(kfhe, results, tmp_path)
     assert len(pd.read_parquet(tmp_path / "cells.parquet")) == 16
 
 
+def test_analyse_writes_the_cells_though_nobody_reads_the_tables(kfhe, results, tmp_path, monkeypatch):
+    def gone(table):
+        raise BrokenPipeError
+
+    monkeypatch.setattr("kfhe.cli.study._print", gone)
+    kfhe("study", "analyse", results, "--cells", "cells.parquet", code=1)
+    assert len(pd.read_parquet(tmp_path / "cells.parquet")) == 16
+
+
 def test_report_says_where_the_page_is(kfhe, results, tmp_path):
-    out, _ = kfhe("study", "report", results, "-o", "out", "--reproduction", "docs/reproduction.md")
+    out, _ = kfhe("study", "report", results, "-o", "out", "--reproduction", "reproduction.md")
     assert "The report is in out/index.html" in out
     assert (tmp_path / "out" / "index.html").is_file()
     assert (tmp_path / "out" / "figures" / "scores_mine.svg").is_file()
-    assert "CART: within 0.03 of the paper" in (tmp_path / "docs" / "reproduction.md").read_text()
+    assert "CART: within 0.03 of the paper" in (tmp_path / "reproduction.md").read_text()
 
 
 def test_a_preset_can_be_printed_changed_and_run(kfhe, tmp_path):

@@ -486,3 +486,17 @@ def test_a_table_as_a_spreadsheet_saves_it_gives_the_same_model(kfhe, model):
     kfhe("plot", "theirs.kfhe", "-k", "scores", "--data", "theirs.csv", "-t", "outcome", *options)
     for option, value in [("--sep", ";;"), ("--decimal", "x")]:
         assert f"Invalid value for {option}" in kfhe("predict", model, "new.csv", option, value, code=2)[1]
+
+
+@pytest.mark.parametrize("kept", [[], ["--keep", "id"]], ids=["", "kept"])
+def test_large_whole_numbers_of_a_csv_are_categories_of_their_own(kfhe, kept):
+    ids = [2**53 + k % 6 for k in range(300)]
+    write("id,y\n" + "".join(f"{each},{'odd' if each % 2 else 'even'}\n" for each in ids))
+    trees = ["--model", "kfhe-e", "--min-samples-split", 2, "--min-samples-leaf", 1, "--n-estimators", 2]
+    kfhe("fit", "mine.csv", "-t", "y", "--categorical", "id", *trees, "-o", "m.kfhe")
+    write(f"id\n{2**53 + 1}\n{2**53 + 2}\n{2**53}.0\n0.5\nNA\n{2**53 + 5}\n", "new.csv")
+    _, said = kfhe("predict", "m.kfhe", "new.csv", *kept, "-o", "out.csv")
+    assert [*predictions()["prediction"].iloc[[0, 1, -1]]] == ["odd", "even", "odd"]
+    write("id\n1\nx\n", "new.csv")
+    _, said = kfhe("predict", "m.kfhe", "new.csv", *kept, "-o", "out.csv", code=1)
+    assert "new.csv: column 'id', row 3: found 'x'; accepted are numbers" in said

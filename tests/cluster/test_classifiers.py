@@ -5,6 +5,8 @@ import joblib
 import numpy as np
 import pytest
 from cluster_tables import arrays, frames, mixed, numbers
+from sklearn.datasets import load_breast_cancer
+from sklearn.model_selection import train_test_split
 
 import kfhe
 from kfhe import EarlyStopping
@@ -40,6 +42,11 @@ def test_predictions_for_dasks_frames(client):
         np.testing.assert_array_equal(getattr(model, method)(given[0]).compute(), getattr(local, method)(X))
 
 
+def test_columns_of_arrays_are_called_as_on_one_machine(model):
+    local = kfhe.KFHEClassifier(n_estimators=2, random_state=0).fit(*numbers())
+    assert model.estimators_.schema == local.estimators_.schema
+
+
 def test_the_model_is_the_ordinary_one(model, tmp_path):
     model.save(tmp_path / "m.kfhe")
     loaded = kfhe.load(tmp_path / "m.kfhe")
@@ -67,6 +74,33 @@ def test_training_goes_on_with_warm_start(client):
     assert model.fingerprint() == kfhe.KFHEClassifier(n_estimators=3, random_state=0).fit(X, y).fingerprint()
     with pytest.raises(ValueError, match="warm_start=True needs the data of the first fit, got other data"):
         model.set_params(n_estimators=4).fit(*arrays(3, X + 1, y))
+
+
+def interrupt(row):
+    if row.iteration == 9:
+        raise KeyboardInterrupt
+
+
+def test_training_that_was_interrupted_goes_on_to_the_same_model(client):
+    X, y = load_breast_cancer(return_X_y=True)
+    given = [da.from_array(each, chunks=200) for each in (X, y)]
+    model = RobustKFHEClassifier(n_estimators=4, random_state=0, warm_start=True).fit(*given)
+    with pytest.raises(KeyboardInterrupt):
+        model.set_params(n_estimators=12).fit(*given, callbacks=[interrupt])
+    model.fit(*given)
+    local = kfhe.RobustKFHEClassifier(n_estimators=12, random_state=0).fit(X, y)
+    assert model.fingerprint() == local.fingerprint()
+
+
+def test_training_that_was_stopped_is_that_of_fewer_trees(client):
+    X, y = load_breast_cancer(return_X_y=True)
+    X, X_val, y, y_val = train_test_split(X, y, test_size=0.5, random_state=0)
+    model = RobustKFHEClassifier(n_estimators=60, early_stopping=5, random_state=0).fit(
+        *[da.from_array(each, chunks=100) for each in (X, y)], X_val=X_val, y_val=y_val
+    )
+    assert model.n_iter_ < len(model.validation_scores_) - 1  # trees were dropped
+    local = kfhe.RobustKFHEClassifier(n_estimators=model.n_iter_, random_state=0).fit(X, y)
+    assert model.fingerprint() == local.fingerprint()
 
 
 def nothing(weights, missed):
@@ -109,7 +143,7 @@ def test_partitions_have_to_match(client):
 def test_infinite_values_are_told(client):
     X, y = numbers()
     X[20_000, 2] = np.inf
-    with pytest.raises(ValueError, match="contains infinity in column 'x2'"):
+    with pytest.raises(ValueError, match="contains infinity in column '2'"):
         KFHEClassifier().fit(*arrays(3, X, y))
 
 

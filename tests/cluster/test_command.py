@@ -213,23 +213,44 @@ def is_alive(process):
         return False
 
 
-@pytest.mark.posix
-def test_ctrl_c_leaves_nothing_behind(tmp_path):
-    script = "from kfhe.cli import main\nif __name__ == '__main__': main()\n"
-    (tmp_path / "command.py").write_text(script)
-    temporary = tmp_path / "temporary"
-    temporary.mkdir()
+def started(tmp_path, until):
+    """Start a training that takes long, as a process of its own; return it once it has said a line."""
+    script = "import signal\nfrom kfhe.cli import main\nif __name__ == '__main__':\n"
+    script += "    signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # some shells ignore it
+    (tmp_path / "command.py").write_text(f"{script}    main()\n")
+    (tmp_path / "temporary").mkdir()
     arguments = ["fit", "parts", "-t", "hot", "--drop-unlabelled", "--jobs", "1", "--n-estimators", "9999"]
     running = subprocess.Popen(
         [sys.executable, tmp_path / "command.py", *arguments, "-o", tmp_path / "out.kfhe"],
         stderr=subprocess.PIPE,
         text=True,
-        env={**os.environ, "TMPDIR": str(temporary)},
+        env={**os.environ, "TMPDIR": str(tmp_path / "temporary")},
         start_new_session=True,
     )
     for line in running.stderr:
-        if line.startswith("Training will take"):
+        if line.startswith(until):
             break
+    return running
+
+
+@pytest.mark.posix
+def test_ctrl_c_while_workers_start_ends_it_quietly(tmp_path):
+    running = started(tmp_path, until="parts:")
+    command = psutil.Process(running.pid)
+    while not any("spawn_main" in " ".join(child.cmdline()) for child in command.children()):
+        assert running.poll() is None
+        time.sleep(0.01)
+    time.sleep(0.1)  # it imports what it needs
+    os.killpg(running.pid, signal.SIGINT)
+    _, said = running.communicate(timeout=60)
+    assert (running.returncode, said) == (130, "")
+    assert not os.listdir(tmp_path / "temporary")
+
+
+@pytest.mark.posix
+def test_ctrl_c_leaves_nothing_behind(tmp_path):
+    temporary = tmp_path / "temporary"
+    running = started(tmp_path, until="Training will take")
     time.sleep(0.5)
     workers = psutil.Process(running.pid).children(recursive=True)
     assert workers

@@ -229,9 +229,10 @@ class TestCommand:
         assert said.startswith("kfhe: cleaned.csv: row 4: is not what was judged")
         assert not (tmp_path / "again.csv").exists()
 
-    def test_inputs_are_never_overwritten(self, kfhe):
+    def test_inputs_are_never_overwritten(self, kfhe, tmp_path):
         assert "t.csv is the input" in kfhe("apply", "decisions.csv", "t.csv", "-o", "t.csv", code=2)
         assert "is the input" in kfhe("apply", "decisions.csv", "t.csv", "-o", "decisions.csv", code=2)
         clash = ("apply", "decisions.csv", "t.csv", "-o", "c.csv", "--log")
         assert "is the input" in kfhe(*clash, "t.csv", code=2)
         assert "need a file each" in kfhe(*clash, "c.csv", code=2)
+        assert "need a file each" in kfhe(*clash, str(tmp_path / "c.csv"), code=2)

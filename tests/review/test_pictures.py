@@ -49,6 +49,16 @@ def test_neither_whole_paths_nor_links_lead_out(folder):
     assert embedded(str(folder / "clear.png"), folder) is not None
 
 
-def test_a_picture_that_would_fill_the_memory_is_not_shown(folder, monkeypatch):
-    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 50)
+@pytest.mark.parametrize("most", [50, 80], ids=["more than twice as large", "just too large"])
+def test_a_picture_that_would_fill_the_memory_is_not_shown(folder, monkeypatch, most):
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", most)
     assert embedded("clear.png", folder) is None
+
+
+def test_a_broken_picture_is_not_shown(folder):
+    path = folder / "broken.png"
+    Image.effect_noise((400, 400), 90).save(path)
+    whole = path.read_bytes()
+    second = whole.index(b"IDAT", whole.index(b"IDAT") + 4)
+    path.write_bytes(whole[:second] + b"ID\0T" + whole[second + 4 :])
+    assert embedded("broken.png", folder) is None

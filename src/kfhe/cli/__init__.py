@@ -13,7 +13,7 @@ from importlib import import_module
 from threading import Timer
 from typing import TYPE_CHECKING, Any
 
-from kfhe.cli.echo import echo
+from kfhe.cli.echo import echo, steady_streams
 from kfhe.cli.plain_predict import predicts_plainly
 from kfhe.study.errors import StudyError
 
@@ -37,6 +37,7 @@ def main() -> None:
     """Run the command line: 0 it worked, 1 it failed, 2 it was used wrongly, 130 it was ended."""
     # kill, as batch systems and containers use it, ends all as Ctrl-C does: files and processes are cleared
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    steady_streams()
     collect_after = gc.get_threshold()
     gc.set_threshold(YOUNG)
     atexit.register(gc.freeze)  # nothing is searched for in what the process ends with

@@ -49,6 +49,7 @@ def apply(
     a parquet file value by value. Each decision knows its row and label: if another table is given, or rows
     have moved, nothing is written.
     """
+    from kfhe.files import are_same
     from kfhe.look.counts import counted
     from kfhe.review import clean_file, read_decisions
 
@@ -56,7 +57,7 @@ def apply(
     log = log or output.with_name(f"{Path(name).stem}_changes.csv")
     options.check_writable(output, table, decisions)
     options.check_writable(log, table, decisions, option="--log")
-    if log == output:
+    if are_same(log, output):
         raise typer.BadParameter("the table and the list of changes need a file each", param_hint="--log")
     found = read_decisions(decisions)
     done = clean_file(found, table, output, log=log, dialect=csv.dialect)

@@ -98,7 +98,8 @@ def audit(
         options.check_table_output(output, labelled.table, *([decisions] if decisions else []))
     check_files(page, decisions, labelled.table, output)
     if plot is not None:
-        options.check_picture(plot, labelled.table, option="--plot")
+        others = [path for path in (labelled.table, decisions, output, page) if path is not None]
+        options.check_picture(plot, *others, option="--plot")
     data = labelled.read()
     found, share, judged = audited(
         data,
@@ -111,18 +112,20 @@ def audit(
     )
     listed = _listed(data, found)
     suspects = listed.filter(listed.column(OURS)).remove_column(OURS)
-    if output is not None:  # before the table is shown, which may be cut short: | head
-        write_table(output, listed if all_rows else suspects, escape_formulas=escape_formulas)
-    _show(data, found, share, suspects, to_stderr=str(output) == "-")
-    if output is not None and str(output) != "-":
-        what = (
-            f"All {len(listed):,} rows are" if all_rows else f"The {counted(len(suspects), 'suspect', 'are')}"
-        )
-        echo(f"{what} in {output}, the most suspicious first.", err=True)
-    if plot is not None:
-        _draw(found, plot)
+    said = [] if plot is None else [_draw(found, plot)]
     if page is not None:
-        write_page_of(data, found, judged, page, labelled)
+        said.append(write_page_of(data, found, judged, page, labelled))
+    what = f"All {len(listed):,} rows are" if all_rows else f"The {counted(len(suspects), 'suspect', 'are')}"
+    # What is printed comes last: its reader may leave early, as head does
+    try:
+        if output is not None:
+            write_table(output, listed if all_rows else suspects, escape_formulas=escape_formulas)
+        if output is not None and str(output) != "-":
+            said.insert(0, f"{what} in {output}, the most suspicious first.")
+        _show(data, found, share, suspects, to_stderr=str(output) == "-")
+    finally:
+        for line in said:
+            echo(line, err=True)
 
 
 def _listed(data: LabelledTable, found: LabelAudit) -> Any:
@@ -161,14 +164,15 @@ def _notes(data: LabelledTable, found: LabelAudit) -> Any:
     return pa.array([note or None for note in notes], pa.string())
 
 
-def _draw(found: LabelAudit, picture: Path) -> None:
+def _draw(found: LabelAudit, picture: Path) -> str:
+    """Draw the audit, and say where."""
     from kfhe.files import write_whole
     from kfhe.plotting import AuditDisplay
     from kfhe.plotting.display import rendered
 
     figure = AuditDisplay.from_audit(found).figure_
     write_whole(picture, rendered(figure, picture.suffix.lower().removeprefix(".")))
-    echo(f"The picture is in {picture}", err=True)
+    return f"The picture is in {picture}"
 
 
 def _show(data: LabelledTable, found: LabelAudit, share: str, suspects: Any, *, to_stderr: bool) -> None:

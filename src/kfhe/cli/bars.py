@@ -17,7 +17,7 @@ def bar(what: str, total: float | None, *, output: Path | None = None) -> Iterat
 
     There is none if standard error is no terminal, or if the output is printed on that very terminal.
     """
-    printed = str(output) == "-" and sys.stdout.isatty()
+    printed = str(output) == "-" and sys.stdout is not None and sys.stdout.isatty()
     if printed or not _on_terminal():
         yield lambda amount: None
         return

@@ -8,6 +8,7 @@ from rich.console import Console as RichConsole
 from rich.console import ConsoleOptions, RenderableType
 from rich.segment import Segment
 
+from kfhe.cli.echo import mute_errors
 from kfhe.look.plain_text import plain
 
 
@@ -18,3 +19,9 @@ class Console(RichConsole):
         """Yield the segments of what is to be printed, made plain."""
         for segment in super().render(renderable, options):
             yield segment if segment.control else segment._replace(text=plain(segment.text))
+
+    def on_broken_pipe(self) -> None:
+        """End where nobody reads standard output any more; without a reader of the remarks, go on."""
+        if not self.stderr:
+            super().on_broken_pipe()
+        mute_errors()

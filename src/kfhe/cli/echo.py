@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import os
 import sys
 
 from kfhe.look.plain_text import plain
@@ -10,9 +12,28 @@ from kfhe.look.plain_text import plain
 def echo(message: str, *, err: bool = False, nl: bool = True) -> None:
     """Print a line of plain text."""
     end = "\n" if nl else ""
-    if err and sys.stderr is not None:  # typer, which is slow to start, would do the same
-        print(plain(message), end=end, file=sys.stderr, flush=True)
+    if err:  # typer, which is slow to start, would do the same
+        try:
+            print(plain(message), end=end, file=sys.stderr, flush=True)
+        except BrokenPipeError:
+            mute_errors()
         return
     import typer
 
     typer.echo(plain(message), err=err, nl=nl)
+
+
+def steady_streams() -> None:
+    """Let commands print whatever the standard streams are like: none that is closed, no letter ends them."""
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115 - as long as the process
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def mute_errors() -> None:
+    """Let what is said on standard error go nowhere from now on: nobody reads it, and the work goes on."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stderr.fileno())
+    os.close(nowhere)

@@ -104,10 +104,8 @@ def _check_plots(folder: Path, *inputs: Path) -> None:
     """Raise before anything is trained if the pictures couldn't be written."""
     from kfhe.cli.outcome import PICTURES
 
-    if folder.exists() and not folder.is_dir():
-        raise typer.BadParameter(f"{folder} is no folder", param_hint="--plots")
-    for name in PICTURES:
-        options.check_picture(folder / f"{name}.png", *inputs, option="--plots")
+    options.check_plotting()
+    options.check_folder(folder, [f"{name}.png" for name in PICTURES], *inputs, option="--plots")
 
 
 def _write_plots(outcome: Outcome, folder: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -61,7 +60,7 @@ def export(
 
     from kfhe.cli.models import read_model
     from kfhe.export import to_json, to_onnx
-    from kfhe.files import write_whole
+    from kfhe.files import standard_output, write_whole
 
     fitted = read_model(model)
     if format is Format.onnx:
@@ -69,8 +68,8 @@ def export(
     else:
         content = f"{to_json(fitted)}\n".encode()
     if str(output) == "-":
-        sys.stdout.buffer.write(content)
-        sys.stdout.buffer.flush()
+        standard_output().write(content)
+        standard_output().flush()
     else:
         write_whole(output, content)
         echo(f"The model is in {output}", err=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from math import log
 from pathlib import Path
 from time import perf_counter
@@ -12,6 +11,7 @@ import typer
 
 from kfhe.cli import options
 from kfhe.cli.cluster import Trained, is_large, train_in_parts
+from kfhe.files import standard_output
 
 if TYPE_CHECKING:
     from kfhe import RobustKFHEClassifier
@@ -62,7 +62,7 @@ def fit(
     labelled.check()
     training.check(model)
     options.refuse_jobs(training.n_jobs, scheduler)
-    options.check_writable(output, *labelled.tables)
+    options.check_writable(output, *labelled.files)
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     if scheduler is not None or is_large(labelled.tables):
         trained = train_in_parts(labelled, training, model, scheduler, console)
@@ -131,7 +131,7 @@ def _summary(model: BaseKFHE, class_counts: dict[str, int], seconds: float) -> s
 def _save(model: Any, output: Path) -> None:
     model.set_params(verbose=0, n_jobs=None)  # they are about this run, not about the model
     if str(output) == "-":
-        model.save(sys.stdout.buffer)
-        sys.stdout.buffer.flush()
+        model.save(standard_output())
+        standard_output().flush()
     else:
         model.save(output)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from kfhe.files import standard_input
 from kfhe.table_files.errors import TableFileError
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def read_forest(path: Path) -> SavedForest:
 
 def _read(path: Path, load: Callable[[File], T]) -> T:
     if str(path) == "-":
-        return load(sys.stdin.buffer)
+        return load(standard_input())
     if path.is_dir():
         raise TableFileError(f"{path}: is a folder; give a model file, as kfhe fit writes it")
     try:

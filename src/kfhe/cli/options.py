@@ -246,6 +246,13 @@ class LabelledFiles(TargetInput):
         ),
     ]
 
+    @property
+    def files(self) -> list[Path]:
+        """The files, those in folders one by one."""
+        from kfhe.table_files.footers import files_in
+
+        return [file for table in self.tables for file in (files_in(table) if table.is_dir() else [table])]
+
     def open_parts(self) -> PartedTable:
         """Open parquet files, to be read part by part."""
         from kfhe.table_files.parts import PartedTable
@@ -431,6 +438,16 @@ def check_writable(output: Path, *inputs: Path, option: str = "--output") -> Non
         raise typer.BadParameter(reason, param_hint=option)
 
 
+def check_folder(folder: Path, names: Collection[str], *inputs: Path, option: str = "--output") -> None:
+    """Raise unless a folder is there or can be made, and if one of its files would overwrite an input."""
+    from kfhe.files import nearest
+
+    if not nearest(folder).is_dir():
+        raise typer.BadParameter(f"{nearest(folder)} is no folder", param_hint=option)
+    for name in names if folder.exists() else ():
+        check_writable(folder / name, *inputs, option=option)
+
+
 def check_table_output(output: Path, *inputs: Path) -> None:
     """Raise unless an output's ending says what table to write, and it can be made."""
     from kfhe.table_files.errors import TableFileError
@@ -445,15 +462,20 @@ def check_table_output(output: Path, *inputs: Path) -> None:
 
 def check_picture(output: Path, *inputs: Path, option: str = "--output") -> None:
     """Raise unless a picture can be drawn, to a file of a known kind that is none of the inputs."""
-    try:
-        import matplotlib
+    check_plotting()
+    from kfhe.plotting.display import FORMATS
 
-        from kfhe.plotting.display import FORMATS
-    except ImportError:
-        echo('kfhe: plots need matplotlib: pip install "kfhe[plot]"', err=True)
-        raise typer.Exit(1) from None
     if output.suffix.lower().removeprefix(".") not in FORMATS:
         accepted = ", ".join(f".{known}" for known in FORMATS)
         raise typer.BadParameter(f"{output}: the file's name must end in {accepted}", param_hint=option)
     check_writable(output, *inputs, option=option)
-    matplotlib.use("agg")  # no window
+
+
+def check_plotting() -> None:
+    """Raise unless there is matplotlib, and let it open no window."""
+    try:
+        import matplotlib
+    except ImportError:
+        echo('kfhe: plots need matplotlib: pip install "kfhe[plot]"', err=True)
+        raise typer.Exit(1) from None
+    matplotlib.use("agg")

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from kfhe.cli import options
-from kfhe.cli.echo import echo
 
 if TYPE_CHECKING:
     from kfhe.audit import LabelAudit
@@ -83,8 +82,8 @@ def write_page_of(
     judged: list[Decision],
     page: Path,
     labelled: options.LabelledInput,
-) -> None:
-    """Write the page for a table that was audited; pictures are those beside the table."""
+) -> str:
+    """Write the page for a table that was audited, and say where; pictures are those beside the table."""
     from kfhe.look.counts import counted
     from kfhe.review import write_page
 
@@ -103,8 +102,7 @@ def write_page_of(
     table = Path("table.csv") if str(labelled.table) == "-" else labelled.table
     ending = "".join(table.suffixes[-2:] if table.suffix == ".gz" else [table.suffix])
     cleaned = f"cleaned{ending if ending.endswith(('.csv', '.gz', '.parquet')) else '.csv'}"
-    echo(
+    return (
         f"The page is in {page}: {counted(n_rows, 'label')} to look at. It opens in any browser; export your "
-        f"decisions there, then: kfhe apply decisions.csv {quote(str(table))} -o {cleaned}",
-        err=True,
+        f"decisions there, then: kfhe apply decisions.csv {quote(str(table))} -o {cleaned}"
     )

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Generator, Hashable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from kfhe.columns import is_beyond_floats
 from kfhe.features import LEFT_OUT
 from kfhe.look.counts import counted
 from kfhe.readings import READINGS
@@ -53,6 +54,7 @@ class ModelReader:
         special = {schema.columns[j]: rule.reading for j, rule in schema.rules}
         self._readings = {column: reading for column, reading in special.items() if reading in READINGS}
         self._others = {column: reading for column, reading in special.items() if reading not in READINGS}
+        self._whole: set[str] = set()  # columns of a csv whose categories are too large for floats
         self.unknown: dict[str, int] = {}
         self.unlabelled = 0
 
@@ -75,6 +77,9 @@ class ModelReader:
                 f"{table.name}: columns that the model needs are missing: "
                 f"{', '.join(map(repr, missing[:10]))}{' ...' if len(missing) > 10 else ''}{near}"
             )
+        if table.is_text:
+            known = self._categories.items()
+            self._whole = {column for column, categories in known if _beyond_floats(categories or ())}
         return [column for column in table.columns if column not in self._categories]
 
     def _match_by_place(self, table: TableFile, target: str | None) -> None:
@@ -140,7 +145,8 @@ class ModelReader:
         TableFileError
             If a label is none of the classes, or a gap, unless rows without a label are to be left out.
         """
-        are_text, beyond = self.classes.dtype.kind not in "biuf", table.is_text and self._beyond_floats()
+        are_text = self.classes.dtype.kind not in "biuf"
+        beyond = table.is_text and _beyond_floats(self.classes.tolist())
         called, row = f"{table.name}: target {target!r}", table.first_row
         for batch in self._read(table, *(((), [target]) if are_text or beyond else ([target], ()))):
             features, given = self._features(batch, table.name, row), batch.column(target)
@@ -181,7 +187,7 @@ class ModelReader:
 
     def _names(self) -> tuple[set[str], set[str], set[str]]:
         """Return the model's columns of numbers, those of text, and those with a rule of how text is read."""
-        words = {column for column, known in self._categories.items() if _are_text(known)}
+        words = {column for column, known in self._categories.items() if _are_text(known)} | self._whole
         special = {*self._readings}
         return {*self._categories} - words - special, words, special
 
@@ -191,12 +197,11 @@ class ModelReader:
             if is_text(features.schema.field(column).type):
                 read = converted(features.column(column), reading, f"{name}: column {column!r}", first_row)
                 features = features.set_column(features.column_names.index(column), column, read)
+        for column in self._whole:
+            whole = _whole_numbers(features.column(column), f"{name}: column {column!r}", first_row)
+            features = features.set_column(features.column_names.index(column), column, whole)
         self._count_unknown(features)
         return features
-
-    def _beyond_floats(self) -> bool:
-        """Whether classes are whole numbers that a csv's numbers, which are floats, can't tell apart."""
-        return self.classes.dtype.kind in "iu" and any(abs(label) > 2**53 for label in self.classes.tolist())
 
     def _positions(
         self, labels: list[Any], called: str, first_row: int, *, drop_gaps: bool
@@ -227,6 +232,29 @@ class ModelReader:
 def _are_text(categories: dict[Any, int] | None) -> bool:
     """Whether a column of the model holds text; categories can be numbers, too."""
     return categories is not None and (not categories or any(isinstance(value, str) for value in categories))
+
+
+def _beyond_floats(values: Collection[Hashable]) -> bool:
+    """Whether some are whole numbers that a csv's numbers, which are floats, can't tell apart."""
+    return any(map(is_beyond_floats, values))
+
+
+def _whole_numbers(column: Any, called: str, first_row: int) -> Any:
+    """Return text as the whole numbers that it stands for; other numbers are gaps, as no category is one."""
+    import pyarrow as pa
+
+    found: list[int | None] = []
+    for row, text in enumerate(column.to_pylist(), first_row):
+        try:
+            whole = _number(text)
+            found.append(whole if isinstance(whole, int | None) else _as_whole(float(whole)))
+        except ValueError:
+            raise TableFileError(f"{called}, row {row}: found {text!r}; accepted are numbers") from None
+    return pa.chunked_array([pa.array(found)])
+
+
+def _as_whole(number: float) -> int | None:
+    return int(number) if number.is_integer() else None
 
 
 def _number(text: str | None) -> int | str | None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kfhe.cli.echo import echo
-from kfhe.cli.options import ReadingInput, Scheduler, check_writable, refuse_jobs, spread
+from kfhe.cli.options import ReadingInput, Scheduler, check_folder, check_writable, refuse_jobs, spread
 
 if TYPE_CHECKING:
     from kfhe.study.plan import Plan
@@ -136,6 +136,7 @@ def run(
     }
     chosen = _changed(_plan(plan, preset, results, bool(dataset)), dataset, algorithm, changes)
     file = results or Path(f"{plan.stem if plan else preset or 'study'}.sqlite")
+    check_writable(file, option="--results")
     console = Console(stderr=True)
     outcome = run_study(
         chosen,
@@ -172,14 +173,14 @@ def analyse(
     if cells is not None:
         check_writable(cells, results, option="--cells")
     analysis = Analysis(results)
-    for table in all_tables(analysis):
-        if table.section in ("claims", "ranks", "metrics", "scores", "tests", "times", "datasets"):
-            _print(table)
-    if cells is not None:
+    if cells is not None:  # first, as whoever reads what is printed may stop reading
         from kfhe.look.counts import counted
         from kfhe.study.report import write_cells
 
         echo(f"{counted(len(analysis.cells), 'cell', 'are')} in {write_cells(analysis, cells)}", err=True)
+    for table in all_tables(analysis):
+        if table.section in ("claims", "ranks", "metrics", "scores", "tests", "times", "datasets"):
+            _print(table)
 
 
 @app.command()
@@ -198,7 +199,7 @@ def report(
     from kfhe.study.paper.reproduction import write_reproduction
     from kfhe.study.report import PAGE, write_report
 
-    check_writable(output / PAGE, results)
+    check_folder(output, [PAGE], results)
     if reproduction is not None:
         check_writable(reproduction, results, option="--reproduction")
     analysis = Analysis(results)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import logging
+import signal
+import sys
 from asyncio import gather
 from collections.abc import Iterator
-from contextlib import contextmanager
-from signal import SIG_IGN, SIGINT, signal
+from contextlib import ExitStack, contextmanager
+from multiprocessing import resource_tracker
 from tempfile import TemporaryDirectory
 from threading import current_thread, main_thread
+from types import FrameType
 
 import dask
 import psutil
@@ -33,24 +36,55 @@ def local_cluster(n_workers: int) -> Iterator[Client]:
     n_workers : int
         How many.
     """
-    with (
-        TemporaryDirectory(prefix="kfhe-", ignore_cleanup_errors=True) as folder,
-        dask.config.set({"temporary-directory": folder}),
-        LocalCluster(
-            n_workers=n_workers,
-            threads_per_worker=1,
-            memory_limit=int(SHARE_OF_MEMORY * free_memory() / n_workers),
-            dashboard_address="127.0.0.1:0",  # a port that is free; without any, the usual one is taken
-            silence_logs=logging.CRITICAL,
-            preload=[__name__],
-        ) as cluster,
-        Client(cluster) as client,
-    ):
+    with ExitStack() as stack:
+        with _interrupted_later():
+            folder = stack.enter_context(TemporaryDirectory(prefix="kfhe-", ignore_cleanup_errors=True))
+            stack.enter_context(dask.config.set({"temporary-directory": folder}))
+            cluster = LocalCluster(
+                n_workers=n_workers,
+                threads_per_worker=1,
+                memory_limit=int(SHARE_OF_MEMORY * free_memory() / n_workers),
+                dashboard_address="127.0.0.1:0",  # a port that is free; without any, the usual one is taken
+                silence_logs=logging.CRITICAL,
+                preload=[__name__],
+            )
+            client = stack.enter_context(Client(stack.enter_context(cluster)))
         try:
             yield client
         except BaseException:
             cluster.sync(_end_soon, cluster)
             raise
+
+
+@contextmanager
+def _interrupted_later() -> Iterator[None]:
+    """Let the first Ctrl-C, or kill, wait until a cluster has started: half of one can't be ended quietly.
+
+    Threads and workers that are started meanwhile never hear of Ctrl-C; this thread does, afterwards.
+    """
+    if current_thread() is not main_thread():
+        yield
+        return
+    heard: list[int] = []
+
+    def hear(number: int, frame: FrameType | None) -> None:
+        heard.append(number)
+        if len(heard) > 1:
+            raise KeyboardInterrupt
+
+    before = {number: signal.signal(number, hear) for number in (signal.SIGINT, signal.SIGTERM)}
+    if sys.platform != "win32":
+        resource_tracker.ensure_running()  # else it would be started with the workers, and unblock the signal
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        if sys.platform != "win32":
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    if heard:
+        raise KeyboardInterrupt
 
 
 async def _end_soon(cluster: LocalCluster) -> None:
@@ -65,7 +99,7 @@ def dask_setup(worker: Worker) -> None:
     Dask calls this in each worker of a local cluster, as it starts.
     """
     if current_thread() is main_thread():
-        signal(SIGINT, SIG_IGN)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 @contextmanager

@@ -59,7 +59,7 @@ class Reader:
             self._names = [str(name) for name in X.columns]
         else:
             check_table(estimator, np.zeros((1, X.shape[1])), reset=True)
-            self._names = [f"x{j}" for j in range(X.shape[1])]
+            self._names = [str(j) for j in range(X.shape[1])]
         self._token = tokenize(X, y, sample_weight)
 
     def rows(self) -> SpreadRows:

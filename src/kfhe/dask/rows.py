@@ -214,6 +214,10 @@ class SpreadRows(TrainingRows):
         arrays = TreeArrays(nodes.view(NODE_DTYPE), gains, leaf_weights, category_sets)
         return SpreadTree.spread(self, arrays, self.workers.shared(arrays.walked), leaves)
 
+    def kept(self) -> TrainingRows:
+        """Return the same rows: parts of Dask's tables never change."""
+        return self
+
     def differences(self, other: TrainingRows) -> str:
         """Name what is not the same in other rows: "" if all of it is."""
         assert isinstance(other, SpreadRows)

@@ -82,7 +82,8 @@ def to_json(model: Any) -> str:
     A tree votes for the class with the largest weight in the leaf, the first of them if there are several;
     with ``voting`` "soft" by the classes' shares of the weight. The scores of a row are the sum of the
     votes, each times the tree's weight. Numbers are written with all digits: a reader that calculates in
-    float64, tree by tree, gets the scores of the model to the last bit.
+    float64, tree by tree, gets the scores of the model to the last bit; a score that rounding brought above 1
+    is 1.
 
     The highest score decides; in a `RobustKFHEClassifier` the highest one times ``class_factors``. Its
     probabilities are the scores to the power of ``sharpness``, if that is there, divided by their sum.

@@ -33,14 +33,15 @@ def embedded(name: str, folder: Path) -> str | None:
         path = (home / name).resolve()
         if not (path.is_relative_to(home) and path.is_file()):
             return None
-        with warnings.catch_warnings(), Image.open(path, formats=FORMATS) as picture:
+        with warnings.catch_warnings():
             warnings.simplefilter("error", Image.DecompressionBombWarning)
-            picture.draft("RGB", (SIDE, SIDE))  # what is large is not even unpacked, if it is a JPEG
-            picture.thumbnail((SIDE, SIDE))
-            small = Image.new("RGB", picture.size, "white")  # behind what is transparent
-            whole = picture.convert("RGBA")
-            small.paste(whole, mask=whole)
-    except (OSError, ValueError, Image.DecompressionBombError, Image.DecompressionBombWarning):
+            with Image.open(path, formats=FORMATS) as picture:
+                picture.draft("RGB", (SIDE, SIDE))  # what is large is not even unpacked, if it is a JPEG
+                picture.thumbnail((SIDE, SIDE))
+                small = Image.new("RGB", picture.size, "white")  # behind what is transparent
+                whole = picture.convert("RGBA")
+                small.paste(whole, mask=whole)
+    except Exception:  # Pillow tells of a broken file by whatever it stumbles on, a SyntaxError for one
         return None
     content = io.BytesIO()
     small.save(content, "JPEG", quality=QUALITY)

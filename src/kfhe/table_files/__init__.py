@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import gzip
 import os
-import sys
 import zlib
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
 from contextlib import contextmanager
@@ -18,6 +17,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
+from kfhe.files import standard_input
 from kfhe.table_files.csv import AS_FOUND, CsvTable
 from kfhe.table_files.dialect import Dialect
 from kfhe.table_files.errors import TableFileError, did_you_mean
@@ -33,6 +33,10 @@ T = TypeVar("T")
 
 READABLE = (*SUFFIXES, ".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
 EXCEL = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")  # how such files begin
+_COLUMNS, _PACKED = "json jsonl ndjson feather arrow ipc orc avro xml", "zip bz2 xz zst 7z tar"
+_OTHERS = f"{_COLUMNS} {_PACKED} pkl pickle sqlite db h5 dta sav rds".split()
+OTHERS = tuple(f".{ending}" for ending in _OTHERS)  # kinds of files that are not read
+OTHER_STARTS = (b"ARROW1", b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd", b"SQLite format 3")
 MODEL_FILE = b'{"__metadata__":{"kfhe":'  # is near the start of each
 
 __all__ = [
@@ -156,6 +160,7 @@ def open_table(path: str | os.PathLike[str], dialect: Dialect = AS_FOUND) -> Ite
     with _told_as_table_file_error(name), _open_bytes(path) as stream:
         if MODEL_FILE in stream.peek(64)[:64]:
             raise TableFileError(f"{name}: is a model file, where a table is needed")
+        _refuse_others(name, stream.peek(16)[:16])
         start = stream.peek(4)[:4]
         if name.endswith(".parquet") or start == b"PAR1":
             _refuse_sheet(name, dialect)
@@ -171,6 +176,14 @@ def open_table(path: str | os.PathLike[str], dialect: Dialect = AS_FOUND) -> Ite
             yield CsvTable(name, stream, dialect)
 
 
+def _refuse_others(name: str, start: bytes) -> None:
+    """Raise if a file is of a kind that is not read, by its ending or its first bytes."""
+    ending = next((each for each in OTHERS if name.lower().endswith(each)), None)
+    if ending or start.startswith(OTHER_STARTS):
+        kind = f"{ending} files are" if ending else "this kind of file is"
+        raise TableFileError(f"{name}: {kind} not read; accepted are {', '.join(READABLE)}")
+
+
 def _refuse_sheet(name: str, dialect: Dialect) -> None:
     if dialect.sheet is not None:
         raise TableFileError(f"{name}: has no sheets; a sheet can be chosen of Excel files only")
@@ -179,7 +192,7 @@ def _refuse_sheet(name: str, dialect: Dialect) -> None:
 @contextmanager
 def _open_bytes(path: str | os.PathLike[str]) -> Iterator[Any]:
     if str(path) == "-":
-        yield sys.stdin.buffer
+        yield standard_input()
         return
     if Path(path).is_dir():
         raise TableFileError(f"{path}: is a folder; give a file: {', '.join(READABLE)}")

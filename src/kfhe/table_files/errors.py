@@ -33,6 +33,8 @@ def to_mend(text: str) -> str:
     """Return the end of a sentence that says what to do about a value of a csv that can't be read."""
     if text.lower() in ("true", "false"):
         return "write 1 for true and 0 for false"
+    if any(letter.isdigit() for letter in text):  # a value, and no word for a gap
+        return "mend it: write it as the others are"
     return f"mend it, or take it for a gap: --na {quote(text)}"
 
 

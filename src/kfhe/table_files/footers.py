@@ -25,6 +25,11 @@ class Part(NamedTuple):
     n_bytes: int  # in memory
 
 
+def files_in(folder: Path) -> list[Path]:
+    """Return the parquet files of a folder, by name; hidden ones are others' notes."""
+    return sorted(path for path in folder.glob("*.parquet") if path.name[0] not in "._")
+
+
 def parquet_files(paths: Sequence[Path]) -> list[Path]:
     """Return the parquet files that are meant: of a folder, those in it, by name.
 
@@ -47,7 +52,7 @@ def parquet_files(paths: Sequence[Path]) -> list[Path]:
     for path in paths:
         inside = [path]
         if path.is_dir():
-            inside = sorted(each for each in path.glob("*.parquet") if each.name[0] not in "._")
+            inside = files_in(path)
             if not inside:
                 raise TableFileError(f"{path}: there are no .parquet files in this folder")
         elif path.name.endswith(tuple(each for each in READABLE if each != ".parquet")) or str(path) == "-":
@@ -127,7 +132,10 @@ def footer_of(path: Path) -> Footer:
     with damage_told(str(path)), parquet.ParquetFile(path) as file:
         metadata, schema = file.metadata, file.schema_arrow
         groups = [_row_group(metadata.row_group(i)) for i in range(metadata.num_row_groups)]
-    fields = [pa.field(name, schema.field(name).type) for name in columns_of(schema, str(path))]
+        fields = [pa.field(name, schema.field(name).type) for name in columns_of(schema, str(path))]
+        for field in fields:
+            if holds_categories(field.type) and any(field.name not in group.stored for group in groups):
+                raise OSError(f"column {field.name!r} is not stored in it")
     return Footer(pa.schema(fields), groups)
 
 

@@ -7,13 +7,12 @@ import gzip
 import io
 import os
 import re
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
-from kfhe.files import whole_file
+from kfhe.files import standard_output, whole_file
 from kfhe.look.plain_text import plain
 from kfhe.table_files.errors import TableFileError
 from kfhe.table_files.types import is_text, value_type
@@ -57,9 +56,9 @@ def open_output(
     """
     check_output(path)
     if str(path) == "-":
-        shown = PlainOutput(sys.stdout.buffer) if sys.stdout.isatty() else sys.stdout.buffer
-        yield CsvOutput(shown, schema, escape_formulas)
-        sys.stdout.buffer.flush()
+        stream = standard_output()
+        yield CsvOutput(PlainOutput(stream) if stream.isatty() else stream, schema, escape_formulas)
+        stream.flush()
         return
     with whole_file(path) as file:
         if str(path).endswith(".parquet"):

@@ -42,7 +42,7 @@ class ParquetTable:
         import pyarrow as pa
 
         with damage_told(self.name):
-            table = self._with_gaps(self._file.read(columns=self.columns))
+            table = self._with_gaps(checked(self._file.read(columns=self.columns)))
         for column in {*self.columns} & {*text} - self._text:
             j = table.schema.get_field_index(column)
             table = table.set_column(j, column, table.column(j).cast(pa.string()))
@@ -79,7 +79,7 @@ class ParquetTable:
                 raise TableFileError(f"{self.name}: column {column!r} holds numbers; accepted is text")
         with damage_told(self.name):
             for batch in self._file.iter_batches(ROWS, columns=names):
-                rows = self._with_gaps(pa.Table.from_batches([batch]))
+                rows = self._with_gaps(checked(pa.Table.from_batches([batch])))
                 yield moments_as_text(rows, self._moments & {*text})
 
     def kept_batches(
@@ -92,8 +92,8 @@ class ParquetTable:
         beside = self._file.iter_batches(ROWS, columns=names)
         for rows in self.batches(numbers, text, special):
             with damage_told(self.name):
-                batch = next(beside)
-            yield rows, pa.Table.from_batches([batch]).select(names).cast(schema)
+                batch = checked(pa.Table.from_batches([next(beside)]))
+            yield rows, batch.select(names).cast(schema)
 
     def kept_schema(self, kept: Collection[str]) -> Any:
         """Return the types that kept columns have: those of values that are stored as positions, too."""
@@ -110,6 +110,12 @@ def columns_of(schema: Any, name: str) -> list[str]:
     return columns
 
 
+def checked(table: Any) -> Any:
+    """Return a table whose text is text: pyarrow reads any bytes as such, and others trust it."""
+    table.validate(full=True)
+    return table
+
+
 @contextmanager
 def damage_told(name: str) -> Iterator[None]:
     """Tell what pyarrow can't read as a damaged file."""
@@ -117,6 +123,6 @@ def damage_told(name: str) -> Iterator[None]:
 
     try:
         yield
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         reason = str(error).splitlines()[0]
         raise TableFileError(f"{name}: is damaged, or no parquet file: {reason}") from error

@@ -16,7 +16,7 @@ from kfhe.table_files.errors import SHOWN, TableFileError, no_column
 from kfhe.table_files.footers import Part, common_schema, footer_of, parquet_files
 from kfhe.table_files.labelled import check_types, dropped_columns
 from kfhe.table_files.labels import check_classes, label_gaps
-from kfhe.table_files.parquet import damage_told
+from kfhe.table_files.parquet import checked, damage_told
 from kfhe.table_files.texts import CATEGORY, check_kinds, check_type
 from kfhe.table_files.types import holds_categories, is_moment, is_text, moments_as_text, value_type
 
@@ -81,7 +81,8 @@ class View:
         if not Path(part.path).is_file():
             raise TableFileError(f"{part.path}: is not here; a cluster's workers read files themselves")
         with damage_told(part.path), parquet.ParquetFile(part.path) as file:
-            table = file.read_row_groups(list(part.row_groups), columns=columns, use_threads=False)
+            groups = list(part.row_groups)
+            table = checked(file.read_row_groups(groups, columns=columns, use_threads=False))
         return table.select(columns).cast(pa.schema([self.schema.field(column) for column in columns]))
 
 
