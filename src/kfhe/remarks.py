@@ -85,7 +85,9 @@ def remarks_on(rows: TrainingRows, table: BinnedTable) -> list[Remark]:
     for is_empty in (True, False):
         if found := [name for name, empty in constant if empty == is_empty]:
             several = len(found) > 1
-            state = ("are" if several else "is") + " empty" if is_empty else f"{_have(several)} one value only"
+            state = (
+                ("are" if several else "is") + " empty" if is_empty else f"{_have(several)} one value only"
+            )
             remarks.append(
                 Remark(f"{_named(found)} {state}: {'they' if several else 'it'} can't tell classes apart")
             )
@@ -103,7 +105,7 @@ def of_copies(n_copies: int, n_rows: int) -> Remark:
 
 
 def _named(columns: list[str], besides: list[str] | None = None) -> str:
-    """Return the names of the first few columns, each with what is said of it, and how many more there are."""
+    """Return the first few columns, each with what is said of it, and how many more there are."""
     besides = besides or [""] * len(columns)
     shown = [f"{name!r}{more}" for name, more in zip(columns, besides, strict=True)][:SHOWN]
     others = f" and {len(columns) - SHOWN:,} more" if len(columns) > SHOWN else ""

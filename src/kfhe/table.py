@@ -102,6 +102,11 @@ class Schema:
         """The numbers of the columns whose categories say nothing of the classes."""
         return frozenset(j for j, rule in self.rules if rule.reading == LEFT_OUT)
 
+    def shares(self, k: int) -> Floats:
+        """Return what feature k is for each category of its column, in turn, and last for all others."""
+        j = self.feature_columns[k]
+        return self.encodings[j].shares[:, k - self.feature_columns.index(j)]
+
     def by_column(self, totals: Floats) -> Floats:
         """Add up what the features have, column by column."""
         if not self.rules:

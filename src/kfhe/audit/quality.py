@@ -168,8 +168,9 @@ def label_quality(
         X = readable_table(X, "label_quality", sparse=True)
         check_same_length(X, labels)
     check_several(classes)
-    if pred_proba is not None and (estimator is not None or sample_weight is not None):
-        other = "estimator" if estimator is not None else "sample_weight"
+    others = {"estimator": estimator, "sample_weight": sample_weight, "groups": groups}
+    other = next((name for name, value in others.items() if value is not None), None)
+    if pred_proba is not None and other is not None:
         raise ValueError(f"pred_proba are the votes already: {other} would change nothing, leave one out")
     n_threads, seed = thread_count(n_jobs), seed_from(random_state)
     together = None if groups is None else Groups.of(check_groups(groups, len(labels)))

@@ -200,20 +200,22 @@ def _splits_of_groups(
     from kfhe.look.counts import counted
     from kfhe.table_files import TableFileError
 
+    assert data.groups is not None
     groups = np.unique(data.groups, return_inverse=True)[1]
     called = f"{data.name}: column {data.group_column!r} of groups"
     n_groups = len(np.unique(groups))
     for label, name in enumerate(data.class_counts()):
         if len(np.unique(groups[labels == label])) < 2:
             raise TableFileError(
-                f"{called}: class {name!r} is in one group only, so it can't be trained on and tested as well; "
-                "leave its rows out, or join the class with another"
+                f"{called}: class {name!r} is in one group only, so it can't be trained on and tested as "
+                "well; leave its rows out, or join the class with another"
             )
     if holdout is not None:
         n_test = ceil(holdout * n_groups)
         if n_test == n_groups:
             raise TableFileError(
-                f"{called}: --holdout {holdout:g} tests all of {n_groups} groups; there must be one to train on"
+                f"{called}: --holdout {holdout:g} tests all of {n_groups} groups; one at least "
+                "must be there to train on"
             )
         yield from GroupShuffleSplit(1, test_size=n_test, random_state=seed).split(labels, labels, groups)
         return

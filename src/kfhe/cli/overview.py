@@ -60,7 +60,12 @@ def _groups(data: LabelledTable) -> tuple[str, str, str, str]:
     from rich.markup import escape
 
     assert data.group_column is not None
-    return escape(data.group_column), "groups", escape(_categories(data.all_columns.column(data.group_column))), ""
+    return (
+        escape(data.group_column),
+        "groups",
+        escape(_categories(data.all_columns.column(data.group_column))),
+        "",
+    )
 
 
 def _others(data: LabelledTable, listed: int) -> tuple[str, str, str, str]:
@@ -92,7 +97,9 @@ def notes(data: LabelledTable, *, honest: bool) -> list[str]:
                 f"--drop {quote(field.name)}"
             )
         if is_category and len(column) >= MANY_NUMBERS:
-            found += _notes_on_categories(field.name, column, made=field.name in data.made_categories, honest=honest)
+            found += _notes_on_categories(
+                field.name, column, made=field.name in data.made_categories, honest=honest
+            )
     found += _notes_on_marks(data)
     n_classes = len(class_counts)
     if data.y.dtype.kind in "iuf" and n_classes > MANY_NUMBERS:

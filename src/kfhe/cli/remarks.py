@@ -54,8 +54,8 @@ def remarks_of_tests(remarks: Sequence[Sequence[str]]) -> list[str]:
     if any(map(any, found)):
         told.insert(
             0,
-            "there are copies of rows. If a model is trained on a row and tested on its copy, it looks better "
-            "than it is: leave copies out, or name a column that tells which rows belong together: "
+            "there are copies of rows. If a model is trained on a row and tested on its copy, it looks "
+            "better than it is: leave copies out, or name a column that tells which rows belong together: "
             "--groups COLUMN",
         )
     return told

@@ -149,9 +149,7 @@ def checked_groups(
     gaps = row_numbers[compute.is_null(column, nan_is_null=True).to_numpy()]
     if len(gaps):
         where = _where([str(row) for row in gaps], len(gaps), header=header)
-        raise TableFileError(
-            f"{called} has {where}; give a row that belongs to no other a value of its own"
-        )
+        raise TableFileError(f"{called} has {where}; give a row that belongs to no other a value of its own")
     if len(compute.unique(column)) == 1:
         raise TableFileError(
             f"{called} has one value only ({column[0]}); there must be two groups or more, so that rows can "
@@ -165,8 +163,8 @@ def label_gaps(rows: list[str], n_gaps: int, called: str, *, header: bool = Fals
     """Return an error for labels that are missing: in these rows, and maybe in more."""
     mend = "fill it in, or leave this row out" if n_gaps == 1 else "fill them in, or leave these rows out"
     return TableFileError(
-        f"{called} has {_where(rows, n_gaps, header=header)}; {mend}, as kfhe fit, evaluate and audit do with --drop-unlabelled "
-        "(empty cells, NA, None and the like are gaps)"
+        f"{called} has {_where(rows, n_gaps, header=header)}; {mend}, as kfhe fit, evaluate and "
+        "audit do with --drop-unlabelled (empty cells, NA, None and the like are gaps)"
     )
 
 
