@@ -76,7 +76,8 @@ class Target:
     weights : ndarray of shape (n_rows,)
         How many rows each row counts for.
     ids : int64 array of shape (n_rows,)
-        Rows of one number are in the same fold.
+        Rows of one number belong together: they are in the same fold, and count for one row where they have
+        the same category.
     seed : int
         What the folds depend on.
     """
@@ -98,9 +99,23 @@ class Target:
         return folds(self.ids, self.seed, FOLDS)
 
     @cached_property
+    def _together(self) -> bool:
+        """Whether any rows belong together."""
+        return len(np.unique(self.ids)) < len(self.ids)
+
+    def units_in(self, codes: NDArray[Any]) -> Floats:
+        """Return what the rows count for in their categories, which they share with those of their group."""
+        if not self._together:
+            return self.units
+        pairs = np.stack([self.ids, codes.astype(np.int64)])
+        _, pair, counts = np.unique(pairs, axis=1, return_inverse=True, return_counts=True)
+        units: Floats = self.units // counts[pair.reshape(-1)]  # so that they sum to those of a row at most
+        return units
+
+    @cached_property
     def class_counts(self) -> Floats:
         """How many rows each class counts for, in units."""
-        return _sums(self.labels, self.units, len(self.classes))
+        return _sums(self.labels, self.units_in(np.zeros(len(self.labels))), len(self.classes))
 
     @cached_property
     def told(self) -> NDArray[np.intp]:
@@ -123,7 +138,7 @@ class Target:
         cells = np.ravel_multi_index(
             (codes[present], place[self.labels[present]], self.folds[present]), shape
         )
-        counts = _sums(cells, self.units[present], int(np.prod(shape)))
+        counts = _sums(cells, self.units_in(codes)[present], int(np.prod(shape)))
         return counts.reshape(shape)
 
     def cells(self, codes: NDArray[Any]) -> Cells:
@@ -131,7 +146,7 @@ class Target:
         present = codes >= 0
         pairs = codes[present].astype(np.int64) * len(self.classes) + self.labels[present]
         found, positions = np.unique(pairs, return_inverse=True)
-        counts = _sums(positions.reshape(-1), self.units[present], len(found))
+        counts = _sums(positions.reshape(-1), self.units_in(codes)[present], len(found))
         return Cells(*np.divmod(found, len(self.classes)), counts)
 
 
