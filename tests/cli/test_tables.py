@@ -456,7 +456,9 @@ def test_a_wide_table_is_summed_up(kfhe, rng):
     ids = pd.DataFrame({f"id{j}": [f"{j}-{row}" for row in range(40)] for j in range(500)})
     pd.concat([ids, rows], axis=1).to_csv("ids.csv", index=False)
     _, said = kfhe("fit", "ids.csv", "-t", "label", "--n-estimators", "2", "-o", "ids.kfhe")
-    assert "columns 'id0', 'id1', 'id2', 'id3', 'id4', 'id5' and 494 more have (nearly) as many values" in said
+    assert (
+        "columns 'id0', 'id1', 'id2', 'id3', 'id4', 'id5' and 494 more have (nearly) as many values" in said
+    )
     assert len(said.splitlines()) < 40
     _, said = kfhe(
         "fit", "ids.csv", "-t", "label", "--n-estimators", "2", "-o", "ids.kfhe", "--model", "kfhe-e"
