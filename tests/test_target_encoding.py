@@ -4,6 +4,7 @@ import io
 import json
 import pickle
 from math import lgamma, log
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -19,7 +20,17 @@ from kfhe.audit import label_quality
 from kfhe.engine.draws import folds
 from kfhe.groups import Groups
 from kfhe.rows import TrainingRows
-from kfhe.target_encoding import FEW, FOLDS, MANY_ROWS, MOST_SHARES, NOISES, Fitted, Target, Way, fitted
+from kfhe.target_encoding import (
+    FEW,
+    FOLDS,
+    MANY_ROWS,
+    MOST_SHARES,
+    NOISES,
+    Target,
+    TargetEncoding,
+    Way,
+    cross_fitted,
+)
 
 QUICK = {"n_estimators": 15, "random_state": 0}
 
@@ -42,6 +53,19 @@ def target_of(labels, ids=None, weights=None, seed=0):
     ids = np.arange(len(labels)) if ids is None else np.asarray(ids)
     weights = np.ones(len(labels)) if weights is None else np.asarray(weights, dtype=float)
     return Target(labels, np.unique(labels), weights, ids, seed)
+
+
+class Fitted(NamedTuple):
+    """An encoding, and what it makes of the training rows."""
+
+    encoding: TargetEncoding
+    values: np.ndarray
+
+
+def fitted(factorized, target):
+    """Encode a column, or return what else to do with it."""
+    found = cross_fitted(target.count(factorized), target.shares)
+    return found if isinstance(found, Way) else Fitted(found.encoding, found.values(factorized, target.folds))
 
 
 def twin(categories, labels, ids, weights, seed):
@@ -132,7 +156,7 @@ class TestTheEncoding:
         other[row] = 1
         names = [f"c{code}" for code in range(40)]
         targets = [target_of(each, seed=seed) for each in (labels, other)]
-        targets[1].__dict__["class_counts"] = targets[0].class_counts  # the prior
+        targets[1].__dict__["shares"] = targets[0].shares  # the prior
         found = [fitted((codes, names), target) for target in targets]
         if not all(isinstance(each, Fitted) for each in found):
             return
@@ -188,9 +212,9 @@ class TestTheEncoding:
         labels = np.where(rng.random(1000) < 0.8, codes % 20, rng.integers(20, size=1000))
         labels[:40] = 19  # so that this is among them
         target = target_of(labels)
-        assert len(target.told) == MOST_SHARES
-        assert 19 in target.told
-        assert np.bincount(labels)[target.told].min() >= np.sort(np.bincount(labels))[-MOST_SHARES]
+        assert len(target.shares.told) == MOST_SHARES
+        assert 19 in target.shares.told
+        assert np.bincount(labels)[target.shares.told].min() >= np.sort(np.bincount(labels))[-MOST_SHARES]
         assert fitted((codes, [str(code) for code in range(60)]), target).values.shape == (1000, MOST_SHARES)
 
 
@@ -199,7 +223,7 @@ def noise_in(found, target, codes):
     position = int(np.flatnonzero(np.bincount(codes) > 1)[0])
     some = codes == position
     n, ones = some.sum(), (target.labels[some] == 1).sum()
-    prior = (target.class_counts / target.class_counts.sum())[1]
+    prior = target.shares.prior[1]
     place = found.encoding.categories[f"c{position}"]
     return min(
         NOISES, key=lambda noise: abs((ones + noise * prior) / (n + noise) - found.encoding.shares[place, 0])
