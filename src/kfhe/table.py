@@ -263,9 +263,9 @@ class BinnedTable:
         left_out: dict[int, int] = {}
         if target is not None:
             counts = {j: target.count(each) for j, each in factorized.items()}
-            left_out, found = encoded_categories(counts, target.shares)
-            encodings = {j: each.encoding for j, each in found.items()}
-            values = {j: each.values(factorized[j], target.folds) for j, each in found.items()}
+            left_out, fitted = encoded_categories(counts, target.shares)
+            encodings = {j: each.encoding for j, each in fitted.items()}
+            values = {j: each.values(factorized[j], target.folds) for j, each in fitted.items()}
             rules = with_encodings(rules, [*left_out], [*encodings], target.shares.told_parts)
             categorical = categorical & ~np.isin(np.arange(columns.n_columns), [*left_out, *encodings])
         if rules:

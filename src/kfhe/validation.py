@@ -258,7 +258,7 @@ def check_groups(groups: Any, n_rows: int) -> NDArray[Any]:
         raise ValueError("groups mixes text and other values; use one kind for all")
     if len(values) > 1 and len(set(values.tolist())) == 1:
         raise ValueError(
-            f"groups has one value only, {values.tolist()[0]!r}: two at least are needed, so that rows can be "
+            f"groups has one value only, {values.tolist()[0]!r}: there must be two, so that rows can be "
             "judged by what was learnt from others"
         )
     return values
