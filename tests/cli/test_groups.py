@@ -170,6 +170,32 @@ class TestPredict:
         expected = library.load("m.kfhe").predict(pd.read_csv("new.csv"))
         assert pd.read_csv("out.csv")["prediction"].tolist() == expected.tolist()
 
+    @pytest.mark.parametrize("columns", [["id", "code", "place"], ["id", "code"], ["id"]])
+    @pytest.mark.parametrize("ending", ["csv", "parquet"])
+    def test_what_is_left_out_need_not_be_there(self, kfhe, table, columns, ending):
+        table = table[[*columns, "label"]] if columns == ["id"] else table[[*columns, "a", "b", "label"]]
+        getattr(table, f"to_{ending}")(f"train.{ending}", index=False)
+        kfhe("fit", f"train.{ending}", *FIT)
+        expected = library.load("m.kfhe").predict(table.drop(columns="label"))
+        new = table.drop(columns="code", errors="ignore").assign(id="x" if columns == ["id"] else 1.5)
+        getattr(new, f"to_{ending}")(f"new.{ending}", index=False)
+        kfhe("predict", "m.kfhe", f"new.{ending}", "-o", "out.csv")
+        assert pd.read_csv("out.csv")["prediction"].tolist() == expected.tolist()
+        out, _ = kfhe("evaluate", f"new.{ending}", "-t", "label", "--model", "m.kfhe", "--json")
+        assert json.loads(out)["accuracy"] == pytest.approx((expected == table["label"]).mean())
+        kfhe(
+            "plot",
+            "m.kfhe",
+            "--kind",
+            "scores",
+            "--data",
+            f"new.{ending}",
+            "-t",
+            "label",
+            "-o",
+            "picture.png",
+        )
+
 
 class TestEvaluate:
     @pytest.mark.parametrize("how", [("--folds", "3"), ("--holdout", "0.3")])
