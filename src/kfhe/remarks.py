@@ -14,6 +14,8 @@ from kfhe.tree_settings import TreeSettings
 
 Floats = NDArray[np.float64]
 
+COPIES, LEAK = "copies", "leak"  # topics of remarks for which something can be done
+SHOWN = 6  # columns that a remark names
 UNIQUE = 0.95  # values of so many rows, per row, are said to be as many as rows
 MAIN = 0.5  # share in the importances from which on a column may give the label away
 GIVEN_AWAY = 0.02  # of the errors of the most frequent class: what a column may leave that gives it away
@@ -25,30 +27,97 @@ class TableWarning(UserWarning):
     """Something about a table that may be a mistake: copies of rows, columns of no use, columns that leak."""
 
 
-def remarks_on(rows: TrainingRows, table: BinnedTable) -> list[str]:
+class Remark(str):
+    """A sentence on what a table has that may be a mistake.
+
+    Parameters
+    ----------
+    found : str
+        What was found.
+    advice : str
+        What may be done about it, in Python.
+    topic : str
+        What kind of remark it is: one of the constants of this module.
+    column : str or None
+        The column that it is about, where advice needs its name.
+    """
+
+    __slots__ = ("column", "found", "topic")
+
+    found: str
+    topic: str
+    column: str | None
+
+    def __new__(cls, found: str, advice: str = "", topic: str = "", column: str | None = None) -> Remark:
+        """Make the sentence of what was found and what may be done."""
+        remark = super().__new__(cls, found + advice)
+        remark.found, remark.topic, remark.column = found, topic, column
+        return remark
+
+    def __reduce__(self) -> tuple[type[Remark], tuple[str, str, str, str | None]]:
+        return Remark, (self.found, self.removeprefix(self.found), self.topic, self.column)
+
+
+def remarks_on(rows: TrainingRows, table: BinnedTable) -> list[Remark]:
     """Return what there is to say of a table before anything is trained, in sentences."""
     remarks = []
     if rows.copies is not None:
-        n_copies = rows.n_rows - len(rows.copies)
-        remarks.append(
-            f"{n_copies:,} of {rows.n_rows:,} rows are copies of others: copies are kept together, so that "
-            "no row is judged by trees that have seen its copy. If they are observations of their own, say "
-            "so by `groups`: a value of its own for each row"
-        )
-    n_different = rows.n_rows if rows.together is None else len(rows.together)
+        remarks.append(of_copies(rows.n_rows - len(rows.copies), rows.n_rows))
+    n_different = rows.n_rows if rows.copies is None else len(rows.copies)
     names = table.schema.columns
-    for j, n_values in table.left_out.items():
-        if n_values >= UNIQUE * n_different:
-            remarks.append(f"column {names[j]!r} has (nearly) as many values as rows: it is left out")
-        else:
-            remarks.append(
-                f"column {names[j]!r}: its {n_values:,} values say nothing about the label: it is left out"
+    unique = [j for j, n_values in table.left_out.items() if n_values >= UNIQUE * n_different]
+    silent = {names[j]: n_values for j, n_values in table.left_out.items() if j not in unique}
+    if unique:
+        columns, several = _named([names[j] for j in unique]), len(unique) > 1
+        remarks.append(
+            Remark(f"{columns} {_have(several)} (nearly) as many values as rows: {_left_out(several)}")
+        )
+    if silent:
+        columns = _named(list(silent), [f" ({n_values:,} values)" for n_values in silent.values()])
+        several = len(silent) > 1
+        says = "say" if several else "says"
+        remarks.append(Remark(f"{columns} {says} nothing about the label: {_left_out(several)}"))
+    constant = [
+        (names[j], table.n_bins[k] == 1)
+        for k, j in enumerate(table.schema.feature_columns)
+        if table.schema.names[k] == names[j] and table.is_constant(k)
+    ]
+    for is_empty in (True, False):
+        if found := [name for name, empty in constant if empty == is_empty]:
+            several = len(found) > 1
+            state = (
+                ("are" if several else "is") + " empty" if is_empty else f"{_have(several)} one value only"
             )
-    for k, j in enumerate(table.schema.feature_columns):
-        if table.schema.names[k] == names[j] and table.is_constant(k):
-            value = "is empty" if table.n_bins[k] == 1 else "has one value only"
-            remarks.append(f"column {names[j]!r} {value}: it can't tell classes apart")
+            remarks.append(
+                Remark(f"{_named(found)} {state}: {'they' if several else 'it'} can't tell classes apart")
+            )
     return remarks
+
+
+def of_copies(n_copies: int, n_rows: int) -> Remark:
+    """Say that rows are copies of others."""
+    return Remark(
+        f"{n_copies:,} of {n_rows:,} rows are copies of others: copies are kept together, so that "
+        "no row is judged by trees that have seen its copy",
+        ". If they are observations of their own, say so by `groups`: a value of its own for each row",
+        COPIES,
+    )
+
+
+def _named(columns: list[str], besides: list[str] | None = None) -> str:
+    """Return the first few columns, each with what is said of it, and how many more there are."""
+    besides = besides or [""] * len(columns)
+    shown = [f"{name!r}{more}" for name, more in zip(columns, besides, strict=True)][:SHOWN]
+    others = f" and {len(columns) - SHOWN:,} more" if len(columns) > SHOWN else ""
+    return f"column{'s' * (len(columns) > 1)} {', '.join(shown)}{others}"
+
+
+def _have(several: bool) -> str:
+    return "have" if several else "has"
+
+
+def _left_out(several: bool) -> str:
+    return "they are left out" if several else "it is left out"
 
 
 def leaking_column(
@@ -77,14 +146,27 @@ def leaking_column(
         counts = draws.draw(rows.base, t, ATTEMPT)
         tree = grower.grow(counts, True, 2 * t)
         bank.update(tree.leaves, shrunken_shares(tree.nodes, tree.leaf_weights, np.zeros(1)), counts)
-    wrong = rows.exact_sum(rows.base * (bank.state(0).argmax(axis=1) != rows.labels))
+    missed, judged = (
+        rows.exact_sum(rows.map(weighed, rows.base, bank.state(0), rows.labels, bank.n_read, right))
+        for right in (False, None)
+    )
     by_guess = 1 - rows.class_units.max() / rows.class_units.sum()
-    return table.schema.columns[j] if wrong <= GIVEN_AWAY * by_guess else None
+    return table.schema.columns[j] if missed <= GIVEN_AWAY * by_guess * judged else None
 
 
-def of_leak(column: str) -> str:
+def weighed(
+    base: Floats, scores: Floats, labels: NDArray[np.int32], n_read: NDArray[np.int32], right: bool | None
+) -> Floats:
+    """Return the base weight of each row that some tree has judged, of all or those judged right or wrong."""
+    some = n_read > 0
+    return base * (some if right is None else some & ((scores.argmax(axis=1) == labels) == right))
+
+
+def of_leak(column: str) -> Remark:
     """Say that a column gives the label away."""
-    return (
-        f"column {column!r} tells the label nearly always, by itself: if it is only known once the label is, "
-        "leave it out"
+    return Remark(
+        f"column {column!r} tells the label nearly always, by itself",
+        ": if it is only known once the label is, leave it out",
+        LEAK,
+        column,
     )

@@ -209,12 +209,10 @@ class TrainingRows:
 
     @cached_property
     def target(self) -> Target:
-        """The labels, as many categories are encoded by them: a group of rows counts for one."""
+        """The labels, as many categories are encoded by them."""
         together, weights = self.together, self.base * self.effective_sample_size(self.base)
-        if together is None:
-            return Target(self.labels, self.classes, weights, np.arange(self.n_rows), self.seed)
-        weights /= together.sizes[together.numbers]
-        return Target(self.labels, self.classes, weights, together.first_rows, self.seed)
+        ids = np.arange(self.n_rows) if together is None else together.first_rows
+        return Target(self.labels, self.classes, weights, ids, self.seed)
 
     def table(self, settings: TreeSettings) -> BinnedTable:
         """Return the table as bins."""

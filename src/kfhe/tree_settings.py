@@ -82,7 +82,7 @@ class TreeSettings:
         if wanted is None:
             return n_features
         if isinstance(wanted, str):
-            wanted = n_features**0.5 if wanted == "sqrt" else log2(n_features)
+            wanted = n_features**0.5 if wanted == "sqrt" else log2(max(1, n_features))
         elif not isinstance(wanted, Integral):
             wanted = wanted * n_features
         return max(1, min(n_features, int(wanted)))

@@ -258,7 +258,11 @@ def check_same_length(X: Any, labels: NDArray[np.int32]) -> None:
 
 def check_groups(groups: Any, n_rows: int) -> NDArray[Any]:
     """Return what groups rows are of: a text or a number for each."""
-    values = column_or_1d(_as_labels(groups))
+    values = np.asarray(_as_labels(groups))
+    if values.ndim == 2 and values.shape[1] == 1:
+        values = values[:, 0]
+    if values.ndim != 1:
+        raise ValueError(f"groups must be a list or a column of values, got an array of shape {values.shape}")
     if len(values) != n_rows:
         raise ValueError(f"groups has {len(values)} values, X has {n_rows} rows: one for each row is needed")
     missing = np.flatnonzero([_is_missing(value) for value in values.tolist()])
@@ -269,6 +273,11 @@ def check_groups(groups: Any, n_rows: int) -> NDArray[Any]:
         )
     if values.dtype.kind == "O" and len({isinstance(value, str) for value in values}) > 1:
         raise ValueError("groups mixes text and other values; use one kind for all")
+    if len(values) > 1 and len(set(values.tolist())) == 1:
+        raise ValueError(
+            f"groups has one value only, {values.tolist()[0]!r}: there must be two, so that rows can be "
+            "judged by what was learnt from others"
+        )
     return values
 
 

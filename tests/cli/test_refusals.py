@@ -65,11 +65,13 @@ def test_a_table_that_cant_be_learnt_gets_one_line_that_says_why(kfhe, case):
 
 def test_what_may_be_wrong_with_a_table_is_said(kfhe):
     names = "".join(f"n{i},{i % 25}\n" for i in range(100))
-    _, said = kfhe(
-        "fit", write("the name,label\n" + names), "-t", "label", "-o", "m.kfhe", "--n-estimators", 1
-    )
+    fit = ("fit", write("the name,label\n" + names), "-t", "label", "-o", "m.kfhe", "--n-estimators", 1)
+    _, said = kfhe(*fit, "--model", "kfhe-e")
     assert "Column 'the name' has 100 categories in 100 rows." in said
     assert "--drop 'the name'" in said
+    _, said = kfhe(*fit)
+    assert "kfhe: column 'the name' has (nearly) as many values as rows: it is left out" in said
+    assert "--drop" not in said
     assert "Target 'label' has 25 different numbers" in said
 
 
@@ -302,4 +304,6 @@ def test_what_looks_like_a_mistake_in_a_table_is_said(kfhe):
     _, said = kfhe("fit", "mine.csv", "-t", "outcome", "-o", "ours.kfhe")
     assert "Column 'Unnamed: 0' has no name in the header." in said
     assert "Column 'age' holds numbers but for old, so it is taken for categories." in said
+    assert "Column 'many' has 300 categories" not in said
+    _, said = kfhe("fit", "mine.csv", "-t", "outcome", "-o", "ours.kfhe", "--model", "kfhe-l")
     assert "Column 'many' has 300 categories; the rarest are taken for one" in said

@@ -148,7 +148,7 @@ def test_what_is_read_as_what_can_be_overruled(kfhe):
     assert "; as true or false: member. To keep" in said
     said = kfhe(*fit, "--as", "joined=category", "--as", "price=category", "--as", "member=category")
     assert 'orders.csv: read as numbers: share ("' in said
-    categories = library.load("model.kfhe").estimators_.schema.categories
+    categories = library.load("model.kfhe").estimators_.schema.column_categories
     assert [known is not None for known in categories] == [True, True, False, True, False, True]
     kfhe("predict", "model.kfhe", "orders.csv", "-o", "out.csv")
     kfhe(*fit, "--as", "size=category")

@@ -456,6 +456,13 @@ def test_a_wide_table_is_summed_up(kfhe, rng):
     ids = pd.DataFrame({f"id{j}": [f"{j}-{row}" for row in range(40)] for j in range(500)})
     pd.concat([ids, rows], axis=1).to_csv("ids.csv", index=False)
     _, said = kfhe("fit", "ids.csv", "-t", "label", "--n-estimators", "2", "-o", "ids.kfhe")
+    assert (
+        "columns 'id0', 'id1', 'id2', 'id3', 'id4', 'id5' and 494 more have (nearly) as many values" in said
+    )
+    assert len(said.splitlines()) < 40
+    _, said = kfhe(
+        "fit", "ids.csv", "-t", "label", "--n-estimators", "2", "-o", "ids.kfhe", "--model", "kfhe-e"
+    )
     assert "There are 480 more notes like these." in said
     assert len(said.splitlines()) < 80
     _, said = kfhe("predict", "m.kfhe", "ids.csv", "-o", "out.csv")

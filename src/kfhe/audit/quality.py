@@ -22,7 +22,7 @@ from kfhe.engine.arrays import exact_sum
 from kfhe.engine.threads import thread_count
 from kfhe.groups import Groups
 from kfhe.look.progress import Bar
-from kfhe.remarks import TableWarning, remarks_on
+from kfhe.remarks import Remark, TableWarning, remarks_on
 from kfhe.rows import TrainingRows
 from kfhe.sparse import is_sparse
 from kfhe.table import BinnedTable
@@ -168,13 +168,14 @@ def label_quality(
         X = readable_table(X, "label_quality", sparse=True)
         check_same_length(X, labels)
     check_several(classes)
-    if pred_proba is not None and (estimator is not None or sample_weight is not None):
-        other = "estimator" if estimator is not None else "sample_weight"
+    others = {"estimator": estimator, "sample_weight": sample_weight, "groups": groups}
+    other = next((name for name, value in others.items() if value is not None), None)
+    if pred_proba is not None and other is not None:
         raise ValueError(f"pred_proba are the votes already: {other} would change nothing, leave one out")
     n_threads, seed = thread_count(n_jobs), seed_from(random_state)
     together = None if groups is None else Groups.of(check_groups(groups, len(labels)))
     weights = None if sample_weight is None else row_weights(sample_weight, None, classes, labels)
-    n_trees, remarks = None, list[str]()
+    n_trees, remarks = None, list[Remark]()
     if pred_proba is not None:
         votes = _checked_votes(pred_proba, "pred_proba", classes, labels)
     elif estimator is not None:

@@ -21,6 +21,8 @@ Examples:
 
   kfhe audit data.csv -t label --drop id --all -o quality.parquet
 
+  kfhe audit visits.csv -t label --groups patient
+
   kfhe audit data.csv -t label --plot audit.svg
 
   kfhe audit data.csv -t label --page review.html
@@ -87,6 +89,7 @@ def audit(
     --decisions, rows that were judged are certain, and their like are judged anew.
     """
     from kfhe.cli.console import Console
+    from kfhe.cli.remarks import tell
     from kfhe.cli.review import audited, check_files, write_page_of
     from kfhe.look.counts import counted
     from kfhe.table_files import write_table
@@ -110,6 +113,7 @@ def audit(
         n_jobs=jobs,
         verbose=int(Console(stderr=True).is_terminal),
     )
+    tell(found.remarks)
     listed = _listed(data, found)
     suspects = listed.filter(listed.column(OURS)).remove_column(OURS)
     said = [] if plot is None else [_draw(found, plot)]
@@ -185,7 +189,7 @@ def _show(data: LabelledTable, found: LabelAudit, share: str, suspects: Any, *, 
     console = Console(stderr=to_stderr, highlight=False, soft_wrap=True)
     if not console.is_terminal:
         console.width = 150  # room for all columns
-    for note in notes(data):
+    for note in notes(data, honest=True):
         console.print(note, style="yellow", markup=False)
     n_disputed = int((found.suggested != found.given).sum())
     console.print(

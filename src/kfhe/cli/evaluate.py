@@ -32,6 +32,8 @@ Examples:
 
   kfhe evaluate data.csv -t label --holdout 0.25
 
+  kfhe evaluate visits.csv -t label --groups patient
+
   kfhe evaluate data.csv -t label --plots pictures
 
   kfhe evaluate test.csv -t label --model model.kfhe --json
@@ -68,7 +70,8 @@ def evaluate(
 
     Models are trained on parts of the table and tested on the rest: each
     row is tested once, in one of the folds, or a share of the rows is held
-    out. Labels are taken to be right.
+    out. With --groups, no group is trained on and tested as well. Labels
+    are taken to be right.
     """
     if folds is not None and holdout is not None:
         raise typer.BadParameter("choose one of --folds and --holdout")
@@ -88,7 +91,7 @@ def evaluate(
             outcome = _of_training(data, new, folds or 5, holdout, advance)
     else:
         of_training = [field.name for field in fields(options.Training)]
-        refused = [*of_training, "categorical", "read_as", "drop", "folds", "holdout"]
+        refused = [*of_training, "categorical", "read_as", "drop", "groups", "folds", "holdout"]
         options.refuse(context, refused, "with a model file nothing is trained; leave it out")
         with bar("Rows", rows_of(labelled.table)) as advance:
             outcome = _of_model(_model_file(model), labelled, advance)
@@ -126,15 +129,26 @@ def _of_training(
     from sklearn.base import clone
 
     from kfhe.cli.outcome import Outcome, Predictions
+    from kfhe.cli.remarks import remarks_of_tests, tell, without_warnings
 
     classes, labels = np.unique(data.y, return_inverse=True)
-    tests = []
+    tests, remarks = [], list[tuple[str, ...]]()
     for train, test in _splits(data, labels, folds, holdout, model.random_state):
-        trained = clone(model).fit(data.X.take(train), data.y[train], callbacks=[lambda row: advance(1)])
+        groups = None if data.groups is None else data.groups[train]
+        with without_warnings():
+            trained = clone(model).fit(
+                data.X.take(train), data.y[train], groups=groups, callbacks=[lambda row: advance(1)]
+            )
         X = data.X.take(test)
         predicted = np.searchsorted(classes, trained.predict(X))
-        tests.append(Predictions(labels[test], predicted, trained.predict_proba(X)))
+        scores = np.zeros((len(test), len(classes)))  # 0 for a class that none of the other groups has
+        scores[:, np.searchsorted(classes, trained.classes_)] = trained.predict_proba(X)
+        tests.append(Predictions(labels[test], predicted, scores))
+        remarks.append(getattr(trained, "remarks_", ()))
+    tell(remarks_of_tests(remarks))
     how = f"{folds}-fold cross-validation" if holdout is None else "hold-out"
+    if data.group_column is not None:
+        how += f", groups by {data.group_column!r}"
     return Outcome(f"{data.name}: {how}", data.target, classes, tests)
 
 
@@ -150,6 +164,9 @@ def _splits(
     from kfhe.table_files import TableFileError
 
     data.check_can_be_split()
+    if data.groups is not None:
+        yield from _splits_of_groups(data, labels, folds, holdout, seed)
+        return
     if holdout is not None:
         n_test, n_classes = ceil(holdout * len(labels)), len(data.class_counts())
         if min(n_test, len(labels) - n_test) < n_classes:
@@ -167,6 +184,47 @@ def _splits(
     with warnings.catch_warnings():  # a class of fewer rows than folds is in as many as it can
         warnings.filterwarnings("ignore", "The least populated class", UserWarning)
         yield from StratifiedKFold(folds, shuffle=True, random_state=seed).split(labels, labels)
+
+
+def _splits_of_groups(
+    data: LabelledTable, labels: NDArray[np.intp], folds: int, holdout: float | None, seed: int
+) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+    """Yield the same, of which no group is in both."""
+    import warnings
+
+    import numpy as np
+    from sklearn.model_selection import GroupShuffleSplit, StratifiedGroupKFold
+
+    from kfhe.look.counts import counted
+    from kfhe.table_files import TableFileError
+
+    assert data.groups is not None
+    groups = np.unique(data.groups, return_inverse=True)[1]
+    called = f"{data.name}: column {data.group_column!r} of groups"
+    n_groups = len(np.unique(groups))
+    for label, name in enumerate(data.class_counts()):
+        if len(np.unique(groups[labels == label])) < 2:
+            raise TableFileError(
+                f"{called}: class {name!r} is in one group only, so it can't be trained on and tested as "
+                "well; leave its rows out, or join the class with another"
+            )
+    if holdout is not None:
+        n_test = ceil(holdout * n_groups)
+        if n_test == n_groups:
+            raise TableFileError(
+                f"{called}: --holdout {holdout:g} tests all of {n_groups} groups; one at least "
+                "must be there to train on"
+            )
+        yield from GroupShuffleSplit(1, test_size=n_test, random_state=seed).split(labels, labels, groups)
+        return
+    if n_groups < folds:
+        raise TableFileError(
+            f"{called}: there are {counted(n_groups, 'group')} only; use fewer than {folds} --folds"
+        )
+    with warnings.catch_warnings():  # a class of fewer groups than folds is in as many as it can
+        warnings.filterwarnings("ignore", "The least populated class", UserWarning)
+        kept_whole = StratifiedGroupKFold(folds, shuffle=True, random_state=seed)
+        yield from kept_whole.split(labels, labels, groups)
 
 
 def _model_file(name: str) -> Path:

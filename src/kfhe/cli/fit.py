@@ -23,6 +23,8 @@ Examples:
 
   kfhe fit train.csv --target label -o model.kfhe
 
+  kfhe fit visits.csv -t label --groups patient -o model.kfhe
+
   kfhe fit train.parquet -t label --drop id --categorical zip --model kfhe-l -o model.kfhe
 
   zcat train.csv.gz | kfhe fit - -t label -o model.kfhe
@@ -84,18 +86,22 @@ def _train(
 ) -> Trained:
     """Train on a table that is read whole."""
     from kfhe.cli.overview import notes, summary
+    from kfhe.cli.remarks import tell, without_warnings
     from kfhe.look.counts import counted
 
     data = labelled.read_file(labelled.tables[0])
     console.print(f"{data.name}: {counted(data.X.num_rows, 'row')}", markup=False)
-    console.print(summary(data), soft_wrap=False)
-    for note in notes(data):
+    for note in notes(data, honest=model is options.Model.robust):
         console.print(note, style="yellow", markup=False)
     classifier = training.new_model(model, labelled.categorical_features(data))
     classifier.set_params(verbose=int(console.is_terminal))
     started = perf_counter()
-    classifier.fit(data.X, data.y)
-    return Trained(classifier, data.class_counts(), perf_counter() - started)
+    with without_warnings():
+        classifier.fit(data.X, data.y, groups=data.groups)
+    seconds = perf_counter() - started
+    console.print(summary(data, classifier.estimators_.schema), soft_wrap=False)
+    tell(getattr(classifier, "remarks_", ()))
+    return Trained(classifier, data.class_counts(), seconds)
 
 
 def _noise(model: RobustKFHEClassifier, class_counts: dict[str, int]) -> str:

@@ -178,6 +178,14 @@ class TargetInput(ReadingInput):
             metavar="COLUMN",
         ),
     ] = None
+    groups: Annotated[
+        str | None,
+        typer.Option(
+            help="A column that tells which rows belong together, such as those of one patient: no row is "
+            "judged by what was learnt from its group. It is not learnt from.",
+            metavar="COLUMN",
+        ),
+    ] = None
     drop_unlabelled: Annotated[
         bool, typer.Option("--drop-unlabelled", help="Leave rows out that have no label.")
     ] = False
@@ -188,6 +196,10 @@ class TargetInput(ReadingInput):
 
         if self.target in (self.drop or ()):
             raise typer.BadParameter("the target can't be left out", param_hint="--drop")
+        if self.target == self.groups:
+            raise typer.BadParameter(
+                f"{self.target!r} is the target; groups are a column of their own", param_hint="--groups"
+            )
         of_names = {**dict.fromkeys(self.categorical or (), "--categorical"), self.target: "the target"}
         for column, kind in self.kinds.items():
             if kind != CATEGORY and column in of_names:
@@ -205,6 +217,7 @@ class TargetInput(ReadingInput):
             categorical=self.categorical or (),
             read_as=self.kinds,
             drop=self.drop or (),
+            groups=self.groups,
             dialect=self.dialect,
             drop_unlabelled=self.drop_unlabelled,
         )
@@ -257,6 +270,12 @@ class LabelledFiles(TargetInput):
         """Open parquet files, to be read part by part."""
         from kfhe.table_files.parts import PartedTable
 
+        if self.groups is not None:
+            raise typer.BadParameter(
+                "groups are drawn whole, so all rows are needed in one place: in one file that fits into "
+                "memory, without --scheduler",
+                param_hint="--groups",
+            )
         for name in ("sep", "decimal", "encoding", "na", "sheet"):
             if getattr(self, name) is not None:
                 raise typer.BadParameter(

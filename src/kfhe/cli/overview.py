@@ -11,6 +11,7 @@ from kfhe.table_files.labels import notes_on_classes
 from kfhe.table_files.types import is_text
 
 if TYPE_CHECKING:
+    from kfhe.table import Schema
     from kfhe.table_files.labelled import LabelledTable
 
 MOST_COLUMNS, SOME_COLUMNS = 60, 20  # that are shown one by one; of a wider table, some
@@ -22,23 +23,48 @@ MARKS_OF_GAPS = ("?", "-", "--", ".")
 NEARLY_ALL = 0.9  # share of numbers from which on other values look like mistakes
 
 
-def summary(data: LabelledTable) -> Any:
-    """Return what was found in each column, as a table for the terminal."""
+def summary(data: LabelledTable, schema: Schema) -> Any:
+    """Return what was found in each column and how it is read, as a table for the terminal."""
     from rich.markup import escape
     from rich.table import Table
 
     shown = Table("column", "type", "values", "gaps")
     listed = data.X.num_columns if data.X.num_columns <= MOST_COLUMNS else SOME_COLUMNS
-    for field, is_category in zip(list(data.X.schema)[:listed], data.categorical, strict=False):
+    for j, field in enumerate(list(data.X.schema)[:listed]):
+        is_category = data.categorical[j]
         column = data.X.column(field.name)
         values = _categories(column) if is_category else _span(column)
-        kind = "category" if is_category else "date" if _is_date(field.type) else "number"
+        kind = "date" if _is_date(field.type) else "number"
+        if is_category:
+            kind = f"category{_what_became(j, schema)}"
         shown.add_row(escape(field.name), kind, escape(values), str(column.null_count or ""))
     if listed < data.X.num_columns:
         shown.add_row(*_others(data, listed))
+    if data.groups is not None:
+        shown.add_row(*_groups(data))
     classes = [f"{label} ({count})" for label, count in data.class_counts().items()]
     shown.add_row(escape(data.target), "target", escape(some(classes)), "")
     return shown
+
+
+def _what_became(j: int, schema: Schema) -> str:
+    """Say what a column of categories is to the model, if trees don't split it as it is."""
+    if j in schema.left_out:
+        return ", left out"
+    return ", as shares of the classes" if j in schema.encodings else ""
+
+
+def _groups(data: LabelledTable) -> tuple[str, str, str, str]:
+    """Return the row on the column that tells which rows belong together."""
+    from rich.markup import escape
+
+    assert data.group_column is not None
+    return (
+        escape(data.group_column),
+        "groups",
+        escape(_categories(data.all_columns.column(data.group_column))),
+        "",
+    )
 
 
 def _others(data: LabelledTable, listed: int) -> tuple[str, str, str, str]:
@@ -50,8 +76,16 @@ def _others(data: LabelledTable, listed: int) -> tuple[str, str, str, str]:
     return f"{len(others):,} more", kinds, "", str(gaps or "")
 
 
-def notes(data: LabelledTable) -> list[str]:
-    """Return what may be wrong with a table, in sentences."""
+def notes(data: LabelledTable, *, honest: bool) -> list[str]:
+    """Return what may be wrong with a table, in sentences.
+
+    Parameters
+    ----------
+    data : LabelledTable
+        The table.
+    honest : bool
+        Whether columns of many categories are left out or encoded by themselves where trees can't split them.
+    """
     class_counts = data.class_counts()
     found = [*data.notes, *notes_on_classes(data.target, class_counts)]
     for field, is_category in zip(data.X.schema, data.categorical, strict=True):
@@ -62,7 +96,9 @@ def notes(data: LabelledTable) -> list[str]:
                 f"--drop {quote(field.name)}"
             )
         if is_category and len(column) >= MANY_NUMBERS:
-            found += _notes_on_categories(field.name, column, made=field.name in data.made_categories)
+            found += _notes_on_categories(
+                field.name, column, made=field.name in data.made_categories, honest=honest
+            )
     found += _notes_on_marks(data)
     n_classes = len(class_counts)
     if data.y.dtype.kind in "iuf" and n_classes > MANY_NUMBERS:
@@ -89,13 +125,13 @@ def _notes_on_marks(data: LabelledTable) -> list[str]:
     ]
 
 
-def _notes_on_categories(name: str, column: Any, *, made: bool) -> list[str]:
+def _notes_on_categories(name: str, column: Any, *, made: bool, honest: bool) -> list[str]:
     from pyarrow import compute
 
     values = compute.unique(column.drop_null())
     n_values = len(values)
     found = []
-    if n_values > MOST_CATEGORIES:
+    if n_values > MOST_CATEGORIES and not honest:
         found.append(
             f"Column {name!r} has {n_values} categories; the rarest are taken for one, since a column tells "
             f"{MOST_CATEGORIES} apart."
@@ -107,7 +143,7 @@ def _notes_on_categories(name: str, column: Any, *, made: bool) -> list[str]:
             f"Column {name!r} holds {kind} but for {named}, so it is taken for categories. Mend these "
             f"cells, or leave them empty, if it is a quantity; --na {quote(others[0])} makes gaps of them."
         )
-    if n_values > len(column) / 2:
+    if n_values > len(column) / 2 and not honest:
         found.append(
             f"Column {name!r} has {n_values} categories in {len(column)} rows. If it names the rows, or "
             f"holds dates or free text, leave it out: --drop {quote(name)}"

@@ -31,9 +31,12 @@ def audited(
 ) -> tuple[LabelAudit, str, list[Decision]]:
     """Audit a table; return as well what to say of the share of wrong labels, and the decisions so far."""
     from kfhe.audit import label_quality
+    from kfhe.cli.remarks import without_warnings
 
+    settings["groups"] = data.groups
     if decisions is None:
-        found = label_quality(data.X, data.y, **settings)
+        with without_warnings():
+            found = label_quality(data.X, data.y, **settings)
         return found, _by_chance(found), []
     from kfhe.review import apply_decisions, read_decisions
     from kfhe.review.decisions import DecisionError
@@ -49,7 +52,8 @@ def audited(
         cleaned = apply_decisions(judged, shown, data.y, row_numbers=data.row_numbers)
     except DecisionError as error:
         raise DecisionError(f"{data.name}: {error}") from None
-    found, chances = audit_cleaned(data.X, data.y, cleaned, **settings)
+    with without_warnings():
+        found, chances = audit_cleaned(data.X, data.y, cleaned, **settings)
     if not chances.n_judged:
         return found, f"None of them was judged. {_by_chance(found)}", judged
     verbs = ["was" if number == 1 else "were" for number in (chances.n_judged, chances.n_wrong)]

@@ -70,7 +70,7 @@ class ModelReader:
             raise no_column(table.name, target, table.columns)
         if not self.named:
             self._match_by_place(table, target)
-        missing = [column for column in self._categories if column not in table.columns]
+        missing = [column for column in self._needed if column not in table.columns]
         if missing:
             near = did_you_mean(missing[0], [c for c in table.columns if c not in self._categories])
             raise TableFileError(
@@ -81,6 +81,17 @@ class ModelReader:
             known = self._categories.items()
             self._whole = {column for column, categories in known if _beyond_floats(categories or ())}
         return [column for column in table.columns if column not in self._categories]
+
+    @property
+    def _needed(self) -> list[str]:
+        """The model's columns but for those that were left out: what these hold is no matter.
+
+        If that are all, one of them tells how many rows there are.
+        """
+        left_out = [column for column, reading in self._others.items() if reading == LEFT_OUT]
+        if len(left_out) == len(self._categories):
+            left_out = left_out[1:]
+        return [column for column in self._categories if column not in left_out]
 
     def _match_by_place(self, table: TableFile, target: str | None) -> None:
         """Name the columns of a model that was trained on an array as the table does."""
@@ -104,9 +115,9 @@ class ModelReader:
         Blocks of lines are read and worked on side by side. `batches` yields the rows that are left.
         """
         words: dict[str, dict[Hashable, int] | None] = {}
-        for column, known in self._categories.items():
-            rules = {*self._readings, *self._others}
-            if column in rules or (known is not None and not _are_text(known)):
+        for column in self._needed:
+            known = self._categories[column]
+            if column in {*self._readings, *self._others} or (known is not None and not _are_text(known)):
                 return
             words[column] = known
 
@@ -187,12 +198,14 @@ class ModelReader:
 
     def _names(self) -> tuple[set[str], set[str], set[str]]:
         """Return the model's columns of numbers, those of text, and those with a rule of how text is read."""
-        words = {column for column, known in self._categories.items() if _are_text(known)} | self._whole
+        words = {column for column in self._needed if _are_text(self._categories[column])} | self._whole
         special = {*self._readings}
-        return {*self._categories} - words - special, words, special
+        return {*self._needed} - words - special, words, special
 
     def _features(self, batch: Any, name: str, first_row: int) -> Any:
-        features = batch.select(list(self._categories))
+        import pyarrow as pa
+
+        features = batch.select(self._needed)
         for column, reading in self._readings.items():
             if is_text(features.schema.field(column).type):
                 read = converted(features.column(column), reading, f"{name}: column {column!r}", first_row)
@@ -201,6 +214,9 @@ class ModelReader:
             whole = _whole_numbers(features.column(column), f"{name}: column {column!r}", first_row)
             features = features.set_column(features.column_names.index(column), column, whole)
         self._count_unknown(features)
+        for place, column in enumerate(self._categories):
+            if column not in features.column_names:
+                features = features.add_column(place, column, pa.nulls(len(batch), pa.string()))
         return features
 
     def _positions(
@@ -221,7 +237,8 @@ class ModelReader:
     def _count_unknown(self, features: Any) -> None:
         from pyarrow import compute
 
-        for column, known in self._categories.items():
+        for column in self._needed:
+            known = self._categories[column]
             if known is None or self._others.get(column) == LEFT_OUT:
                 continue
             for pair in compute.value_counts(features.column(column)).to_pylist():

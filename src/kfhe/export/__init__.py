@@ -27,8 +27,8 @@ def to_onnx(model: Any) -> onnx.ModelProto:
     If all columns are numeric, there is one input ``X``, float64 of shape (n_samples, n_features). Else there
     is one input per column, of shape (n_samples, 1) and with the name of the column: strings if its
     categories are strings, float64 for all others. Thresholds are float64 as well, so the graph decides as
-    the model does. NaN is a missing number. A string that is none of the categories, such as the empty one,
-    stands for a missing or unknown category, which the model treats alike.
+    the model does. NaN is a missing number. The empty string stands for a missing category, and any other
+    that is none of the categories for an unknown one.
 
     The package ``onnx`` is needed: ``pip install "kfhe[onnx]"``.
 
@@ -69,7 +69,10 @@ def to_json(model: Any) -> str:
 
     - ``format``: "kfhe trees", and ``version``: 1;
     - ``classes``: the class labels;
-    - ``features``: for each column its ``name`` and its ``categories``, null for a numeric column;
+    - ``features``: for each column its ``name`` and its ``categories``, null for a numeric column. A column
+      of many categories may be several features, or none, if these say nothing: each is the share of a class
+      in the categories of a ``column``, which ``shares`` lists; ``other`` is that of all other categories.
+      Where the category is missing, it is missing as well;
     - ``trees``: each with its ``weight``, its ``voting`` ("hard" or "soft") and its ``nodes``, root first.
 
     A node is either a leaf, with ``class_weights``: the weight of the training rows of each class in it (and

@@ -22,8 +22,8 @@ def json_text(model: Any) -> str:
     for name, categories in zip(schema.names, schema.categories, strict=True):
         _check_values(f"the categories of column {name!r}", categories or ())
     features = [
-        {"name": name, "categories": None if categories is None else list(categories)}
-        for name, categories in zip(schema.names, schema.categories, strict=True)
+        {"name": name, "categories": None if categories is None else list(categories)} | _shares(schema, k)
+        for k, (name, categories) in enumerate(zip(schema.names, schema.categories, strict=True))
     ]
     trees = []
     for t, tree in enumerate(forest):
@@ -38,6 +38,18 @@ def json_text(model: Any) -> str:
         | ({"sharpness": forest.sharpness} if forest.sharpness != 1 else {})
     )
     return f'{head[:-1]},\n"features": {_lines(map(_dump, features))},\n"trees": {_lines(trees)}}}'
+
+
+def _shares(schema: Schema, k: int) -> dict[str, Any]:
+    """Return of a feature that is the share of a class in categories: the column, and these shares."""
+    j = schema.feature_columns[k]
+    if j not in schema.encodings:
+        return {}
+    column = schema.columns[j]
+    categories = schema.encodings[j].categories
+    _check_values(f"the categories of column {column!r}", categories)
+    *known, other = schema.shares(k).tolist()
+    return {"column": column, "shares": [*map(list, zip(categories, known, strict=True))], "other": other}
 
 
 def _dump(value: Any) -> str:

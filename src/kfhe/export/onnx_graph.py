@@ -102,7 +102,7 @@ def _unused(name: str, names: set[str]) -> str:
 def _read_columns(plain: PlainTrees) -> tuple[list[onnx.ValueInfoProto], list[onnx.NodeProto], str]:
     """Return the inputs, the nodes that make them one matrix of numbers, and its name.
 
-    Each column is an input, also one that was left out: so the graph takes the tables that the model takes.
+    Each column is an input, also one that is left out: so the graph takes the tables that the model takes.
     """
     schema = plain.forest.schema
     if all(categories is None for categories in schema.column_categories):
@@ -121,6 +121,10 @@ def _read_columns(plain: PlainTrees) -> tuple[list[onnx.ValueInfoProto], list[on
                 numbers[-1] = _unused(f"{schema.names[k]} as a number", names)
                 nodes += _lookup(name, numbers[-1], kind, keys, *_values(plain, k), names)
         inputs.append(helper.make_tensor_value_info(name, kind, [None, 1]))
+    if not numbers:  # all columns are left out, but trees of one leaf are to know how many rows there are
+        kind, keys = _keys(schema.columns[0], [])
+        numbers.append(_unused(f"{schema.columns[0]} as a number", names))
+        nodes += _lookup(schema.columns[0], numbers[0], kind, keys, [np.nan], np.nan, names)
     matrix = _unused("X", names)
     nodes.append(helper.make_node("Concat", numbers, [matrix], axis=1))
     return inputs, nodes, matrix
@@ -131,8 +135,8 @@ def _values(plain: PlainTrees, k: int) -> tuple[list[float], float]:
     schema = plain.forest.schema
     j = schema.feature_columns[k]
     if j in schema.encodings:
-        shares = schema.encodings[j].shares[:, k - schema.feature_columns.index(j)].tolist()
-        return shares[:-1], shares[-1]
+        *known, other = schema.shares(k).tolist()
+        return known, other
     positions, categories = plain.positions[k], schema.categories[k]
     assert positions is not None
     assert categories is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,14 +39,14 @@ class Evidence:
         negative: towards the given one.
     similar : list of (list of int, list of int)
         For each row, the rows most like it that are surely of the given, and of the suggested class.
-    usual : list of list
+    usual : list of (list or None)
         For each column and class what is usual there: quartiles of numbers, or of dates as text; or
-        categories with their shares, the most frequent first.
+        categories with their shares, the most frequent first. None for a column that trees don't look at.
     """
 
     weights: Floats
     similar: list[tuple[list[int], list[int]]]
-    usual: list[list[Any]]
+    usual: list[list[Any] | None]
 
 
 def gather(
@@ -105,7 +106,7 @@ def gather(
     return Evidence(
         looks / np.maximum((leaves >= 0).sum(axis=0), 1)[:, np.newaxis],
         _similar(leaves, leaves_of_pool, pools, rows, given, suggested),
-        _usual(columns, learnt, len(classes), sure, categorical_features),
+        _usual(columns, learnt, len(classes), sure, categorical_features, table.schema.left_out),
     )
 
 
@@ -193,13 +194,16 @@ def _usual(
     n_classes: int,
     sure: NDArray[np.bool_],
     categorical_features: Any,
-) -> list[list[Any]]:
+    left_out: Collection[int],
+) -> list[list[Any] | None]:
     """Return what is usual in each column for each class, among surely labelled rows."""
     categorical = categorical_columns(columns, categorical_features)
     members = [np.flatnonzero(sure & (learnt == position)) for position in range(n_classes)]
-    usual: list[list[Any]] = []
+    usual: list[list[Any] | None] = []
     for j in range(columns.n_columns):
-        if categorical[j]:
+        if j in left_out:
+            usual.append(None)
+        elif categorical[j]:
             codes, values = columns.factorize(j)
             usual.append([_usual_categories(np.asarray(codes)[some], values) for some in members])
         elif (dates := columns.dates(j)) is not None:

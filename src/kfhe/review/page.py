@@ -191,7 +191,7 @@ class _Content:
         ]
         return hashlib.sha256("\n".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
-    def columns(self, learnt: list[str], usual: list[list[Any]]) -> list[dict[str, Any]]:
+    def columns(self, learnt: list[str], usual: list[list[Any] | None]) -> list[dict[str, Any]]:
         """Return the columns, and what is usual in those that the trees look at."""
         known = dict(zip(learnt, usual, strict=True))
         return [

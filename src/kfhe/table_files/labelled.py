@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from kfhe.table_files import Dialect, TableFile, open_table
 from kfhe.table_files.csv import AS_FOUND
 from kfhe.table_files.errors import TableFileError, no_column
-from kfhe.table_files.labels import as_written, checked_labels, without_label
+from kfhe.table_files.labels import as_written, checked_groups, checked_labels, without_label
 from kfhe.table_files.texts import CATEGORY, check_kinds, read_texts
 from kfhe.table_files.types import holds_categories, is_moment, is_number
 
@@ -55,6 +55,10 @@ class LabelledTable:
         What was noticed in the file, in sentences.
     positions : ndarray or None
         Where in the file the rows are, if some were left out.
+    group_column : str or None
+        The column that tells which rows belong together, if there is one. It is no feature.
+    groups : ndarray or None
+        Its values.
     """
 
     name: str
@@ -68,6 +72,8 @@ class LabelledTable:
     true: NDArray[Any] | None = None
     notes: tuple[str, ...] = ()
     positions: NDArray[np.intp] | None = None
+    group_column: str | None = None
+    groups: NDArray[Any] | None = None
 
     @classmethod
     def read(
@@ -79,6 +85,7 @@ class LabelledTable:
         read_as: Mapping[str, str] = NOTHING,
         drop: Collection[str] = (),
         true: str | None = None,
+        groups: str | None = None,
         dialect: Dialect = AS_FOUND,
         drop_unlabelled: bool = False,
     ) -> LabelledTable:
@@ -99,6 +106,8 @@ class LabelledTable:
             Columns to leave out; ``*`` stands for any letters.
         true : str, optional
             The column of the true labels, if the target may be wrong. It is no feature.
+        groups : str, optional
+            The column that tells which rows belong together. It is no feature.
         dialect : Dialect
             How a csv is written; default: as its first rows look.
         drop_unlabelled : bool
@@ -136,6 +145,7 @@ class LabelledTable:
                 read_as=read_as,
                 drop=drop,
                 true=true,
+                groups=groups,
                 drop_unlabelled=drop_unlabelled,
             )
 
@@ -149,16 +159,18 @@ class LabelledTable:
         read_as: Mapping[str, str] = NOTHING,
         drop: Collection[str] = (),
         true: str | None = None,
+        groups: str | None = None,
         drop_unlabelled: bool = False,
     ) -> LabelledTable:
         """Read an open file; see `read`."""
         check_kinds(read_as)
-        for column in (*(name for name in (target, true) if name is not None), *categorical, *read_as):
+        named = [name for name in (target, true, groups) if name is not None]
+        for column in (*named, *categorical, *read_as):
             if column not in file.columns:
                 raise no_column(file.name, column, file.columns)
         drop = dropped_columns(drop, file.columns, file.name)
         # What looks like a number in a csv may be a name; in parquet types are certain
-        labels = {target or usual_target(file.columns), *([] if true is None else [true])}
+        labels = {target or usual_target(file.columns), *named}
         categorical = {*categorical, *(column for column, kind in read_as.items() if kind == CATEGORY)}
         names = {*labels, *categorical} if file.is_text else set()
         table = file.read({*names, *read_as} if file.is_text else ())
@@ -173,6 +185,7 @@ class LabelledTable:
             read_as=read_as,
             drop=drop,
             true=true,
+            groups=groups,
             first_row=file.first_row,
             decimal=file.decimal,
             drop_unlabelled=drop_unlabelled,
@@ -190,6 +203,7 @@ class LabelledTable:
         read_as: Mapping[str, str] = NOTHING,
         drop: Collection[str] = (),
         true: str | None = None,
+        groups: str | None = None,
         first_row: int = 1,
         decimal: str | None = None,
         drop_unlabelled: bool = False,
@@ -199,7 +213,7 @@ class LabelledTable:
 
         guessed = target is None
         target = usual_target(table.column_names) if target is None else target
-        left_out = {target, *drop} | ({true} if true is not None else set())
+        left_out = {target, *drop, *(name for name in (true, groups) if name is not None)}
         X = table.drop_columns(sorted(left_out))
         if not X.num_columns:
             raise TableFileError(f"{name}: there is no column left to learn from")
@@ -221,9 +235,20 @@ class LabelledTable:
         if true is not None:
             truth = checked_labels(table.column(true), f"{name}: column {true!r} of true labels", first_row)
         of_categories = [holds_categories(field.type) or field.name in categorical for field in X.schema]
-        return cls(
+        found = cls(
             name, target, X, y, of_categories, first_row, table, categorical, truth, tuple(notes), positions
         )
+        return found if groups is None else found.grouped(groups)
+
+    def grouped(self, column: str) -> LabelledTable:
+        """Return the table with a column that tells which rows belong together."""
+        groups = checked_groups(
+            self.all_columns.column(column),
+            f"{self.name}: column {column!r} of groups",
+            self.row_numbers,
+            header=self.first_row == 2,
+        )
+        return replace(self, group_column=column, groups=groups)
 
     @property
     def row_numbers(self) -> NDArray[np.intp]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from kfhe.look.counts import counted
 from kfhe.table_files.errors import TableFileError, some
-from kfhe.table_files.types import is_text, value_type
+from kfhe.table_files.types import is_moment, is_number, is_text, value_type
 
 if TYPE_CHECKING:
     import numpy as np
@@ -118,17 +118,61 @@ def check_classes(values: Any, n_rows: int, called: str) -> None:
         raise TableFileError(f"{called} has one class only ({values[0]}); there must be two or more to learn")
 
 
+def checked_groups(
+    column: Any, called: str, row_numbers: NDArray[np.intp], *, header: bool = False
+) -> NDArray[Any]:
+    """Return the values of a column that tells which rows belong together.
+
+    Parameters
+    ----------
+    column : pyarrow.ChunkedArray
+        The column.
+    called : str
+        What messages call it.
+    row_numbers : ndarray of int
+        Numbers of the rows in messages.
+    header : bool
+        Whether they count a header.
+
+    Raises
+    ------
+    TableFileError
+        If there are gaps, one value only, or values that can't be told apart.
+    """
+    from pyarrow import compute
+
+    column = column.cast(value_type(column.type))
+    if not (is_text(column.type) or is_number(column.type) or is_moment(column.type)):
+        raise TableFileError(
+            f"{called} has type {column.type}; accepted are text, numbers, booleans, dates and categories"
+        )
+    gaps = row_numbers[compute.is_null(column, nan_is_null=True).to_numpy()]
+    if len(gaps):
+        where = _where([str(row) for row in gaps], len(gaps), header=header)
+        raise TableFileError(f"{called} has {where}; give a row that belongs to no other a value of its own")
+    if len(compute.unique(column)) == 1:
+        raise TableFileError(
+            f"{called} has one value only ({column[0]}); there must be two groups or more, so that rows can "
+            "be judged by what was learnt from others"
+        )
+    groups: NDArray[np.generic] = column.to_numpy()
+    return groups
+
+
 def label_gaps(rows: list[str], n_gaps: int, called: str, *, header: bool = False) -> TableFileError:
     """Return an error for labels that are missing: in these rows, and maybe in more."""
+    mend = "fill it in, or leave this row out" if n_gaps == 1 else "fill them in, or leave these rows out"
+    return TableFileError(
+        f"{called} has {_where(rows, n_gaps, header=header)}; {mend}, as kfhe fit, evaluate and "
+        "audit do with --drop-unlabelled (empty cells, NA, None and the like are gaps)"
+    )
+
+
+def _where(rows: list[str], n_gaps: int, *, header: bool) -> str:
+    """Say how many gaps there are, and where; numbers of rows count the header of a csv."""
     told = " (the header is row 1)" if header else ""
     where = some(rows, n_gaps)
-    found, mend = f"{n_gaps} gaps, in rows {where}", "fill them in, or leave these rows out"
-    if n_gaps == 1:
-        found, mend = f"1 gap, in row {where}", "fill it in, or leave this row out"
-    return TableFileError(
-        f"{called} has {found}{told}; {mend}, as kfhe fit, evaluate and audit do with --drop-unlabelled "
-        "(empty cells, NA, None and the like are gaps)"
-    )
+    return f"1 gap, in row {where}{told}" if n_gaps == 1 else f"{n_gaps} gaps, in rows {where}{told}"
 
 
 def _are_fractions(column: Any) -> bool:
