@@ -24,7 +24,7 @@ from kfhe.features import (
     with_encodings,
 )
 from kfhe.sparse import SparseRows, is_sparse
-from kfhe.target_encoding import Target, TargetEncoding, encoded_categories, plain
+from kfhe.target_encoding import Target, TargetEncoding, by_value, encoded_categories, plain
 
 Floats = NDArray[np.float64]
 
@@ -257,8 +257,11 @@ class BinnedTable:
         names, encodings, values = columns.names, dict[int, TargetEncoding](), dict[int, Floats]()
         left_out: dict[int, int] = {}
         if target is not None:
-            left_out, encodings, values = encoded_categories(factorized, target)
-            rules = with_encodings(rules, [*left_out], [*encodings], target.told_parts)
+            counts = {j: target.count(each) for j, each in factorized.items()}
+            left_out, found = encoded_categories(counts, target.shares)
+            encodings = {j: each.encoding for j, each in found.items()}
+            values = {j: each.values(factorized[j], target.folds) for j, each in found.items()}
+            rules = with_encodings(rules, [*left_out], [*encodings], target.shares.told_parts)
             categorical = categorical & ~np.isin(np.arange(columns.n_columns), [*left_out, *encodings])
         if rules:
             columns = FeatureColumns(columns, rules, encodings, values)
@@ -321,7 +324,7 @@ def category_counts(factorized: tuple[NDArray[Any], list[Hashable]]) -> dict[Has
 
 def category_bins(counts: dict[Hashable, int], max_bins: int) -> dict[Hashable, int]:
     """Return the bin of each category; the rarest share one if need be."""
-    order = sorted(counts, key=lambda value: (type(value).__name__, value))
+    order = sorted(counts, key=by_value)
     if len(order) <= max_bins:
         return {value: bin for bin, value in enumerate(order)}
     frequent = set(sorted(order, key=lambda value: -counts[value])[: max_bins - 1])

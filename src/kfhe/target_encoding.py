@@ -12,7 +12,7 @@ counts are likeliest. If they are no likelier than with categories that say noth
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
@@ -64,8 +64,42 @@ class TargetEncoding:
 
 
 @dataclass(frozen=True)
+class ClassShares:
+    """The classes, and how many training rows each counts for.
+
+    Attributes
+    ----------
+    classes : ndarray
+        The class labels.
+    counts : ndarray of shape (n_classes,)
+        How many rows each class counts for, in units.
+    """
+
+    classes: NDArray[Any]
+    counts: Floats
+
+    @cached_property
+    def told(self) -> NDArray[np.intp]:
+        """The classes whose shares become features: of two the second, of many the most frequent."""
+        if len(self.classes) == 2:
+            return np.array([1])
+        return np.sort(np.argsort(-self.counts, kind="stable")[:MOST_SHARES])
+
+    @property
+    def told_parts(self) -> list[str]:
+        """What these classes are called."""
+        return [str(label) for label in self.classes[self.told].tolist()]
+
+    @property
+    def prior(self) -> Floats:
+        """The shares of the classes in the table."""
+        shares: Floats = self.counts / self.counts.sum()
+        return shares
+
+
+@dataclass(frozen=True)
 class Target:
-    """What categories are encoded by: the labels of the training rows.
+    """What categories are encoded by: the labels of the training rows, or of some of them.
 
     Attributes
     ----------
@@ -98,41 +132,16 @@ class Target:
         return folds(self.ids, self.seed, FOLDS)
 
     @cached_property
-    def class_counts(self) -> Floats:
-        """How many rows each class counts for, in units."""
-        return _sums(self.labels, self.units, len(self.classes))
+    def shares(self) -> ClassShares:
+        """The classes, and what the rows of each count for."""
+        return ClassShares(self.classes, _sums(self.labels, self.units, len(self.classes)))
 
-    @cached_property
-    def told(self) -> NDArray[np.intp]:
-        """The classes whose shares become features: of two the second, of many the most frequent."""
-        if len(self.classes) == 2:
-            return np.array([1])
-        return np.sort(np.argsort(-self.class_counts, kind="stable")[:MOST_SHARES])
-
-    @property
-    def told_parts(self) -> list[str]:
-        """What these classes are called."""
-        return [str(label) for label in self.classes[self.told].tolist()]
-
-    def counts(self, codes: NDArray[Any], n_categories: int) -> Floats:
-        """Count the rows, in units, by category, class that features tell of (then: others) and fold."""
-        place = np.full(len(self.classes), len(self.told))
-        place[self.told] = np.arange(len(self.told))
-        shape = n_categories, len(self.told) + 1, FOLDS
-        present = codes >= 0
-        cells = np.ravel_multi_index(
-            (codes[present], place[self.labels[present]], self.folds[present]), shape
-        )
-        counts = _sums(cells, self.units[present], int(np.prod(shape)))
-        return counts.reshape(shape)
-
-    def cells(self, codes: NDArray[Any]) -> Cells:
-        """Count the rows by category and class, where there are any."""
-        present = codes >= 0
-        pairs = codes[present].astype(np.int64) * len(self.classes) + self.labels[present]
-        found, positions = np.unique(pairs, return_inverse=True)
-        counts = _sums(positions.reshape(-1), self.units[present], len(found))
-        return Cells(*np.divmod(found, len(self.classes)), counts)
+    def count(self, factorized: Factorized) -> Counts:
+        """Count the rows of each category."""
+        codes, values = in_order(factorized)
+        present, n_classes = codes >= 0, len(self.classes)
+        pairs = codes[present].astype(np.int64) * n_classes + self.labels[present]
+        return Counts.summed(values, n_classes, pairs * FOLDS + self.folds[present], self.units[present])
 
 
 def _sums(places: NDArray[Any], values: Floats, n_places: int) -> Floats:
@@ -149,6 +158,60 @@ class Cells(NamedTuple):
     counts: Floats
 
 
+class Counts(NamedTuple):
+    """How many rows there are, in units, of each category, class and fold that has any.
+
+    Units are whole numbers: counts of parts of a table add up to those of the whole, to the bit.
+    """
+
+    values: list[Hashable]  # the categories, sorted
+    n_classes: int
+    cells: NDArray[np.int64]  # numbers of category, class and fold as one, the last one counting fastest
+    units: Floats
+
+    @classmethod
+    def summed(
+        cls, values: list[Hashable], n_classes: int, cells: NDArray[np.int64], units: Floats
+    ) -> Counts:
+        """Add up what is in the same cell."""
+        size = len(values) * n_classes * FOLDS
+        if size <= len(cells):  # no need to sort
+            sums = _sums(cells, units, size)
+            found = np.flatnonzero(sums)
+            return cls(values, n_classes, found, sums[found])
+        found, positions = np.unique(cells, return_inverse=True)
+        sums = _sums(positions.reshape(-1), units, len(found))
+        return cls(values, n_classes, found[sums > 0], sums[sums > 0])
+
+    @classmethod
+    def merged(cls, parts: Sequence[Counts]) -> Counts:
+        """Return the counts of a table by those of its parts."""
+        values = sorted({value for part in parts for value in part.values}, key=by_value)
+        numbers = dict(zip(values, range(len(values)), strict=True))
+        width = parts[0].n_classes * FOLDS
+        cells = []
+        for part in parts:
+            renamed = np.array([numbers[value] for value in part.values], dtype=np.int64)
+            cells.append(renamed[part.cells // width] * width + part.cells % width)
+        units = np.concatenate([part.units for part in parts])
+        return cls.summed(values, parts[0].n_classes, np.concatenate(cells), units)
+
+    def by_class(self) -> Cells:
+        """Return the counts of all folds together."""
+        pairs, positions = np.unique(self.cells // FOLDS, return_inverse=True)
+        counts = _sums(positions.reshape(-1), self.units, len(pairs))
+        return Cells(*np.divmod(pairs, self.n_classes), counts)
+
+    def by_fold(self, told: NDArray[np.intp]) -> Floats:
+        """Return the counts by category, class that features tell of (then: all others) and fold."""
+        place = np.full(self.n_classes, len(told))
+        place[told] = np.arange(len(told))
+        categories, classes, folds = np.unravel_index(self.cells, (len(self.values), self.n_classes, FOLDS))
+        shape = len(self.values), len(told) + 1, FOLDS
+        cells = np.ravel_multi_index((categories, place[classes], folds), shape)
+        return _sums(cells, self.units, int(np.prod(shape))).reshape(shape)
+
+
 class Way(Enum):
     """What is done with categories that are not encoded."""
 
@@ -156,11 +219,30 @@ class Way(Enum):
     LEFT_OUT = "left out"  # they say nothing
 
 
-class Fitted(NamedTuple):
-    """An encoding, and what it makes of the training rows."""
+@dataclass(frozen=True)
+class CrossFitted:
+    """An encoding, and what the training rows get instead.
+
+    Attributes
+    ----------
+    encoding : TargetEncoding
+        For rows to come.
+    others : ndarray of shape (n_categories, n_folds, n_features)
+        For each category what its rows of each fold get: the shares among rows of the other folds.
+    """
 
     encoding: TargetEncoding
-    values: Floats
+    others: Floats
+
+    def values(self, factorized: Factorized, folds: NDArray[np.uint8]) -> Floats:
+        """Return what training rows get, which may be some of them, by the fold of each."""
+        codes, values = factorized
+        known = self.encoding.categories
+        positions = np.array([known.get(plain(value), -1) for value in values] + [-1], dtype=np.intp)[codes]
+        present = positions >= 0
+        honest = np.full((len(codes), self.others.shape[2]), np.nan)
+        honest[present] = self.others[positions[present], folds[present]]
+        return honest
 
 
 def noise_of(cells: Cells, n_categories: int, prior: Floats) -> float:
@@ -230,50 +312,40 @@ def tables_of(counts: Floats, prior: Floats, noise: float) -> tuple[Floats, Floa
     return np.vstack([all_rows, unknown]), np.ascontiguousarray(others)
 
 
-def fitted(factorized: Factorized, target: Target) -> Fitted | Way:
+def cross_fitted(counts: Counts, shares: ClassShares) -> CrossFitted | Way:
     """Encode a column of categories, honestly, or say what else to do with it.
 
     Parameters
     ----------
-    factorized : tuple of (array, list)
-        The rows' positions in a list of categories, -1 where one is missing.
-    target : Target
-        The labels.
-
-    Returns
-    -------
-    Fitted or Way
-        The encoding, and the shares of the training rows.
+    counts : Counts
+        The column's counts.
+    shares : ClassShares
+        The classes in the table.
     """
-    codes, values = in_order(factorized)
-    if len(values) <= FEW:
+    n_categories = len(counts.values)
+    if n_categories <= FEW:
         return Way.SETS
-    prior, cells = target.class_counts / target.class_counts.sum(), target.cells(codes)
-    noise = noise_of(cells, len(values), prior)
+    cells = counts.by_class()
+    noise = noise_of(cells, n_categories, shares.prior)
     if np.isinf(noise):
         return Way.LEFT_OUT
-    if cells.counts.sum() / UNIT >= MANY_ROWS * len(values):
+    if cells.counts.sum() / UNIT >= MANY_ROWS * n_categories:
         return Way.SETS
-    counts = target.counts(codes, len(values))
-    shares, others = tables_of(counts, prior_of(target.class_counts, target.told), noise)
-    honest = np.full((len(codes), len(target.told)), np.nan)
-    present = codes >= 0
-    honest[present] = others[codes[present], target.folds[present]]
-    return Fitted(TargetEncoding(dict(zip(values, range(len(values)), strict=True)), shares), honest)
+    known, others = tables_of(counts.by_fold(shares.told), prior_of(shares.counts, shares.told), noise)
+    numbers = dict(zip(counts.values, range(n_categories), strict=True))
+    return CrossFitted(TargetEncoding(numbers, known), others)
 
 
 def encoded_categories(
-    columns: dict[int, Factorized], target: Target
-) -> tuple[dict[int, int], dict[int, TargetEncoding], dict[int, Floats]]:
-    """Return the columns that say nothing, how others are encoded, and what their rows become.
+    columns: dict[int, Counts], shares: ClassShares
+) -> tuple[dict[int, int], dict[int, CrossFitted]]:
+    """Return the columns that say nothing, and how others are encoded, each told by the column's number.
 
-    Each is told by the column's number; of those that say nothing, how many categories they have.
+    Of those that say nothing it is said how many categories they have.
     """
-    found = {j: fitted(each, target) for j, each in columns.items()}
-    honest = {j: each for j, each in found.items() if isinstance(each, Fitted)}
-    encodings = {j: each.encoding for j, each in honest.items()}
-    left_out = {j: len(columns[j][1]) for j, each in found.items() if each is Way.LEFT_OUT}
-    return left_out, encodings, {j: each.values for j, each in honest.items()}
+    found = {j: cross_fitted(counts, shares) for j, counts in columns.items()}
+    left_out = {j: len(columns[j].values) for j, each in found.items() if each is Way.LEFT_OUT}
+    return left_out, {j: each for j, each in found.items() if isinstance(each, CrossFitted)}
 
 
 def prior_of(class_counts: Floats, told: NDArray[np.intp]) -> Floats:
@@ -287,10 +359,15 @@ def in_order(factorized: Factorized) -> Factorized:
     codes, values = factorized
     texts = [plain(value) for value in values]
     present = np.bincount(codes[codes >= 0], minlength=len(texts)) > 0
-    order = sorted(np.flatnonzero(present).tolist(), key=lambda k: (type(texts[k]).__name__, texts[k]))
+    order = sorted(np.flatnonzero(present).tolist(), key=lambda k: by_value(texts[k]))
     renamed = np.full(len(texts) + 1, -1)
     renamed[order] = np.arange(len(order))
     return renamed[codes], [texts[k] for k in order]
+
+
+def by_value(category: Any) -> tuple[str, Any]:
+    """Return what categories are sorted by: those of one type by value."""
+    return type(category).__name__, category
 
 
 def plain(value: Any) -> Any:
