@@ -223,11 +223,12 @@ class BinnedTable:
 
     def of_column(self, j: int) -> BinnedTable:
         """Return the features of one column as a table of their own."""
-        some = np.flatnonzero(np.array(self.schema.feature_columns) == j)
-        arrays = {
-            name: getattr(self, name)[some] for name in ("codes", "n_bins", "categorical", "low", "high")
-        }
-        return replace(self, **arrays)
+        return replace(self, **self._some(np.flatnonzero(np.array(self.schema.feature_columns) == j)))
+
+    def _some(self, features: NDArray[np.intp]) -> dict[str, Any]:
+        """Return the arrays of some features."""
+        names = "codes", "n_bins", "categorical", "low", "high"
+        return {name: getattr(self, name)[features] for name in names}
 
     @cached_property
     def lines(self) -> NDArray[np.uint8] | None:
@@ -258,9 +259,9 @@ class BinnedTable:
         left_out: dict[int, int] = {}
         if target is not None:
             counts = {j: target.count(each) for j, each in factorized.items()}
-            left_out, found = encoded_categories(counts, target.shares)
-            encodings = {j: each.encoding for j, each in found.items()}
-            values = {j: each.values(factorized[j], target.folds) for j, each in found.items()}
+            left_out, fitted = encoded_categories(counts, target.shares)
+            encodings = {j: each.encoding for j, each in fitted.items()}
+            values = {j: each.values(factorized[j], target.folds) for j, each in fitted.items()}
             rules = with_encodings(rules, [*left_out], [*encodings], target.shares.told_parts)
             categorical = categorical & ~np.isin(np.arange(columns.n_columns), [*left_out, *encodings])
         if rules:
