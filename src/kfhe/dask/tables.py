@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from dask.base import is_dask_collection
@@ -133,6 +133,8 @@ class SpreadBins(BinnedTable):
         Which features are missing in some rows.
     """
 
+    _by_feature: ClassVar[tuple[str, ...]] = (*BinnedTable._by_feature, "gaps")
+
     workers: Workers = field(kw_only=True)
     gaps: NDArray[np.bool_] = field(kw_only=True)
 
@@ -140,10 +142,8 @@ class SpreadBins(BinnedTable):
         """Whether all rows have the same value of feature k, or none of them has any."""
         return bool(self.n_bins[k] == 1 or (self.n_bins[k] == 2 and not self.gaps[k]))
 
-    def _some(self, features: NDArray[np.intp]) -> dict[str, Any]:
-        codes: Any = self.codes
-        own = {"codes": self.workers.each(some_codes, codes, features), "gaps": self.gaps[features]}
-        return {**super()._some(features), **own}
+    def _codes_of(self, features: NDArray[np.intp]) -> Any:
+        return self.workers.each(some_codes, self.codes, features)
 
 
 @dataclass
