@@ -3,6 +3,7 @@
 import io
 import json
 import pickle
+from itertools import pairwise
 from math import lgamma, log
 from typing import NamedTuple
 
@@ -25,6 +26,7 @@ from kfhe.target_encoding import (
     FOLDS,
     MOST_SHARES,
     NOISES,
+    Counts,
     Target,
     TargetEncoding,
     Way,
@@ -51,7 +53,7 @@ def target_of(labels, ids=None, weights=None, seed=0):
     labels = np.asarray(labels, dtype=np.int32)
     ids = np.arange(len(labels)) if ids is None else np.asarray(ids)
     weights = np.ones(len(labels)) if weights is None else np.asarray(weights, dtype=float)
-    return Target(labels, np.unique(labels), weights, ids, seed)
+    return Target(labels, np.unique(labels), weights, ids, np.bincount(ids)[ids], seed)
 
 
 class Fitted(NamedTuple):
@@ -165,6 +167,31 @@ class TestTheEncoding:
             assert noise_in(found[0], targets[0], codes) != noise_in(found[1], targets[1], codes)
         others = ~mine & (codes == codes[row])
         assert (found[0].values[others] < found[1].values[others]).all()  # its label is news for them
+
+    @settings(max_examples=20, deadline=None)
+    @given(st.integers(0, 10**6), st.booleans())
+    def test_counts_of_parts_add_up_to_those_of_the_table_to_the_bit(self, seed, grouped):
+        rng = np.random.default_rng(seed)
+        codes, labels = rng.integers(30, size=200), rng.integers(3, size=200)
+        ids = rng.integers(60, size=200) if grouped else np.arange(200)
+        names, weights = [f"c{code:02d}" for code in range(30)], rng.random(200)
+        whole = target_of(labels, ids, weights, seed)
+        bounds = [0, *np.sort(rng.integers(200, size=3)).tolist(), 200]
+        parts = []
+        for start, stop in pairwise(bounds):
+            some = slice(start, stop)
+            arrays = (
+                whole.labels[some],
+                whole.classes,
+                whole.weights[some],
+                whole.ids[some],
+                whole.sizes[some],
+            )
+            parts.append(Target(*arrays, seed).count((codes[some], names)))
+        ours, theirs = Counts.merged(parts).settled(), whole.count((codes, names)).settled()
+        assert ours.values == theirs.values
+        assert ours.cells.tolist() == theirs.cells.tolist()
+        assert ours.units.tolist() == theirs.units.tolist()
 
     def test_few_categories_are_left_to_the_trees(self):
         rng = np.random.default_rng(0)

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kfhe.columns import open_columns
-from kfhe.copies import find_copies
+from kfhe.copies import RowHashes, find_copies
 from kfhe.engine.arrays import Measurer, effective_sample_size, exact_sum, normalise
 from kfhe.engine.bank import HonestBank
 from kfhe.engine.draws import Draws
@@ -149,7 +149,12 @@ class TrainingRows:
 
     def with_copies(self) -> TrainingRows:
         """Return the rows, those together that are copies of one another."""
-        return replace(self, copies=find_copies(open_columns(self.X), self.labels))
+        copies = find_copies(self.hashes(), lambda: self.all(np.asarray, self.labels))
+        return replace(self, copies=copies)
+
+    def hashes(self) -> RowHashes:
+        """Return numbers for the rows, by which equal ones are found."""
+        return RowHashes(open_columns(self.X))
 
     def initial_sample(self) -> NDArray[np.int32]:
         """Return how often each row is in the sample for h_0, where that is not trained on all of them."""
@@ -211,8 +216,10 @@ class TrainingRows:
     def target(self) -> Target:
         """The labels, as many categories are encoded by them."""
         together, weights = self.together, self.base * self.effective_sample_size(self.base)
-        ids = np.arange(self.n_rows) if together is None else together.first_rows
-        return Target(self.labels, self.classes, weights, ids, self.seed)
+        if together is None:
+            return Target(self.labels, self.classes, weights, np.arange(self.n_rows), None, self.seed)
+        sizes = together.sizes[together.numbers]
+        return Target(self.labels, self.classes, weights, together.first_rows, sizes, self.seed)
 
     def table(self, settings: TreeSettings) -> BinnedTable:
         """Return the table as bins."""

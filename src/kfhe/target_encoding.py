@@ -111,6 +111,8 @@ class Target:
     ids : int64 array of shape (n_rows,)
         Rows of one number belong together: they are in the same fold, and count for one row where they have
         the same category.
+    sizes : ndarray of shape (n_rows,) or None
+        How many rows belong together with each row, itself included, in the whole table; None: each is alone.
     seed : int
         What the folds depend on.
     """
@@ -119,12 +121,8 @@ class Target:
     classes: NDArray[Any]
     weights: Floats
     ids: NDArray[np.int64]
+    sizes: NDArray[Any] | None
     seed: int
-
-    @cached_property
-    def units(self) -> Floats:
-        """What the rows count for, as whole numbers."""
-        return np.rint(self.weights * UNIT)
 
     @cached_property
     def folds(self) -> NDArray[np.uint8]:
@@ -132,32 +130,23 @@ class Target:
         return folds(self.ids, self.seed, FOLDS)
 
     @cached_property
-    def _together(self) -> bool:
-        """Whether any rows belong together."""
-        return len(np.unique(self.ids)) < len(self.ids)
-
-    def units_in(self, codes: NDArray[Any]) -> Floats:
-        """Return what the rows count for in their categories, which they share with those of their group."""
-        if not self._together:
-            return self.units
-        pairs = self.ids * (codes.max() + 2) + codes
-        _, pair, counts = np.unique(pairs, return_inverse=True, return_counts=True)
-        units: Floats = self.units // counts[pair.reshape(-1)]  # so that they sum to those of a row at most
-        return units
-
-    @cached_property
     def shares(self) -> ClassShares:
-        """The classes, and what the rows of each count for."""
-        units = self.units_in(np.zeros(len(self.labels), dtype=np.int64))
-        return ClassShares(self.classes, _sums(self.labels, units, len(self.classes)))
+        """The classes, and what the rows of each count for: those that belong together, for one."""
+        weights = self.weights if self.sizes is None else self.weights / self.sizes
+        return ClassShares(self.classes, _sums(self.labels, np.rint(weights * UNIT), len(self.classes)))
 
     def count(self, factorized: Factorized) -> Counts:
         """Count the rows of each category."""
         codes, values = in_order(factorized)
-        present, n_classes = codes >= 0, len(self.classes)
-        pairs = codes[present].astype(np.int64) * n_classes + self.labels[present]
-        units = self.units_in(codes)[present]
-        return Counts.summed(values, n_classes, pairs * FOLDS + self.folds[present], units)
+        present = codes >= 0
+        pairs = codes.astype(np.int64) * len(self.classes) + self.labels
+        cells, units = pairs * FOLDS + self.folds, np.rint(self.weights * UNIT)
+        several = np.zeros_like(present) if self.sizes is None else present & (self.sizes > 1)
+        alone = present & ~several
+        counts = Counts.summed(values, len(self.classes), cells[alone], units[alone])
+        if not several.any():
+            return counts
+        return counts._replace(together=Together(self.ids[several], cells[several], units[several]))
 
 
 def _sums(places: NDArray[Any], values: Floats, n_places: int) -> Floats:
@@ -174,6 +163,14 @@ class Cells(NamedTuple):
     counts: Floats
 
 
+class Together(NamedTuple):
+    """Rows that belong together with others, which may be elsewhere, one by one."""
+
+    ids: NDArray[np.int64]
+    cells: NDArray[np.int64]
+    units: Floats
+
+
 class Counts(NamedTuple):
     """How many rows there are, in units, of each category, class and fold that has any.
 
@@ -184,6 +181,7 @@ class Counts(NamedTuple):
     n_classes: int
     cells: NDArray[np.int64]  # numbers of category, class and fold as one, the last one counting fastest
     units: Floats
+    together: Together | None = None  # rows that are not counted yet, as those of a group count for one
 
     @classmethod
     def summed(
@@ -205,12 +203,38 @@ class Counts(NamedTuple):
         values = sorted({value for part in parts for value in part.values}, key=by_value)
         numbers = dict(zip(values, range(len(values)), strict=True))
         width = parts[0].n_classes * FOLDS
-        cells = []
+        cells, together = [], []
         for part in parts:
             renamed = np.array([numbers[value] for value in part.values], dtype=np.int64)
             cells.append(renamed[part.cells // width] * width + part.cells % width)
+            if part.together is not None:
+                ids, old, units = part.together
+                together.append(Together(ids, renamed[old // width] * width + old % width, units))
         units = np.concatenate([part.units for part in parts])
-        return cls.summed(values, parts[0].n_classes, np.concatenate(cells), units)
+        counts = cls.summed(values, parts[0].n_classes, np.concatenate(cells), units)
+        if not together:
+            return counts
+        return counts._replace(together=Together(*map(np.concatenate, zip(*together, strict=True))))
+
+    def settled(self) -> Counts:
+        """Count the rows that belong together, too: those of one group and category are one row's worth."""
+        if self.together is None:
+            return self
+        ids, cells, units = self.together
+        width = self.n_classes * FOLDS
+        _, pair, n_rows = np.unique(
+            ids * len(self.values) + cells // width, return_inverse=True, return_counts=True
+        )
+        found, first, place = np.unique(
+            ids * (len(self.values) * width) + cells, return_index=True, return_inverse=True
+        )
+        shared = _sums(place.reshape(-1), units, len(found)) // n_rows[pair.reshape(-1)[first]]
+        return self.summed(
+            self.values,
+            self.n_classes,
+            np.concatenate([self.cells, cells[first]]),
+            np.concatenate([self.units, shared]),
+        )
 
     def by_class(self) -> Cells:
         """Return the counts of all folds together."""
@@ -338,7 +362,7 @@ def cross_fitted(counts: Counts, shares: ClassShares) -> CrossFitted | Way:
     shares : ClassShares
         The classes in the table.
     """
-    n_categories = len(counts.values)
+    n_categories, counts = len(counts.values), counts.settled()
     if n_categories <= FEW:
         return Way.SETS
     cells = counts.by_class()
