@@ -35,7 +35,7 @@ MOST_SHARES = 10  # features that a column becomes at most
 UNIT = 2.0**20  # counts of weighted rows are of multiples of 1 / UNIT: their sums are exact in any order
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class TargetEncoding:
     """How a column of categories becomes shares of classes.
 
@@ -49,6 +49,13 @@ class TargetEncoding:
 
     categories: dict[Hashable, int]
     shares: Floats
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, TargetEncoding):
+            return NotImplemented
+        return self.categories == other.categories and np.array_equal(self.shares, other.shares)
+
+    __hash__ = None  # type: ignore[assignment]
 
     def encoded(self, factorized: Factorized) -> Floats:
         """Return the shares for each row, NaN where the category is missing."""
