@@ -13,7 +13,7 @@ from sklearn.datasets import make_classification
 from kfhe import KFHEClassifier, RobustKFHEClassifier
 from kfhe.audit import label_quality
 from kfhe.columns import open_columns
-from kfhe.copies import equal_rows, row_hashes, share_alone
+from kfhe.copies import RowHashes, equal_rows, row_hashes, share_alone
 from kfhe.noise import flip_labels
 
 QUICK = {"n_estimators": 15, "random_state": 0}
@@ -137,16 +137,18 @@ class TestHashes:
 
     def test_sparse_rows_are_equal_where_dense_ones_are(self):
         X = np.random.default_rng(0).integers(3, size=(200, 4)) * 1.0
-        dense, sparse = equal_rows(open_columns(X)), equal_rows(open_columns(csr_matrix(X)))
+        dense, sparse = (equal_rows(RowHashes(open_columns(each))) for each in (X, csr_matrix(X)))
         assert (dense.numbers[:, np.newaxis] == dense.numbers).tolist() == (
             sparse.numbers[:, np.newaxis] == sparse.numbers
         ).tolist()
 
     def test_near_misses_tell_chance_from_copies(self):
         X, _ = titanic()
-        assert share_alone(open_columns(X), equal_rows(open_columns(X))) == 0
+        hashes = RowHashes(open_columns(X))
+        assert share_alone(hashes, equal_rows(hashes)) == 0
         X, _, _ = copied(*rows(), 0.3)
-        assert share_alone(open_columns(X), equal_rows(open_columns(X))) == 1
+        hashes = RowHashes(open_columns(X))
+        assert share_alone(hashes, equal_rows(hashes)) == 1
 
 
 def equal_groups(table):

@@ -52,7 +52,9 @@ def target_of(labels, ids=None, weights=None, seed=0):
     labels = np.asarray(labels, dtype=np.int32)
     ids = np.arange(len(labels)) if ids is None else np.asarray(ids)
     weights = np.ones(len(labels)) if weights is None else np.asarray(weights, dtype=float)
-    return Target(labels, np.unique(labels), weights, ids, seed)
+    _, numbers, counts = np.unique(ids, return_inverse=True, return_counts=True)
+    sizes = None if counts.max() == 1 else counts[numbers]
+    return Target(labels, np.unique(labels), weights, ids, seed, sizes)
 
 
 class Fitted(NamedTuple):

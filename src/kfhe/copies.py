@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from dataclasses import replace
+from functools import cached_property
 from hashlib import blake2b
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -46,10 +47,13 @@ ATTEMPT = 2  # of draws, so that no other trees have their samples
 SURE = 0.001  # chance that labels agree by luck as often as they do, below which rows are copies
 
 
-def row_hashes(columns: Columns, some: range | None = None) -> Hashes:
+def row_hashes(
+    columns: Columns, some: range | None = None, is_text: NDArray[np.bool_] | None = None
+) -> Hashes:
     """Return a number for each row, by its values in some columns: equal for equal rows.
 
-    The numbers by disjoint columns add up to that by all of them.
+    The numbers by disjoint columns add up to that by all of them. Of a part of a table it has to be said
+    which columns of the whole table are text.
     """
     hashes = np.zeros(columns.n_rows, dtype=np.uint64)
     some = range(columns.n_columns) if some is None else some
@@ -59,7 +63,7 @@ def row_hashes(columns: Columns, some: range | None = None) -> Hashes:
         np.add.at(hashes, rows, _mixed(_bits(values), of_columns))
         return hashes
     for j in some:
-        if columns.is_text(j):
+        if columns.is_text(j) if is_text is None else is_text[j]:
             codes, texts = columns.factorize(j)
             bits = np.array([*map(_text_bits, texts), 1], dtype=np.uint64)[codes]  # gaps are -1
         else:
@@ -86,33 +90,73 @@ def _mixed(bits: Hashes, j: Any) -> Hashes:
     return mixed ^ (mixed >> np.uint64(31))
 
 
-def equal_rows(columns: Columns) -> Groups | None:
-    """Return which rows are equal; None if too few are to matter."""
-    columns = number_columns(columns)
-    first = range(min(FEW_COLUMNS, columns.n_columns))
-    hashes = row_hashes(columns, first)
-    if not _many_repeat(hashes):
-        return None
-    hashes += row_hashes(columns, range(first.stop, columns.n_columns))
-    return Groups.of(hashes) if _many_repeat(hashes) else None
+class RowHashes:
+    """Numbers for the rows of a table, by which equal ones are found.
+
+    Rows that live elsewhere (`kfhe.dask`) are a subclass.
+
+    Parameters
+    ----------
+    columns : Columns
+        The table.
+
+    Attributes
+    ----------
+    n_columns : int
+        How many columns there are.
+    """
+
+    def __init__(self, columns: Columns) -> None:
+        self._columns = number_columns(columns)
+        self.n_columns = columns.n_columns
+
+    @property
+    def first(self) -> range:
+        """The first columns."""
+        return range(min(FEW_COLUMNS, self.n_columns))
+
+    def of(self, some: range) -> Hashes:
+        """Return the numbers by the values in some columns."""
+        return row_hashes(self._columns, some)
+
+    @cached_property
+    def _by_first(self) -> Hashes:
+        return self.of(self.first)
+
+    @cached_property
+    def whole(self) -> Hashes:
+        """The numbers by all values."""
+        return self._by_first + self.of(range(self.first.stop, self.n_columns))
+
+    def many_are_equal(self) -> bool:
+        """Whether so many rows are equal that it matters; most often the first columns tell that not."""
+        return _many_repeat(self._by_first) and _many_repeat(self.whole)
 
 
 def _many_repeat(hashes: Hashes) -> bool:
-    return len(hashes) - len(np.unique(hashes)) >= max(FEWEST, LEAST * len(hashes))
+    return many_repeat(len(hashes), len(np.unique(hashes)))
 
 
-def share_alone(columns: Columns, groups: Groups) -> float:
+def equal_rows(rows: RowHashes) -> Groups | None:
+    """Return which rows are equal; None if too few are to matter."""
+    return Groups.of(rows.whole) if rows.many_are_equal() else None
+
+
+def many_repeat(n_rows: int, n_different: int) -> bool:
+    """Whether so many rows repeat others that it matters."""
+    return n_rows - n_different >= max(FEWEST, LEAST * n_rows)
+
+
+def share_alone(rows: RowHashes, groups: Groups) -> float:
     """Return the share of some equal rows to which no other row comes near: they are equal by design."""
-    columns = number_columns(columns)
     several = np.flatnonzero(groups.sizes > 1)
     asked = several[:: -(-len(several) // ASKED)]
     row_of = np.unique(groups.numbers, return_index=True)[1]
-    edges = np.linspace(0, columns.n_columns, min(BLOCKS, columns.n_columns) + 1).astype(int)
+    edges = np.linspace(0, rows.n_columns, min(BLOCKS, rows.n_columns) + 1).astype(int)
     blocks = [range(start, stop) for start, stop in pairwise(edges.tolist())]
-    hashes = row_hashes(columns)
     alone = np.ones(len(asked), dtype=bool)
     for block in blocks:
-        others = hashes - row_hashes(columns, block)
+        others = rows.whole - rows.of(block)
         mine = others[row_of[asked]]
         near = np.flatnonzero(np.isin(others, mine))
         # A near miss is like one of them in all other columns, but of another group
@@ -121,7 +165,7 @@ def share_alone(columns: Columns, groups: Groups) -> float:
     return float(alone.mean())
 
 
-def disagreements(groups: Groups, labels: NDArray[np.int32], n_classes: int) -> tuple[int, int]:
+def disagreements(labels: NDArray[np.int32], groups: Groups, n_classes: int) -> tuple[int, int]:
     """Return of how many pairs of equal rows the labels differ, and how many pairs there are."""
     _, counts = np.unique(groups.numbers * np.int64(n_classes) + labels, return_counts=True)
     pairs = groups.sizes * (groups.sizes - 1) // 2
@@ -130,21 +174,24 @@ def disagreements(groups: Groups, labels: NDArray[np.int32], n_classes: int) -> 
 
 
 def find_copies(
-    columns: Columns, labels: NDArray[np.int32], n_classes: int, noise_rate: Callable[[Groups], float]
+    rows: RowHashes,
+    differing: Callable[[Groups], tuple[int, int]],
+    n_classes: int,
+    noise_rate: Callable[[Groups], float],
 ) -> Groups | None:
     """Find out whether rows that are equal are copies; None if there are none, or hardly any.
 
     Parameters
     ----------
-    columns : Columns
-        The table.
-    labels : int32 array of shape (n_rows,)
-        The rows' classes.
+    rows : RowHashes
+        Numbers for the rows.
+    differing : callable
+        Returns of how many pairs of equal rows the labels differ, and how many pairs there are.
     n_classes : int
         Number of classes.
     noise_rate : callable
-        Returns the share of wrong labels, judged with groups of rows left out together. It is asked only if
-        the labels have to tell.
+        Returns the share of wrong labels, judged with groups of rows left out together. These two are asked
+        only if the labels have to tell.
 
     Returns
     -------
@@ -153,12 +200,12 @@ def find_copies(
     """
     from scipy.stats import binom
 
-    groups = equal_rows(columns)
+    groups = equal_rows(rows)
     if groups is None:
         return None
-    if share_alone(columns, groups) >= ALONE:
+    if share_alone(rows, groups) >= ALONE:
         return groups
-    n_differ, n_pairs = disagreements(groups, labels, n_classes)
+    n_differ, n_pairs = differing(groups)
     n_groups = int((groups.sizes > 1).sum())  # the pairs of one group are no evidence of their own
     share = n_differ / n_pairs
     if share > 0.5 * (1 - 1 / n_classes):

@@ -141,7 +141,7 @@ class FeatureColumns:
         if j in self._encodings:
             if j not in self._values:
                 self._values = {j: self._encodings[j].encoded(self._table.factorize(j))}
-            return self._values[j][:, k - self.columns.index(j)]
+            return np.ascontiguousarray(self._values[j][:, k - self.columns.index(j)])
         if rule.of_dates:
             if self._dates is None or self._dates[0] != j:
                 self._dates = j, self._as_dates(j, rule.reading)

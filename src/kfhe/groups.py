@@ -80,8 +80,14 @@ class Groups:
         self, weights: Floats, n_rows: int, seed: int, iteration: int, attempt: int, n_threads: int = 1
     ) -> Labels:
         """Draw groups until there are about so many rows; return how often each row is in the sample."""
+        return self.times(weights, n_rows, seed, iteration, attempt, n_threads)[self.numbers]
+
+    def times(
+        self, weights: Floats, n_rows: int, seed: int, iteration: int, attempt: int, n_threads: int = 1
+    ) -> Labels:
+        """Draw groups until there are about so many rows; return how often each group is in the sample."""
         n_draws = max(1, round(len(self) * n_rows / len(self.numbers)))
-        return bootstrap(self.means(weights), seed, iteration, attempt, n_threads, n_draws)[self.numbers]
+        return bootstrap(self.means(weights), seed, iteration, attempt, n_threads, n_draws)
 
 
 class GroupDraws:

@@ -146,9 +146,14 @@ def leaking_column(
         counts = draws.draw(rows.base, t, ATTEMPT)
         tree = grower.grow(counts, True, 2 * t)
         bank.update(tree.leaves, shrunken_shares(tree.nodes, tree.leaf_weights, np.zeros(1)), counts)
-    wrong = rows.exact_sum(rows.base * (bank.state(0).argmax(axis=1) != rows.labels))
+    wrong = rows.exact_sum(rows.map(weight_of_wrong, bank.state(0), rows.labels, rows.base))
     by_guess = 1 - rows.class_units.max() / rows.class_units.sum()
     return table.schema.columns[j] if wrong <= GIVEN_AWAY * by_guess else None
+
+
+def weight_of_wrong(scores: Floats, labels: NDArray[np.int32], base: Floats) -> Floats:
+    """Return the base weight of each row whose label does not have the highest score, 0 for the others."""
+    return base * (scores.argmax(axis=1) != labels)
 
 
 def of_leak(column: str) -> Remark:

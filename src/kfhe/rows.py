@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from numbers import Integral
 from typing import Any
 
@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kfhe.columns import open_columns
-from kfhe.copies import find_copies, noise_rate
+from kfhe.copies import RowHashes, disagreements, find_copies, noise_rate
 from kfhe.engine.arrays import Measurer, effective_sample_size, exact_sum, normalise
 from kfhe.engine.bank import HonestBank
 from kfhe.engine.draws import Draws
@@ -152,11 +152,20 @@ class TrainingRows:
         def noise_if(copies: Groups) -> float:
             return noise_rate(replace(self, copies=copies), settings)
 
-        return replace(self, copies=self.find_copies(noise_if) if self.n_present > 1 else None)
+        def differing(equal: Groups) -> tuple[int, int]:
+            pairs: tuple[int, int] = self.all(
+                partial(disagreements, groups=equal, n_classes=len(self.classes)), self.labels
+            )
+            return pairs
 
-    def find_copies(self, noise_if: Callable[[Groups], float]) -> Groups | None:
-        """Return which rows are copies of one another; None: none, or hardly any."""
-        return find_copies(open_columns(self.X), self.labels, len(self.classes), noise_if)
+        if self.n_present < 2:
+            return replace(self, copies=None)
+        copies = find_copies(self.hashes(), differing, len(self.classes), noise_if)
+        return replace(self, copies=copies)
+
+    def hashes(self) -> RowHashes:
+        """Return numbers for the rows, by which equal ones are found."""
+        return RowHashes(open_columns(self.X))
 
     def initial_sample(self) -> NDArray[np.int32]:
         """Return how often each row is in the sample for h_0, where that is not trained on all of them."""
@@ -218,8 +227,10 @@ class TrainingRows:
     def target(self) -> Target:
         """The labels, as many categories are encoded by them."""
         together, weights = self.together, self.base * self.effective_sample_size(self.base)
-        ids = np.arange(self.n_rows) if together is None else together.first_rows
-        return Target(self.labels, self.classes, weights, ids, self.seed)
+        if together is None:
+            return Target(self.labels, self.classes, weights, np.arange(self.n_rows), self.seed)
+        sizes = together.sizes[together.numbers]
+        return Target(self.labels, self.classes, weights, together.first_rows, self.seed, sizes)
 
     def table(self, settings: TreeSettings) -> BinnedTable:
         """Return the table as bins."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar, Self
 from warnings import warn
 
 import numpy as np
@@ -214,6 +214,8 @@ class BinnedTable:
         The columns that were left out, by number, and how many categories each has.
     """
 
+    _by_feature: ClassVar[tuple[str, ...]] = ("n_bins", "categorical", "low", "high")  # besides `codes`
+
     schema: Schema
     codes: NDArray[np.uint8]
     n_bins: NDArray[np.int32]
@@ -226,13 +228,14 @@ class BinnedTable:
         """Whether all rows have the same value of feature k, or none of them has any."""
         return self.n_bins[k] <= 2 and bool(self.codes[k].min() == self.codes[k].max())
 
-    def of_column(self, j: int) -> BinnedTable:
+    def of_column(self, j: int) -> Self:
         """Return the features of one column as a table of their own."""
         some = np.flatnonzero(np.array(self.schema.feature_columns) == j)
-        arrays = {
-            name: getattr(self, name)[some] for name in ("codes", "n_bins", "categorical", "low", "high")
-        }
-        return replace(self, **arrays)
+        arrays = {name: getattr(self, name)[some] for name in self._by_feature}
+        return replace(self, codes=self._codes_of(some), **arrays)
+
+    def _codes_of(self, features: NDArray[np.intp]) -> NDArray[np.uint8]:
+        return self.codes[features]
 
     @cached_property
     def lines(self) -> NDArray[np.uint8] | None:

@@ -114,6 +114,8 @@ class Target:
         the same category.
     seed : int
         What the folds depend on.
+    sizes : ndarray of shape (n_rows,), optional
+        How many rows have each row's number; None: each row has its own.
     """
 
     labels: Labels
@@ -121,6 +123,7 @@ class Target:
     weights: Floats
     ids: NDArray[np.int64]
     seed: int
+    sizes: NDArray[Any] | None = None
 
     @cached_property
     def units(self) -> Floats:
@@ -133,23 +136,9 @@ class Target:
         return folds(self.ids, self.seed, FOLDS)
 
     @cached_property
-    def _together(self) -> bool:
-        """Whether any rows belong together."""
-        return len(np.unique(self.ids)) < len(self.ids)
-
-    def units_in(self, codes: NDArray[Any]) -> Floats:
-        """Return what the rows count for in their categories, which they share with those of their group."""
-        if not self._together:
-            return self.units
-        pairs = self.ids * (codes.max() + 2) + codes
-        _, pair, counts = np.unique(pairs, return_inverse=True, return_counts=True)
-        units: Floats = self.units // counts[pair.reshape(-1)]  # so that they sum to those of a row at most
-        return units
-
-    @cached_property
     def shares(self) -> ClassShares:
         """The classes, and what the rows of each count for."""
-        units = self.units_in(np.zeros(len(self.labels), dtype=np.int64))
+        units = self.units if self.sizes is None else np.rint(self.weights / self.sizes * UNIT)
         return ClassShares(self.classes, _sums(self.labels, units, len(self.classes)))
 
     def count(self, factorized: Factorized) -> Counts:
@@ -157,8 +146,9 @@ class Target:
         codes, values = in_order(factorized)
         present, n_classes = codes >= 0, len(self.classes)
         pairs = codes[present].astype(np.int64) * n_classes + self.labels[present]
-        units = self.units_in(codes)[present]
-        return Counts.summed(values, n_classes, pairs * FOLDS + self.folds[present], units)
+        cells, units = pairs * FOLDS + self.folds[present], self.units[present]
+        groups = None if self.sizes is None else self.ids[present]
+        return Counts.summed(values, n_classes, cells, units, groups, np.ones(len(cells)))
 
 
 def _sums(places: NDArray[Any], values: Floats, n_places: int) -> Floats:
@@ -185,12 +175,26 @@ class Counts(NamedTuple):
     n_classes: int
     cells: NDArray[np.int64]  # numbers of category, class and fold as one, the last one counting fastest
     units: Floats
+    groups: NDArray[np.int64] | None = None  # if rows belong together: whose they are in each cell,
+    n_rows: Floats | None = None  # and how many
 
     @classmethod
     def summed(
-        cls, values: list[Hashable], n_classes: int, cells: NDArray[np.int64], units: Floats
+        cls,
+        values: list[Hashable],
+        n_classes: int,
+        cells: NDArray[np.int64],
+        units: Floats,
+        groups: NDArray[np.int64] | None = None,
+        n_rows: Floats | None = None,
     ) -> Counts:
-        """Add up what is in the same cell."""
+        """Add up what is in the same cell, of the same group."""
+        if groups is not None and n_rows is not None:
+            order = np.lexsort((cells, groups))
+            cells, groups, units, n_rows = cells[order], groups[order], units[order], n_rows[order]
+            starts = _starts(groups, cells)
+            units, n_rows = _sums_from(starts, units), _sums_from(starts, n_rows)
+            return cls(values, n_classes, cells[starts], units, groups[starts], n_rows)
         size = len(values) * n_classes * FOLDS
         if size <= len(cells):  # no need to sort
             sums = _sums(cells, units, size)
@@ -210,8 +214,19 @@ class Counts(NamedTuple):
         for part in parts:
             renamed = np.array([numbers[value] for value in part.values], dtype=np.int64)
             cells.append(renamed[part.cells // width] * width + part.cells % width)
-        units = np.concatenate([part.units for part in parts])
-        return cls.summed(values, parts[0].n_classes, np.concatenate(cells), units)
+        whole = np.concatenate(cells), np.concatenate([part.units for part in parts])
+        groups = [part.groups for part in parts if part.groups is not None]
+        n_rows = [part.n_rows for part in parts if part.n_rows is not None]
+        of_groups = (np.concatenate(groups), np.concatenate(n_rows)) if groups else ()
+        return cls.summed(values, parts[0].n_classes, *whole, *of_groups)
+
+    def one_a_group(self) -> Counts:
+        """Return the counts with rows of a group counted as one row in each category."""
+        if self.groups is None or self.n_rows is None:
+            return self
+        starts = _starts(self.groups, self.cells // (self.n_classes * FOLDS))
+        n_alike = np.repeat(_sums_from(starts, self.n_rows), np.diff(np.append(starts, len(self.cells))))
+        return Counts.summed(self.values, self.n_classes, self.cells, self.units // n_alike)
 
     def by_class(self) -> Cells:
         """Return the counts of all folds together."""
@@ -227,6 +242,18 @@ class Counts(NamedTuple):
         shape = len(self.values), len(told) + 1, FOLDS
         cells = np.ravel_multi_index((categories, place[classes], folds), shape)
         return _sums(cells, self.units, int(np.prod(shape))).reshape(shape)
+
+
+def _starts(*sorted_keys: NDArray[np.int64]) -> NDArray[np.intp]:
+    """Return where other keys begin."""
+    changes = np.any([np.diff(key) != 0 for key in sorted_keys], axis=0)
+    return np.append(0, np.flatnonzero(changes) + 1)[: len(sorted_keys[0])]
+
+
+def _sums_from(starts: NDArray[np.intp], values: Floats) -> Floats:
+    """Return the sum of the values from each start to the next one."""
+    sums: Floats = np.add.reduceat(values, starts) if len(values) else values
+    return sums
 
 
 class Way(Enum):
@@ -339,7 +366,7 @@ def cross_fitted(counts: Counts, shares: ClassShares) -> CrossFitted | Way:
     shares : ClassShares
         The classes in the table.
     """
-    n_categories = len(counts.values)
+    n_categories, counts = len(counts.values), counts.one_a_group()
     if n_categories <= FEW:
         return Way.SETS
     cells = counts.by_class()

@@ -67,6 +67,7 @@ def train_in_parts(
         Where to say what is going on.
     """
     import kfhe.dask
+    from kfhe.cli.remarks import tell, without_warnings
     from kfhe.table_files.labels import notes_on_classes
 
     data = labelled.open_parts()
@@ -82,9 +83,11 @@ def train_in_parts(
         classifier = training.new_model(model, labelled.categorical_features(data), kfhe.dask)
         classifier.set_params(n_jobs=None)  # workers are on their own
         started = perf_counter()
-        with Progress(training.n_estimators, shown=console.is_terminal) as progress:
-            classifier.fit(*data.frames(), callbacks=[progress])
-        return Trained(classifier.to_local(), counts, perf_counter() - started)
+        with Progress(training.n_estimators, shown=console.is_terminal) as progress, without_warnings():
+            classifier.fit(*data.frames(), groups=data.groups(), callbacks=[progress])
+        seconds = perf_counter() - started
+        tell(getattr(classifier, "remarks_", ()))
+        return Trained(classifier.to_local(), counts, seconds)
 
 
 class Progress:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import replace
 from typing import Any
+from warnings import warn
 
 import dask
 import numpy as np
@@ -17,11 +18,11 @@ from kfhe.audit.quality import TREE_CONSTRAINTS, check_several, stops_early, tol
 from kfhe.audit.result import LabelAudit
 from kfhe.audit.votes import BLOCK, Tally, out_of_bag_votes, whole_weights
 from kfhe.dask.reading import Reader
-from kfhe.dask.rows import SpreadRows
+from kfhe.dask.rows import SpreadGrower, SpreadRows
 from kfhe.dask.spread import Spread
 from kfhe.dask.workers import ClusterLostError
 from kfhe.engine.trees.votes import leaf_shares
-from kfhe.tree_settings import TreeSettings
+from kfhe.remarks import TableWarning, remarks_on
 
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int32]
@@ -33,6 +34,7 @@ def label_quality(
     y: Any,
     *,
     sample_weight: Any = None,
+    groups: Any = None,
     n_estimators: int = 1000,
     early_stopping: bool | str = "auto",
     categorical_features: Any = "from_dtype",
@@ -53,6 +55,9 @@ def label_quality(
     sample_weight : Dask series or array of shape (n,), default=None
         How much each row counts when others are judged, partitioned as X is. A row of weight 0 is judged,
         and has no say.
+    groups : Dask series or array of shape (n,), default=None
+        Which rows belong together, partitioned as X is: each is judged by trees that have seen none of them.
+        None: copies of rows are looked for, and kept together.
     n_estimators : int, default=1000
         Number of trees at most.
     early_stopping : bool or "auto", default="auto"
@@ -100,12 +105,17 @@ def label_quality(
     with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 TiB"}):
         try:
             # Rows are read as a classifier has them read
-            reader = Reader(kfhe.KFHEClassifier(random_state=random_state), X, y, sample_weight)
+            reader = Reader(kfhe.KFHEClassifier(random_state=random_state), X, y, sample_weight, groups)
             rows, weights = reader.rows_and_weights()
             check_several(rows.classes)
+            settings = tree_settings(categorical_features)
+            if groups is None:
+                rows = rows.with_copies(settings)  # type: ignore[assignment]
+            table = weighted(rows, weights).table(settings)
+            remarks = remarks_on(rows, table)
             stops = stops_early(early_stopping, rows.n_rows)
             with told_of_trees(n_estimators, verbose) as advance:
-                voters = SpreadOutOfBag(rows, tree_settings(categorical_features), weights, advance)
+                voters = SpreadOutOfBag(rows, rows.grower(settings, table), weights, advance)
                 votes, n_trees = out_of_bag_votes(voters, n_estimators, early_stopping=stops)
             labels = np.concatenate(rows.workers.parts(rows.labels))  # type: ignore[arg-type]
         except ClusterLostError as error:
@@ -113,7 +123,15 @@ def label_quality(
                 f"the cluster was lost: {error}. Nothing is kept of the audit; make another client, and "
                 "call label_quality again"
             ) from error
-    return replace(LabelAudit.from_votes(rows.classes, labels, votes), n_estimators=n_trees)
+    for remark in remarks:
+        warn(remark, TableWarning, stacklevel=3)
+    audit = LabelAudit.from_votes(rows.classes, labels, votes)
+    return replace(audit, n_estimators=n_trees, groups=rows.together, remarks=tuple(remarks))
+
+
+def weighted(rows: SpreadRows, weights: Spread | None) -> SpreadRows:
+    """Return the rows by weight, as categories are encoded: a row of weight 0 has no say."""
+    return rows if weights is None else replace(rows, base=rows.normalised(weights))  # type: ignore[arg-type]
 
 
 class SpreadOutOfBag:
@@ -123,8 +141,8 @@ class SpreadOutOfBag:
     ----------
     rows : SpreadRows
         All rows, as if they weighed the same.
-    settings : TreeSettings
-        How to grow the trees.
+    grower : SpreadGrower
+        Grows the trees.
     weights : Spread or None
         What each row weighs in the trees.
     advance : callable
@@ -132,10 +150,10 @@ class SpreadOutOfBag:
     """
 
     def __init__(
-        self, rows: SpreadRows, settings: TreeSettings, weights: Spread | None, advance: Callable[[], None]
+        self, rows: SpreadRows, grower: SpreadGrower, weights: Spread | None, advance: Callable[[], None]
     ) -> None:
-        self._rows, self._weights, self._advance = rows, weights, advance
-        self._draws, self._grower = rows.draws(), rows.grower(settings, rows.table(settings))
+        self._rows, self._grower, self._weights, self._advance = rows, grower, weights, advance
+        self._draws = rows.draws()
 
     def tally(self, trees: range) -> Tally:
         """Grow the trees of some numbers, and return their votes."""

@@ -37,8 +37,8 @@ class OnDask(BaseKFHE):
         sample_weight : Dask series or array of shape (n_samples,), default=None
             Weights of the rows, partitioned as X is.
         **further
-            X_val, y_val and callbacks, as for the classifier of one machine. A validation set is an array
-            or a frame of this machine.
+            X_val, y_val, groups and callbacks, as for the classifier of one machine. A validation set is an
+            array or a frame of this machine; groups are a Dask series or array, partitioned as X is.
 
         Returns
         -------
@@ -69,14 +69,9 @@ class OnDask(BaseKFHE):
         self.__dict__.pop("_grown", None)
         return self
 
-    def _with_copies(self, rows: Any) -> Any:
-        return rows
-
     def _validate(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> SpreadRows:
-        if groups is not None:
-            raise ValueError("groups needs all rows on one machine; on a cluster, leave it out")
         self._check_parameters()
-        rows = Reader(self, X, y, sample_weight).rows()
+        rows = Reader(self, X, y, sample_weight, groups).rows()
         settings = {**self._component_settings(), "emphasis": getattr(self, "emphasis", None)}
         name = tokenize(rows.X.token, rows.seed, settings)
         return replace(rows, grown=self._grown.setdefault(name, {}))

@@ -18,8 +18,10 @@ from kfhe.dask.sums import exact_total
 from kfhe.dask.tables import Cut, SpreadTable, delayed_parts
 from kfhe.dask.workers import Workers
 from kfhe.engine.arrays import highest
+from kfhe.groups import Groups
 from kfhe.validation import (
     balanced,
+    check_groups,
     check_table,
     class_weights,
     encode_labels,
@@ -39,15 +41,18 @@ class Reader:
     ----------
     estimator : BaseKFHE
         The classifier that is to be fitted.
-    X, y, sample_weight : Dask collections
+    X, y, sample_weight, groups : Dask collections
         What its `fit` got.
     """
 
-    def __init__(self, estimator: BaseKFHE, X: Any, y: Any, sample_weight: Any) -> None:
+    def __init__(
+        self, estimator: BaseKFHE, X: Any, y: Any, sample_weight: Any = None, groups: Any = None
+    ) -> None:
         self._estimator = estimator
         self._tables, self._y = delayed_parts(X, "X"), delayed_parts(y, "y")
         self._weights = None if sample_weight is None else delayed_parts(sample_weight, "sample_weight")
-        for what, parts in (("y", self._y), ("sample_weight", self._weights)):
+        self._groups = None if groups is None else delayed_parts(groups, "groups")
+        for what, parts in (("y", self._y), ("sample_weight", self._weights), ("groups", self._groups)):
             if parts is not None and len(parts) != len(self._tables):
                 raise ValueError(
                     f"{what} has {len(parts)} partitions and X has {len(self._tables)}; they have to be "
@@ -60,7 +65,7 @@ class Reader:
         else:
             check_table(estimator, np.zeros((1, X.shape[1])), reset=True)
             self._names = [f"x{j}" for j in range(X.shape[1])]
-        self._token = tokenize(X, y, sample_weight)
+        self._token = tokenize(X, y, sample_weight, groups)
 
     def rows(self) -> SpreadRows:
         """Read labels and weights; the table itself is read when it is binned."""
@@ -123,6 +128,25 @@ class Reader:
             first_blocks=cut.first_blocks,
             all_alike=alike,
             grown={},
+            groups=self._together(present),
+        )
+
+    def _together(self, present: Spread | None) -> Groups | None:
+        """Return which of the rows that are present belong together, if that is given."""
+        if self._groups is None:
+            return None
+        found = self._compute(found_groups, self._groups, self._tables)
+        if present is not None:
+            found = self._workers.each(some_groups, found, present)
+        parts = [each for each in self._workers.parts(found) if len(each[1])]
+        values = [values for values, _ in parts]
+        if len({each.dtype.kind for each in values}) > 1:  # put together, numbers would become text
+            values = [each.astype(object) for each in values]
+        whole = np.concatenate(values)
+        numbers = Groups.of(check_groups(whole, len(whole))).numbers
+        starts = np.cumsum([0, *map(len, values)])
+        return Groups(
+            np.concatenate([numbers[start + own] for start, (_, own) in zip(starts, parts, strict=False)])
         )
 
     def _compute(self, function: Any, *parts: Sequence[Any]) -> Spread:
@@ -195,6 +219,23 @@ def found_labels(y: Any, table: Any) -> tuple[NDArray[Any], Labels]:
     if not len(y):
         return np.empty(0, dtype=object), np.empty(0, dtype=np.int32)
     return encode_labels(y, "fit")
+
+
+def found_groups(groups: Any, table: Any) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    """Return the groups in a part, and each row's position among them."""
+    if not len(table) and not len(groups):
+        return np.empty(0, dtype=object), np.empty(0, dtype=np.intp)
+    values, numbers = np.unique(check_groups(groups, len(table)), return_inverse=True)
+    return values, numbers.reshape(-1)
+
+
+def some_groups(
+    found: tuple[NDArray[Any], NDArray[np.intp]], present: NDArray[np.bool_]
+) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    """Return the groups of the rows that are there."""
+    values, numbers = found
+    kept, positions = np.unique(numbers[present], return_inverse=True)
+    return values[kept], positions.reshape(-1)
 
 
 def labels_among(found: tuple[NDArray[Any], Labels], classes: NDArray[Any]) -> Labels:

@@ -10,18 +10,20 @@ from typing import Any
 from uuid import uuid4
 
 import numpy as np
+from dask.base import tokenize
 from numpy.typing import NDArray
 
+from kfhe.dask.copies import SpreadHashes
+from kfhe.dask.draws import SpreadDraws, SpreadGroupDraws
+from kfhe.dask.encoding import SpreadTarget, grouped, numbered
 from kfhe.dask.growing import Grower
 from kfhe.dask.nodes import leaves_in
 from kfhe.dask.parts import (
     are_multiples,
     bank_misses,
     brier_scores,
-    chosen_blocks,
     corrected,
     divided,
-    drawn,
     empty_bank,
     least_of,
     measure,
@@ -38,7 +40,7 @@ from kfhe.dask.parts import (
     whole_weight,
 )
 from kfhe.dask.rooms import Rooms
-from kfhe.dask.spread import OfParts, Sample, Shared, Spread
+from kfhe.dask.spread import OfParts, Shared, Spread
 from kfhe.dask.sums import (
     exact_total,
     in_ones,
@@ -48,9 +50,9 @@ from kfhe.dask.sums import (
     unit_sums,
 )
 from kfhe.dask.trees import TreeArrays
-from kfhe.dask.workers import Workers, added_up
+from kfhe.dask.workers import Workers, as_is
 from kfhe.engine.arrays import class_totals, highest, unit_of
-from kfhe.engine.draws import REDRAWS, block_totals
+from kfhe.engine.draws import ROWS_OF_BLOCK, block_totals
 from kfhe.engine.trees.grown_tree import GrownTree
 from kfhe.engine.trees.votes import leaf_classes, leaf_shares
 from kfhe.forest import NODE_DTYPE
@@ -160,7 +162,10 @@ class SpreadRows(TrainingRows):
 
     def effective_sample_size(self, weights: Any) -> float:
         """Return how many equal weights the sampling weights, which sum to 1, are worth."""
-        sums, unit = weights.resolved().squares  # rows have been drawn by them
+        weights = weights.resolved()
+        if weights.squares is None:  # else rows have been drawn by them
+            self.square(weights)
+        sums, unit = weights.squares
         return 1 / in_ones(self.workers.parts(sums), unit)
 
     def filter(self, state: Any, kind: type[KalmanFilter] = KalmanFilter, **settings: Any) -> KalmanFilter:
@@ -179,7 +184,43 @@ class SpreadRows(TrainingRows):
 
     def draws(self) -> Any:
         """Return where bootstrap samples of the rows come from."""
-        return SpreadDraws(self)
+        together = self.together
+        return SpreadDraws(self) if together is None else SpreadGroupDraws(self, together)
+
+    def square(self, weights: Spread) -> None:
+        """Have the squares of weights that sum to 1 summed up along with whatever is asked for next."""
+        if weights.top is None:
+            weights.top = max(self.workers.parts(self.map(highest, weights)))
+        unit = unit_of(weights.top * weights.top, self.n_rows)
+        weights.squares = self.workers.want(self.map(square_units, weights, unit)), unit
+
+    def sent(self, values: NDArray[Any]) -> Spread:
+        """Send the workers what has a value per row, along the last axis."""
+        bounds = [block * ROWS_OF_BLOCK for block in self.first_blocks]
+        homes = map(self.workers.home, range(self.workers.n_parts))
+        return Spread(
+            [
+                self.workers.run(as_is, values[..., begin:end], at=home)
+                for (begin, end), home in zip(pairwise(bounds), homes, strict=True)
+            ]
+        )
+
+    def hashes(self) -> SpreadHashes:
+        """Return numbers for the rows, by which equal ones are found."""
+        return SpreadHashes(self.X)
+
+    @cached_property
+    def target(self) -> SpreadTarget:  # type: ignore[override]
+        """The labels, as many categories are encoded by them."""
+        together = self.together
+        weights = self.map(np.multiply, self.base, self.effective_sample_size(self.base))
+        if together is None:
+            firsts = OfParts([block * ROWS_OF_BLOCK for block in self.first_blocks[:-1]])
+            rows = self.map(numbered, self.labels, weights, firsts)
+        else:
+            groups = self.sent(np.stack([together.sizes[together.numbers], together.first_rows]))
+            rows = self.map(grouped, self.labels, weights, groups)
+        return SpreadTarget(rows, self.classes, self.seed)
 
     def whole_weights(self) -> tuple[Any, bool]:
         """Return the base weights as whole numbers, and whether they count rows."""
@@ -203,7 +244,7 @@ class SpreadRows(TrainingRows):
 
     def table(self, settings: TreeSettings) -> BinnedTable:
         """Return the table as bins."""
-        return self.X.binned(settings)
+        return self.X.binned(settings, self.target if settings.honest_categories else None)
 
     def grower(self, settings: TreeSettings, table: BinnedTable) -> Any:
         """Return what grows trees on the rows."""
@@ -238,61 +279,6 @@ class SpreadFilter(KalmanFilter):
         copied = object.__new__(SpreadFilter)
         copied.__dict__.update(self.__dict__)
         return copied
-
-
-class SpreadDraws:
-    """Bootstrap samples: blocks of rows are drawn first, then rows, where these are."""
-
-    def __init__(self, rows: SpreadRows) -> None:
-        self._rows = rows
-
-    def draw(self, weights: Any, iteration: int, attempt: int, redraws: int = REDRAWS) -> Spread:
-        """Return how often each row is in the sample; redrawn while a class is missing, but not for ever.
-
-        Whether one is missing is looked at when somebody needs to know.
-        """
-        rows, workers = self._rows, self._rows.workers
-        weights = weights.resolved()
-        if weights.top is None:
-            weights.top = max(workers.parts(rows.map(highest, weights)))
-        totals = weights.blocks or workers.everywhere(rows.map(block_totals, weights))
-        # Asked for later, but found out by the task that draws
-        unit = unit_of(weights.top * weights.top, rows.n_rows)
-        weights.squares = workers.want(rows.map(square_units, weights, unit)), unit
-        first = attempt * (REDRAWS + 1)
-        likely, likely_totals = self._drawn(weights, totals, (rows.seed, iteration, first))
-
-        def complete() -> Spread:
-            counts, of_classes = likely, likely_totals
-            for redraw in range(first, first + redraws + 1):
-                if redraw > first:
-                    counts, of_classes = self._drawn(weights, totals, (rows.seed, iteration, redraw))
-                counts.sample = Sample(iteration, redraw, added_up(workers.parts(of_classes)))
-                if (counts.sample.class_totals > 0).sum() == rows.n_present:
-                    break
-            workers.let_go(totals)
-            return counts
-
-        promised = Spread.promised(complete)
-        promised.likely = likely
-        return promised
-
-    def _drawn(self, weights: Spread, totals: Any, keyed: tuple[int, int, int]) -> tuple[Spread, Spread]:
-        """Return how often each row is drawn, and how many rows of each class are in each part."""
-        rows, spans = self._rows, OfParts([*pairwise(self._rows.first_blocks)])
-        counts = rows.map(drawn, weights, self._chosen(totals, keyed), spans, keyed)
-        of_classes = rows.map(class_totals, rows.labels, counts, len(rows.classes))
-        return counts, rows.workers.want(of_classes)
-
-    def _chosen(self, totals: Any, keyed: tuple[int, int, int]) -> Any:
-        """Return how many draws fall into each block: by tasks, unless each part finds out sooner itself."""
-        rows, workers, n = self._rows, self._rows.workers, self._rows.n_samples
-        if workers.n_parts == 1 or n <= DRAWS_OF_TASK:
-            return rows.map(chosen_blocks, totals, 0, n, keyed)
-        starts = range(0, n, DRAWS_OF_TASK)
-        return workers.sum(
-            [workers.run(chosen_blocks, totals, i, min(i + DRAWS_OF_TASK, n), keyed) for i in starts]
-        )
 
 
 class SpreadMeasurer:
@@ -407,7 +393,9 @@ class SpreadGrower:
     """Grows trees, and finds the leaf of every row."""
 
     def __init__(self, rows: SpreadRows, settings: TreeSettings, table: BinnedTable) -> None:
-        self._rows, self._settings, self._table = rows, settings, table
+        self._rows, self._table = rows, table
+        # All columns, or a single one: trees of the same settings and samples are to be told apart
+        self._settled = tokenize(repr(settings), table.n_bins, table.low, table.high)
         self._grower = Grower(
             rows.workers,
             table,
@@ -420,7 +408,7 @@ class SpreadGrower:
 
     def grow(self, weights: Any, counts: bool, number: int) -> SpreadTree:
         """Grow a tree on the rows of positive weight."""
-        rows, name, own = self._rows, uuid4().hex, (repr(self._settings), number)
+        rows, name, own = self._rows, uuid4().hex, (self._settled, number)
         arrays = None
         if any(key[:2] == own for key in rows.grown):  # else it need not be known yet what was drawn
             arrays = rows.grown.get((*own, weights.resolved().drawn_as))

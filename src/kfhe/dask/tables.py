@@ -6,10 +6,11 @@ are, a byte per value. Their edges are those that one machine would choose: by a
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from dask.base import is_dask_collection
@@ -17,21 +18,21 @@ from dask.delayed import delayed
 from numpy.typing import NDArray
 
 from kfhe.columns import Columns, open_columns
-from kfhe.dask.spread import Future, OfParts, Spread
+from kfhe.dask.encoding import Chosen, Folds, Reading, SpreadTarget, chosen, counted, features, folds_of
+from kfhe.dask.spread import Future, OfParts, Spread, picked
 from kfhe.dask.workers import Workers
 from kfhe.dates import part_ranges
 from kfhe.engine.bins import bin_starts, encoded, sampled_rows
 from kfhe.engine.draws import ROWS_OF_BLOCK
-from kfhe.features import FeatureColumns, Rule, Rules, features_of
+from kfhe.features import Rule, Rules, with_encodings
 from kfhe.table import (
     BinnedTable,
     Schema,
     binned_categories,
     categorical_columns,
-    category_bins,
-    category_counts,
     infinite_values,
 )
+from kfhe.target_encoding import CrossFitted
 from kfhe.tree_settings import TreeSettings
 
 Floats = NDArray[np.float64]
@@ -85,17 +86,64 @@ class Cut:
 
     def parts(self, workers: Workers, given: Sequence[Future]) -> Spread:
         """Put what has a value per row, given by input parts, together anew."""
-        starts = np.append(0, np.cumsum(self.sizes))
-        made = []
-        spans_of_blocks = zip(self.first_blocks[:-1], self.first_blocks[1:], workers.homes(), strict=True)
-        for first, last, home in spans_of_blocks:
-            begin, end = first * ROWS_OF_BLOCK, min(last * ROWS_OF_BLOCK, int(starts[-1]))
-            some = [i for i in range(len(self.sizes)) if starts[i] < end and starts[i + 1] > begin]
-            spans = [
-                (max(begin - int(starts[i]), 0), min(end, int(starts[i + 1])) - int(starts[i])) for i in some
-            ]
-            made.append(workers.run(cut_together, [given[i] for i in some], spans, at=home))
-        return Spread(made)
+        return Spread(recut(workers, given, self._of_input, self._of_parts, workers.homes()))
+
+    def back(self, workers: Workers, spread: Spread) -> list[Future]:
+        """Put what has a value per row together by input parts."""
+        anywhere = [None] * len(self.sizes)
+        return recut(workers, workers.pieces(spread), self._of_parts, self._of_input, anywhere)
+
+    @property
+    def _of_input(self) -> list[int]:
+        """The first row of each input part, and how many rows there are."""
+        return [0, *np.cumsum(self.sizes).tolist()]
+
+    @property
+    def _of_parts(self) -> list[int]:
+        """The first row of each part, and how many rows there are."""
+        return [min(block * ROWS_OF_BLOCK, self.n_rows) for block in self.first_blocks]
+
+
+def recut(
+    workers: Workers,
+    given: Sequence[Future],
+    before: list[int],
+    after: list[int],
+    homes: Sequence[str | None],
+) -> list[Future]:
+    """Put pieces that begin at some rows together to others; the last number is that of all rows."""
+    made = []
+    for (begin, end), home in zip(pairwise(after), homes, strict=True):
+        some = [i for i in range(len(given)) if before[i] < end and before[i + 1] > begin]
+        some = some or [0]  # nothing of that, so that it is known what there is nothing of
+        spans = [(max(begin - before[i], 0), min(end, before[i + 1]) - before[i]) for i in some]
+        made.append(workers.run(cut_together, [given[i] for i in some], spans, at=home))
+    return made
+
+
+@dataclass(frozen=True)
+class SpreadBins(BinnedTable):
+    """A training table as bins that are spread.
+
+    Attributes
+    ----------
+    workers : Workers
+        Where they are.
+    gaps : bool array of shape (n_columns,)
+        Which features are missing in some rows.
+    """
+
+    _by_feature: ClassVar[tuple[str, ...]] = (*BinnedTable._by_feature, "gaps")
+
+    workers: Workers = field(kw_only=True)
+    gaps: NDArray[np.bool_] = field(kw_only=True)
+
+    def is_constant(self, k: int) -> bool:
+        """Whether all rows have the same value of feature k, or none of them has any."""
+        return bool(self.n_bins[k] == 1 or (self.n_bins[k] == 2 and not self.gaps[k]))
+
+    def _codes_of(self, features: NDArray[np.intp]) -> Any:
+        return self.workers.each(some_codes, self.codes, features)
 
 
 @dataclass
@@ -116,6 +164,8 @@ class SpreadTable:
         Names of the columns.
     token : str
         Names the data: equal for equal data.
+    surveyed : dict
+        What is known of the columns already, by the columns that are said to be categorical.
     """
 
     workers: Workers
@@ -124,6 +174,7 @@ class SpreadTable:
     cut: Cut
     names: list[str]
     token: str
+    surveyed: dict[str, list[Survey]] = field(default_factory=dict)
 
     def each(self, function: Callable[..., Any], *arguments: Any) -> list[Future]:
         """Read each partition, and run a function on its columns."""
@@ -135,53 +186,87 @@ class SpreadTable:
         futures: list[Future] = self.workers.client.compute(tasks)
         return futures
 
-    def binned(self, settings: TreeSettings) -> BinnedTable:
-        """Read the table, and bin its columns."""
+    @cached_property
+    def is_text(self) -> NDArray[np.bool_]:
+        """Which columns hold strings or categories."""
+        categorical: NDArray[np.bool_] = np.any(
+            [survey.categorical for survey in self._surveys("from_dtype")], axis=0
+        )
+        return categorical
+
+    def binned(self, settings: TreeSettings, target: SpreadTarget | None = None) -> SpreadBins:
+        """Read the table, and bin its columns; with a target, many categories are encoded by it."""
         workers = self.workers
-        schema, categorical = self._schema(settings)
+        schema, reading, left_out = self._schema(settings, target)
+        categorical = np.array([bins is not None for bins in schema.categories], dtype=bool)
         first_rows = np.append(0, np.cumsum(self.cut.sizes)).tolist()
-        samples = self.each(sampled, schema.rules, categorical, OfParts(first_rows[:-1]), first_rows[-1])
+        samples = self.each(
+            sampled, *reading.arguments, categorical, OfParts(first_rows[:-1]), first_rows[-1]
+        )
         starts = workers.result(workers.run(chosen_starts, samples, settings.max_bins))
-        tables, facts = self._encoded(schema, starts)
-        again = self._corrected(schema, starts, facts, settings.max_bins)
+        tables, facts = self._binned(schema, reading, starts)
+        again = self._corrected(schema, reading, starts, facts, settings.max_bins)
         if again:
             starts |= again
-            tables, facts = self._encoded(schema, starts)
+            tables, facts = self._binned(schema, reading, starts)
         n_bins = [
             len(starts[k][0]) + 1 if bins is None else max(bins.values(), default=-1) + 2
             for k, bins in enumerate(schema.categories)
         ]
-        return BinnedTable(
+        return SpreadBins(
             schema,
             self.cut.parts(workers, [workers.run(codes_of, table) for table in tables]),  # type: ignore[arg-type]
             np.array(n_bins, dtype=np.int32),
             categorical.astype(np.uint8),
             np.min([fact.low for fact in facts], axis=0),
             np.max([fact.high for fact in facts], axis=0),
+            left_out,
+            workers=workers,
+            gaps=np.any([fact.gaps for fact in facts], axis=0),
         )
 
-    def _schema(self, settings: TreeSettings) -> tuple[Schema, NDArray[np.bool_]]:
-        """Find out how the columns are to be read, and which features are categorical."""
-        workers = self.workers
-        surveys = workers.result(self.each(surveyed, settings.categorical_features))
-        of_columns = np.any([survey.categorical for survey in surveys if survey.n_rows], axis=0)
-        rules = _merged_rules(surveys, of_columns)
-        categorical = of_columns[[j for j, _ in features_of(len(self.names), rules)]]
-        counts = workers.result(self.each(counted, of_columns))
-        categories: list[dict[Hashable, int] | None] = [None] * len(self.names)
-        for j in np.flatnonzero(of_columns).tolist():
-            total: Counter[Hashable] = Counter()
-            for part in counts:
-                total.update(part[j])
-            categories[j] = category_bins(total, settings.max_bins)
-        return Schema.of_columns(self.names, categories, rules), categorical
+    def _surveys(self, categorical_features: Any) -> list[Survey]:
+        """Return what the parts that have rows tell of the columns."""
+        name = repr(np.asarray(categorical_features).tolist())
+        if name not in self.surveyed:
+            found = self.workers.result(self.each(surveyed, categorical_features))
+            self.surveyed[name] = [survey for survey in found if survey.n_rows]
+        return self.surveyed[name]
 
-    def _encoded(self, schema: Schema, starts: Starts) -> tuple[list[Future], list[Facts]]:
+    def _schema(
+        self, settings: TreeSettings, target: SpreadTarget | None
+    ) -> tuple[Schema, Reading, dict[int, int]]:
+        """Find out how the columns are to be read; return that, and which say nothing."""
+        workers = self.workers
+        surveys = self._surveys(settings.categorical_features)
+        categorical = np.any([survey.categorical for survey in surveys], axis=0)
+        by = None if target is None else self.cut.back(workers, target.rows)
+        of_target = () if target is None or by is None else (OfParts(by), target.classes, target.seed)
+        found = workers.run(chosen, self.each(counted, categorical, *of_target), settings.max_bins)
+        choice: Chosen = workers.result(workers.run(picked, found, (0,)))
+        reading = Reading(
+            with_encodings(
+                _merged_rules(surveys, categorical),
+                [*choice.left_out],
+                [*choice.encodings],
+                choice.told_parts,
+            )
+        )
+        if by is not None and target is not None and choice.encodings:
+            reading.fitted = workers.run(picked, found, (1,))
+            reading.folds = [workers.run(folds_of, rows, target.classes, target.seed) for rows in by]
+        categories = [choice.bins.get(j) for j in range(len(self.names))]
+        schema = Schema.of_columns(self.names, categories, reading.rules, choice.encodings)
+        return schema, reading, choice.left_out
+
+    def _binned(self, schema: Schema, reading: Reading, starts: Starts) -> tuple[list[Future], list[Facts]]:
         """Bin each partition; return the bins, and what is known of them."""
-        tables = self.each(binned, schema, starts)
+        tables = self.each(binned, *reading.arguments, schema.categories, starts)
         return tables, self.workers.result([self.workers.run(facts_of, table) for table in tables])
 
-    def _corrected(self, schema: Schema, starts: Starts, facts: list[Facts], max_bins: int) -> Starts:
+    def _corrected(
+        self, schema: Schema, reading: Reading, starts: Starts, facts: list[Facts], max_bins: int
+    ) -> Starts:
         """Choose bins by all values where the sample had few distinct ones, but the column has others."""
         infinite = np.any([fact.infinite for fact in facts], axis=0)
         if infinite.any():
@@ -190,7 +275,7 @@ class SpreadTable:
         some = tuple(k for k, (_, exact) in starts.items() if exact and odd[k])
         if not some:
             return {}
-        values = self.each(all_values, schema.rules, some)
+        values = self.each(all_values, *reading.arguments, some)
         found: Starts = self.workers.result(self.workers.run(chosen_starts, values, max_bins))
         return found
 
@@ -243,21 +328,17 @@ def surveyed(columns: Columns, categorical_features: Any) -> Survey:
     return Survey(columns.n_rows, categorical, ranges)
 
 
-def features(columns: Columns, rules: Rules) -> Columns:
-    """Return what trees split on."""
-    return FeatureColumns(columns, rules) if rules else columns
-
-
-def counted(columns: Columns, categorical: NDArray[np.bool_]) -> dict[int, dict[Hashable, int]]:
-    """Return how many rows each category of each categorical column has."""
-    return {j: category_counts(columns.factorize(j)) for j in np.flatnonzero(categorical).tolist()}
-
-
 def sampled(
-    columns: Columns, rules: Rules, categorical: NDArray[np.bool_], first_row: int, n_rows: int
+    columns: Columns,
+    rules: Rules,
+    fitted: dict[int, CrossFitted],
+    folds: Folds | None,
+    categorical: NDArray[np.bool_],
+    first_row: int,
+    n_rows: int,
 ) -> dict[int, Floats]:
-    """Return the values of numeric columns by which bins are chosen, as far as their rows are here."""
-    columns = features(columns, rules)
+    """Return the values of numeric features by which bins are chosen, as far as their rows are here."""
+    columns = features(columns, rules, fitted, folds)
     found = {}
     for k in np.flatnonzero(~categorical).tolist():
         rows = sampled_rows(n_rows, k) - first_row
@@ -265,9 +346,15 @@ def sampled(
     return found
 
 
-def all_values(columns: Columns, rules: Rules, some: tuple[int, ...]) -> dict[int, Floats]:
-    """Return all values of some columns."""
-    columns = features(columns, rules)
+def all_values(
+    columns: Columns,
+    rules: Rules,
+    fitted: dict[int, CrossFitted],
+    folds: Folds | None,
+    some: tuple[int, ...],
+) -> dict[int, Floats]:
+    """Return all values of some features."""
+    columns = features(columns, rules, fitted, folds)
     return {k: columns.numbers(k) for k in some}
 
 
@@ -283,11 +370,19 @@ class Facts(NamedTuple):
     high: Floats
     odd: NDArray[np.int64]  # values that are not the first of their bin
     infinite: NDArray[np.bool_]
+    gaps: NDArray[np.bool_]
 
 
-def binned(columns: Columns, schema: Schema, starts: Starts) -> tuple[Codes, Facts]:
+def binned(
+    columns: Columns,
+    rules: Rules,
+    fitted: dict[int, CrossFitted],
+    folds: Folds | None,
+    categories: list[dict[Hashable, int] | None],
+    starts: Starts,
+) -> tuple[Codes, Facts]:
     """Return the bin of each value, and what is known of the bins."""
-    columns = features(columns, schema.rules)
+    columns = features(columns, rules, fitted, folds)
     n = columns.n_columns
     codes = np.empty((n, columns.n_rows), dtype=np.uint8)
     facts = Facts(
@@ -295,15 +390,23 @@ def binned(columns: Columns, schema: Schema, starts: Starts) -> tuple[Codes, Fac
         np.full((n, 256), -np.inf),
         np.zeros(n, dtype=np.int64),
         np.zeros(n, dtype=bool),
+        np.zeros(n, dtype=bool),
     )
-    for k, bins in enumerate(schema.categories):
+    for k, bins in enumerate(categories):
         if bins is not None:
-            codes[k] = binned_categories(columns.factorize(k), bins)
+            factorized = columns.factorize(k)
+            codes[k], facts.gaps[k] = binned_categories(factorized, bins), (factorized[0] < 0).any()
             continue
         numbers = columns.numbers(k)
+        facts.gaps[k] = np.isnan(numbers).any()
         facts.infinite[k] = np.isinf(numbers).any()
         codes[k], facts.low[k], facts.high[k], facts.odd[k] = encoded(numbers, starts[k][0])
     return codes, facts
+
+
+def some_codes(codes: Codes, features: NDArray[np.intp]) -> Codes:
+    """Return the bins of some features."""
+    return codes[features]
 
 
 def codes_of(table: tuple[Codes, Facts]) -> Codes:

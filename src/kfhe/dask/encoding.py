@@ -1,0 +1,165 @@
+"""Honest categories of rows that are spread: what encodes them is chosen by counts of all parts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kfhe.columns import Columns
+from kfhe.dask.spread import Future, OfParts, Spread
+from kfhe.features import Encodings, FeatureColumns, Rules
+from kfhe.table import category_bins, category_counts
+from kfhe.target_encoding import ClassShares, Counts, CrossFitted, Target, encoded_categories
+
+Floats = NDArray[np.float64]
+Labels = NDArray[np.int32]
+Folds = NDArray[np.uint8]
+
+
+class SpreadTarget(NamedTuple):
+    """What categories are encoded by, of rows that are spread.
+
+    Attributes
+    ----------
+    rows : Spread
+        Of each row, one below the other: its label, how many rows it counts for, and its number; or that of
+        the first row of its group, and the size of the group.
+    classes : ndarray
+        The class labels.
+    seed : int
+        What the folds depend on.
+    """
+
+    rows: Spread
+    classes: NDArray[Any]
+    seed: int
+
+
+@dataclass
+class Reading:
+    """How columns become features, on each partition.
+
+    Attributes
+    ----------
+    rules : tuple of (int, Rule)
+        How some of the columns are read.
+    fitted : Future or dict
+        How categories are encoded, by column.
+    folds : list of Future or None
+        The folds of the rows of each partition, if any categories are encoded.
+    """
+
+    rules: Rules
+    fitted: Any = field(default_factory=dict)
+    folds: list[Future] | None = None
+
+    @property
+    def arguments(self) -> tuple[Any, ...]:
+        """What `features` gets besides the columns, on each partition."""
+        return self.rules, self.fitted, None if self.folds is None else OfParts(self.folds)
+
+
+class Chosen(NamedTuple):
+    """What is done with the categories of each column.
+
+    Attributes
+    ----------
+    left_out : dict of int to int
+        The columns that say nothing, and how many categories each has.
+    encodings : dict of int to TargetEncoding
+        What categories stand for, where they are encoded.
+    bins : dict of int to dict
+        The bin of each category, where trees split them.
+    told_parts : list of str
+        The classes whose shares are features.
+    """
+
+    left_out: dict[int, int]
+    encodings: Encodings
+    bins: dict[int, dict[Hashable, int]]
+    told_parts: list[str]
+
+
+class PartCounts(NamedTuple):
+    """Of a part of a table, how many rows each category of each column has, and by class and fold."""
+
+    rows: dict[int, dict[Hashable, int]]
+    target: dict[int, Counts]
+    shares: ClassShares | None
+
+
+# ---------------------------------------------------------------- what workers do
+
+
+def numbered(labels: Labels, weights: Floats, first_row: int) -> Floats:
+    """Return what a target is made of, each row being on its own."""
+    return np.stack([labels, weights, first_row + np.arange(len(labels))])
+
+
+def grouped(labels: Labels, weights: Floats, groups: NDArray[np.int64]) -> Floats:
+    """Return what a target is made of; of the groups there are given their sizes and their first rows."""
+    sizes, first_rows = groups
+    return np.stack([labels, weights, first_rows, sizes])
+
+
+def target_of(rows: Floats, classes: NDArray[Any], seed: int) -> Target:
+    """Return what categories are encoded by, of some rows."""
+    labels, weights, ids, *sizes = rows
+    return Target(labels.astype(np.int32), classes, weights, ids.astype(np.int64), seed, *sizes)
+
+
+def folds_of(rows: Floats, classes: NDArray[Any], seed: int) -> Folds:
+    """Return the folds of some rows."""
+    return target_of(rows, classes, seed).folds
+
+
+def counted(
+    columns: Columns,
+    categorical: NDArray[np.bool_],
+    rows: Floats | None = None,
+    classes: NDArray[Any] | None = None,
+    seed: int = 0,
+) -> PartCounts:
+    """Count the rows of each category of the categorical columns, and with a target by class and fold."""
+    factorized = {j: columns.factorize(j) for j in np.flatnonzero(categorical).tolist()}
+    of_rows = {j: category_counts(each) for j, each in factorized.items()}
+    if rows is None or classes is None:
+        return PartCounts(of_rows, {}, None)
+    target = target_of(rows, classes, seed)
+    return PartCounts(of_rows, {j: target.count(each) for j, each in factorized.items()}, target.shares)
+
+
+def chosen(parts: list[PartCounts], max_bins: int) -> tuple[Chosen, dict[int, CrossFitted]]:
+    """Choose what is done with the categories of each column, by the counts of all parts."""
+    left_out, fitted, told = dict[int, int](), dict[int, CrossFitted](), list[str]()
+    shares = [part.shares for part in parts if part.shares is not None]
+    if shares:
+        whole = ClassShares(shares[0].classes, np.sum([each.counts for each in shares], axis=0))
+        counts = {j: Counts.merged([part.target[j] for part in parts]) for j in parts[0].target}
+        left_out, fitted = encoded_categories(counts, whole)
+        told = whole.told_parts
+    bins = {}
+    for j in parts[0].rows:
+        if j not in left_out and j not in fitted:
+            total: Counter[Hashable] = Counter()
+            for part in parts:
+                total.update(part.rows[j])
+            bins[j] = category_bins(total, max_bins)
+    encodings = {j: each.encoding for j, each in fitted.items()}
+    return Chosen(left_out, encodings, bins, told), fitted
+
+
+def features(columns: Columns, rules: Rules, fitted: dict[int, CrossFitted], folds: Folds | None) -> Columns:
+    """Return what trees split on: training rows are encoded by others than themselves."""
+    if not rules:
+        return columns
+    if folds is None:
+        return FeatureColumns(columns, rules)
+    encodings = {j: each.encoding for j, each in fitted.items()}
+    values = {j: each.values(columns.factorize(j), folds) for j, each in fitted.items()}
+    return FeatureColumns(columns, rules, encodings, values)
