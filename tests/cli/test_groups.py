@@ -331,8 +331,21 @@ def page_data(path):
     return json.loads(found[1])
 
 
-def test_rows_in_parts_have_no_groups(kfhe):
-    _, said = kfhe("fit", "visits.parquet", "visits.parquet", *FIT, "--groups", "patient", code=2)
-    assert "groups are drawn whole, so all rows are needed in one place" in " ".join(
-        said.replace("│", "").split()
-    )
+class TestParts:
+    def test_rows_in_parts_have_groups_as_well(self, kfhe, table):
+        for name, some in (("a", table[:200]), ("b", table[200:])):
+            some.to_parquet(f"{name}.parquet", row_group_size=90)
+        _, said = kfhe("fit", "a.parquet", "b.parquet", *FIT, "--groups", "patient", "--jobs", 2)
+        assert library.load("m.kfhe").fingerprint() == model_of_python(table, table["patient"]).fingerprint()
+        assert "kfhe: column 'id' has (nearly) as many values as rows: it is left out\n" in said
+        assert said.count("left out") == 2
+
+    def test_gaps_in_groups_are_told_by_file_and_row(self, kfhe, table):
+        table[:200].to_parquet("a.parquet")
+        table[200:].assign(patient=table["patient"].mask(np.arange(len(table)) == 207)).to_parquet(
+            "b.parquet"
+        )
+        fit = ("fit", "a.parquet", "b.parquet", *FIT, "--jobs", 2)
+        _, said = kfhe(*fit, "--groups", "patient", code=1)
+        assert "b.parquet: column 'patient' of groups has 1 gap, in row 8; give a row that belongs" in said
+        assert "there is no column 'patinet'; did you mean" in kfhe(*fit, "--groups", "patinet", code=1)[1]

@@ -63,6 +63,7 @@ def train_in_parts(
         Where to say what is going on.
     """
     import kfhe.dask
+    from kfhe.cli.remarks import tell, without_warnings
     from kfhe.table_files.labels import notes_on_classes
 
     data = labelled.open_parts()
@@ -78,8 +79,11 @@ def train_in_parts(
         classifier = training.new_model(model, labelled.categorical_features(data), kfhe.dask)
         classifier.set_params(n_jobs=None, verbose=int(console.is_terminal))  # workers are on their own
         started = perf_counter()
-        classifier.fit(*data.frames())
-        return Trained(classifier.to_local(), counts, perf_counter() - started)
+        with without_warnings():
+            classifier.fit(*data.frames(), groups=data.groups())
+        seconds = perf_counter() - started
+        tell(getattr(classifier, "remarks_", ()))
+        return Trained(classifier.to_local(), counts, seconds)
 
 
 def _overview(data: PartedTable) -> str:

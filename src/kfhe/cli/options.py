@@ -270,12 +270,6 @@ class LabelledFiles(TargetInput):
         """Open parquet files, to be read part by part."""
         from kfhe.table_files.parts import PartedTable
 
-        if self.groups is not None:
-            raise typer.BadParameter(
-                "groups are drawn whole, so all rows are needed in one place: in one file that fits into "
-                "memory, without --scheduler",
-                param_hint="--groups",
-            )
         for name in ("sep", "decimal", "encoding", "na", "sheet"):
             if getattr(self, name) is not None:
                 raise typer.BadParameter(
@@ -288,6 +282,7 @@ class LabelledFiles(TargetInput):
             categorical=self.categorical or (),
             read_as=self.kinds,
             drop=self.drop or (),
+            groups=self.groups,
             drop_unlabelled=self.drop_unlabelled,
         )
 

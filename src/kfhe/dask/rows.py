@@ -211,7 +211,7 @@ class SpreadRows(TrainingRows):
 
     @cached_property
     def target(self) -> SpreadTarget:  # type: ignore[override]
-        """The labels, as many categories are encoded by them: a group of rows counts for one."""
+        """The labels, as many categories are encoded by them."""
         together = self.together
         weights = self.map(np.multiply, self.base, self.effective_sample_size(self.base))
         if together is None:

@@ -242,12 +242,14 @@ class LabelledTable:
 
     def grouped(self, column: str) -> LabelledTable:
         """Return the table with a column that tells which rows belong together."""
-        groups = checked_groups(
-            self.all_columns.column(column),
-            f"{self.name}: column {column!r} of groups",
-            self.row_numbers,
-            header=self.first_row == 2,
-        )
+        called = f"{self.name}: column {column!r} of groups"
+        values = self.all_columns.column(column)
+        groups = checked_groups(values, called, self.row_numbers, header=self.first_row == 2)
+        if len({*groups.tolist()}) == 1:
+            raise TableFileError(
+                f"{called} has one value only ({groups[0]}); there must be two groups or more, so that rows "
+                "can be judged by what was learnt from others"
+            )
         return replace(self, group_column=column, groups=groups)
 
     @property

@@ -137,7 +137,7 @@ def checked_groups(
     Raises
     ------
     TableFileError
-        If there are gaps, one value only, or values that can't be told apart.
+        If there are gaps, or values that can't be told apart.
     """
     from pyarrow import compute
 
@@ -150,11 +150,6 @@ def checked_groups(
     if len(gaps):
         where = _where([str(row) for row in gaps], len(gaps), header=header)
         raise TableFileError(f"{called} has {where}; give a row that belongs to no other a value of its own")
-    if len(compute.unique(column)) == 1:
-        raise TableFileError(
-            f"{called} has one value only ({column[0]}); there must be two groups or more, so that rows can "
-            "be judged by what was learnt from others"
-        )
     groups: NDArray[np.generic] = column.to_numpy()
     return groups
 

@@ -15,7 +15,7 @@ from kfhe.table_files import check_pyarrow
 from kfhe.table_files.errors import SHOWN, TableFileError, no_column
 from kfhe.table_files.footers import Part, common_schema, footer_of, parquet_files
 from kfhe.table_files.labelled import check_types, dropped_columns
-from kfhe.table_files.labels import check_classes, label_gaps
+from kfhe.table_files.labels import check_classes, checked_groups, label_gaps
 from kfhe.table_files.parquet import checked, damage_told
 from kfhe.table_files.texts import CATEGORY, check_kinds, check_type
 from kfhe.table_files.types import holds_categories, is_moment, is_text, moments_as_text, value_type
@@ -40,6 +40,8 @@ class View:
         Those of dates and times that are categories.
     drop_unlabelled : bool
         Whether rows without a label are left out.
+    group_column : str or None
+        The column that tells which rows belong together, if there is one.
     """
 
     schema: Any
@@ -47,6 +49,7 @@ class View:
     features: list[str]
     as_text: list[str]
     drop_unlabelled: bool
+    group_column: str | None = None
 
     def table(self, part: Part) -> Any:
         """Return the features of a part: a pyarrow table."""
@@ -62,6 +65,19 @@ class View:
         column = column.cast(value_type(column.type))
         labels: NDArray[Any] = (column.drop_null() if self.drop_unlabelled else column).to_numpy()
         return labels
+
+    def groups(self, part: Part) -> NDArray[Any]:
+        """Return the groups of the rows of a part; raise where one is missing."""
+        import numpy as np
+
+        assert self.group_column is not None
+        table = self._read(part, [self.group_column, self.target])
+        rows = np.arange(len(table)) + part.first_row
+        if self.drop_unlabelled:
+            labelled = table.column(self.target).is_valid()
+            table, rows = table.filter(labelled), rows[labelled.to_numpy()]
+        called = f"{part.path}: column {self.group_column!r} of groups"
+        return checked_groups(table.column(self.group_column), called, rows)
 
     def classes(self, part: Part) -> PartClasses:
         """Return the classes in a part, and where labels are missing."""
@@ -131,6 +147,7 @@ class PartedTable:
         categorical: Collection[str] = (),
         read_as: Mapping[str, str],
         drop: Collection[str] = (),
+        groups: str | None = None,
         drop_unlabelled: bool = False,
     ) -> PartedTable:
         """Read the footers; the parameters are those of `LabelledTable.read`.
@@ -139,7 +156,7 @@ class PartedTable:
         ----------
         paths : sequence of Path
             Parquet files, or folders of them.
-        target, categorical, read_as, drop, drop_unlabelled
+        target, categorical, read_as, drop, groups, drop_unlabelled
             As there. Text that is dates or numbers is not read as such.
 
         Raises
@@ -153,10 +170,11 @@ class PartedTable:
         name = str(paths[0]) if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
         footers = [footer_of(file) for file in files]
         schema = common_schema(files, [footer.schema for footer in footers])
-        for column in (target, *categorical, *read_as):
+        named = [target, *([] if groups is None else [groups])]
+        for column in (*named, *categorical, *read_as):
             if column not in schema.names:
                 raise no_column(name, column, schema.names)
-        left_out = {target, *dropped_columns(drop, schema.names, name)}
+        left_out = {*named, *dropped_columns(drop, schema.names, name)}
         features = [column for column in schema.names if column not in left_out]
         if not features:
             raise TableFileError(f"{name}: there is no column left to learn from")
@@ -171,8 +189,9 @@ class PartedTable:
             features,
             [field.name for field in of_features if field.name in made and is_moment(field.type)],
             drop_unlabelled,
+            groups,
         )
-        used = [*features, target]
+        used = [*features, *named]
         parts = [
             part for file, footer in zip(files, footers, strict=True) for part in footer.parts(file, used)
         ]
@@ -229,19 +248,28 @@ class PartedTable:
 
     def frames(self) -> tuple[Any, Any]:
         """Return features and labels as Dask has them; parts are read when they are needed."""
-        import dask.dataframe as dd
         import pandas as pd
 
         view = self.view
         X = pd.DataFrame({name: pd.Series(dtype=object) for name in view.features})
-        y = pd.Series(
-            dtype=value_type(view.schema.field(view.target).type).to_pandas_dtype(), name=view.target
-        )
+        return self._parted(view.table, X), self._parted(view.labels, self._empty(view.target))
 
-        def parted(read: Callable[[Part], Any], meta: Any) -> Any:
-            return dd.from_map(read, self.parts, meta=meta, enforce_metadata=False)
+    def groups(self) -> Any:
+        """Return the groups of the rows as Dask has them; None if no column tells."""
+        column = self.view.group_column
+        return None if column is None else self._parted(self.view.groups, self._empty(column))
 
-        return parted(view.table, X), parted(view.labels, y)
+    def _parted(self, read: Callable[[Part], Any], meta: Any) -> Any:
+        import dask.dataframe as dd
+
+        return dd.from_map(read, self.parts, meta=meta, enforce_metadata=False)
+
+    def _empty(self, column: str) -> Any:
+        """Return a column without rows."""
+        import pandas as pd
+
+        dtype = value_type(self.view.schema.field(column).type).to_pandas_dtype()
+        return pd.Series(dtype=dtype, name=column)
 
 
 def _check_kind(field: Any, kind: str | None, name: str) -> None:
