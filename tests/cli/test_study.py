@@ -261,7 +261,7 @@ def test_a_study_of_which_no_cell_works_has_failed_and_says_why(kfhe, tmp_path):
             1,
             "notes.txt: this is not a result file of a study",
         ),
-        (["--preset", "quick", "--results", "empty"], 1, "empty: this is a folder; a result file is needed"),
+        (["--preset", "quick", "--results", "empty"], 2, "empty is a folder"),
     ],
 )
 def test_mistakes_get_a_line_and_no_traceback(kfhe, options, code, message, tmp_path):
@@ -399,7 +399,7 @@ def test_a_missing_extra_is_named(kfhe, monkeypatch):
 def test_data_list_says_what_is_here(kfhe, tmp_path, csv, monkeypatch):
     out, _ = kfhe("data", "list")
     lines = {line.split("│")[1].strip(): line for line in out.splitlines() if line.count("│") == 8}
-    assert len(lines) == 45
+    assert len(lines) == 53
     assert "scikit-learn" in lines["iris"]
     assert "rule" in lines["balance_scale"]
     assert "can't be had" in lines["physio"]
