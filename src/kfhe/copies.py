@@ -17,6 +17,7 @@ own: left out together, they would take along what is known of rows like them. T
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from dataclasses import replace
 from functools import cached_property
 from hashlib import blake2b
 from itertools import pairwise
@@ -191,7 +192,7 @@ def cut(groups: Groups, labels: NDArray[np.int32], size: int) -> Groups:
     order = np.lexsort((labels, groups.numbers))
     numbers = np.empty_like(groups.numbers)
     numbers[order] = np.arange(len(order)) // size
-    return Groups(numbers)
+    return Groups(numbers, one_record=True)
 
 
 def find_copies(rows: RowHashes, labels_of_all: Callable[[], NDArray[np.int32]]) -> Groups | None:
@@ -216,5 +217,5 @@ def find_copies(rows: RowHashes, labels_of_all: Callable[[], NDArray[np.int32]])
     if times > 1 and len(groups) >= FEWEST:  # each row stands so many times; others may be equal by chance
         return cut(groups, labels_of_all(), times)
     if share_alone(rows, groups) >= ALONE or not in_threes(groups.sizes):
-        return groups
+        return replace(groups, one_record=True)
     return groups if twins_agree(groups, labels_of_all()) else None

@@ -29,6 +29,8 @@ class Groups:
     ----------
     numbers : int array of shape (n_rows,)
         The number of each row's group: 0, 1 and so on.
+    one_record : bool, default=False
+        Whether the rows of a group are one record that stands there several times.
 
     Examples
     --------
@@ -42,11 +44,12 @@ class Groups:
     """
 
     numbers: NDArray[np.intp]
+    one_record: bool = False
 
     @classmethod
-    def of(cls, values: NDArray[Any]) -> Groups:
+    def of(cls, values: NDArray[Any], *, one_record: bool = False) -> Groups:
         """Return the groups of rows that have the same value."""
-        return cls(np.unique(values, return_inverse=True)[1].reshape(-1))
+        return cls(np.unique(values, return_inverse=True)[1].reshape(-1), one_record)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Groups) and np.array_equal(self.numbers, other.numbers)
@@ -68,7 +71,13 @@ class Groups:
 
     def some(self, rows: NDArray[Any]) -> Groups:
         """Return the groups of some rows."""
-        return Groups.of(self.numbers[rows])
+        return Groups.of(self.numbers[rows], one_record=self.one_record)
+
+    def first_of_each(self, labels: Labels) -> NDArray[np.bool_]:
+        """Return which rows are the first one of their group that has their label."""
+        first = np.zeros(len(labels), dtype=bool)
+        first[np.unique(self.numbers * (int(labels.max()) + 1) + labels, return_index=True)[1]] = True
+        return first
 
     def means(self, weights: Floats) -> Floats:
         """Return the mean weight of the rows of each group, made to sum to 1."""

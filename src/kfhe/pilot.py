@@ -71,7 +71,8 @@ class PilotSensor(StoredTrees):
     def read(self, counts: Counts, iteration: int, attempt: int) -> TreeVotes:
         """Grow a tree on a sample, and return its votes under each shrinkage."""
         self.keep(iteration)
-        tree = self._grower(random=iteration % 2 == 0).grow(counts, True, 2 * iteration + attempt)
+        sample = self.rows.without_copies(counts)
+        tree = self._grower(random=iteration % 2 == 0).grow(sample, True, 2 * iteration + attempt)
         self._append(tree)
         shares = shrunken_shares(tree.nodes, tree.leaf_weights, SHRINKAGES, self.rows.n_threads)
         return TreeVotes(tree.leaves, shares)

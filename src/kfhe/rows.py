@@ -156,6 +156,16 @@ class TrainingRows:
         """Return numbers for the rows, by which equal ones are found."""
         return RowHashes(open_columns(self.X))
 
+    @cached_property
+    def once(self) -> NDArray[np.bool_] | None:
+        """Which rows trees are trained on, if some are copies of the same record; None: all."""
+        together = self.together
+        return None if together is None or not together.one_record else together.first_of_each(self.labels)
+
+    def without_copies(self, counts: NDArray[np.int32]) -> NDArray[np.int32]:
+        """Return how often each row is in a sample to train on: a record that stands twice says no more."""
+        return counts if self.once is None else counts * self.once
+
     def initial_sample(self) -> NDArray[np.int32]:
         """Return how often each row is in the sample for h_0, where that is not trained on all of them."""
         return self.draws().draw(self.base, 0, 0)
@@ -226,9 +236,10 @@ class TrainingRows:
         target = self.target if settings.honest_categories else None
         return settings.binned(self.X, self.n_threads, target)
 
-    def grower(self, settings: TreeSettings, table: BinnedTable) -> Grower:
-        """Return what grows trees on the rows."""
-        return settings.grower(table, self.labels, len(self.classes), self.seed, self.n_threads)
+    def grower(self, settings: TreeSettings, table: BinnedTable, n_threads: int | None = None) -> Grower:
+        """Return what grows trees on the rows, with all threads unless it is said how many."""
+        n_threads = self.n_threads if n_threads is None else n_threads
+        return settings.grower(table, self.labels, len(self.classes), self.seed, n_threads)
 
     def tree(
         self,

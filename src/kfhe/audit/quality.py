@@ -280,11 +280,8 @@ def _voters(
     """Return what grows the audit's trees, in threads."""
     if weights is not None and (weights == weights[0]).all():
         weights = None
-    n_classes = len(rows.classes)
-    growers = [
-        settings.grower(table, rows.labels, n_classes, rows.seed, n_threads=1) for _ in range(n_threads)
-    ]
-    return OutOfBag(growers, rows.labels, n_classes, weights, rows.seed, advance, rows.together)
+    growers = [rows.grower(settings, table, n_threads=1) for _ in range(n_threads)]
+    return OutOfBag(growers, rows, weights, advance)
 
 
 def _checked_votes(votes: Any, called: str, classes: NDArray[Any], labels: NDArray[np.int32]) -> Floats:

@@ -17,6 +17,7 @@ from kfhe.engine.arrays import exact_sum
 from kfhe.engine.draws import bootstrap
 from kfhe.engine.trees.growing import Grower
 from kfhe.groups import Groups
+from kfhe.rows import TrainingRows
 from kfhe.validation import MAX_WEIGHT
 
 Floats = NDArray[np.float64]
@@ -114,33 +115,22 @@ class OutOfBag:
     ----------
     growers : list of Grower
         One for each thread.
-    labels : int32 array of shape (n,)
-        The given labels.
-    n_classes : int
-        How many classes there are.
+    rows : TrainingRows
+        The rows, which are drawn alike.
     weights : array of shape (n,) or None
         What each row weighs in the trees.
-    seed : int
-        Which rows are drawn.
     advance : callable
         Is told of each tree.
-    groups : Groups, optional
-        Rows that are drawn together.
     """
 
     def __init__(
         self,
         growers: Sequence[Grower],
-        labels: NDArray[np.int32],
-        n_classes: int,
+        rows: TrainingRows,
         weights: Floats | None,
-        seed: int,
         advance: Callable[[], None],
-        groups: Groups | None = None,
     ) -> None:
-        self._growers, self._labels, self._n_classes = growers, labels, n_classes
-        self._weights, self._seed, self._advance = weights, seed, advance
-        self._uniform, self._groups = np.full(len(labels), 1 / len(labels)), groups
+        self._growers, self._rows, self._weights, self._advance = growers, rows, weights, advance
 
     def tally(self, trees: range) -> Tally:
         """Grow the trees of some numbers, and return their votes."""
@@ -149,7 +139,7 @@ class OutOfBag:
 
         def grow(thread: int) -> Tally:
             """Grow a thread's share of the trees."""
-            tally = Tally(self._labels, self._n_classes)
+            tally = Tally(self._rows.labels, len(self._rows.classes))
             for tree in trees[thread::n_threads]:
                 if stopped.is_set():
                     break
@@ -168,11 +158,12 @@ class OutOfBag:
         return first
 
     def _add(self, tally: Tally, grower: Grower, tree: int) -> None:
-        drawn = drawn_rows(self._uniform, self._seed, tree, self._groups)
+        drawn = drawn_rows(self._rows, tree)
+        sample = self._rows.without_copies(drawn)
         if self._weights is None:
-            grown = grower.grow(drawn, True, tree)
+            grown = grower.grow(sample, True, tree)
         else:
-            weighed = drawn * self._weights
+            weighed = sample * self._weights
             total = exact_sum(weighed)
             if not total:  # a tree that has seen nothing has nothing to say
                 return
@@ -180,11 +171,11 @@ class OutOfBag:
         tally.add(grown.share_votes(), drawn, tree)
 
 
-def drawn_rows(uniform: Floats, seed: int, tree: int, groups: Groups | None) -> NDArray[np.int32]:
-    """Return how often each row is in the sample of a tree."""
-    if groups is None:
-        return bootstrap(uniform, seed, tree, 0)
-    return groups.drawn(uniform, len(uniform), seed, tree, 0)
+def drawn_rows(rows: TrainingRows, tree: int) -> NDArray[np.int32]:
+    """Return how often each row is drawn for a tree, all of them alike."""
+    if rows.together is None:
+        return bootstrap(rows.base, rows.seed, tree, 0)
+    return rows.together.drawn(rows.base, rows.n_rows, rows.seed, tree, 0)
 
 
 def whole_weights(weights: Floats, total: float) -> NDArray[np.int32]:

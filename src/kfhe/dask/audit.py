@@ -179,9 +179,9 @@ class SpreadOutOfBag:
         rows = self._rows
         drawn = self._draws.draw(rows.base, tree, 0, redraws=0)
         if self._weights is None:
-            grown = self._grower.grow(drawn, True, tree)
+            grown = self._grower.grow(rows.without_copies(drawn), True, tree)
         else:
-            weighed = rows.map(np.multiply, drawn, self._weights)
+            weighed = rows.map(np.multiply, rows.without_copies(drawn), self._weights)
             total = rows.exact_sum(weighed)
             if not total:  # a tree that has seen nothing has nothing to say
                 return tallies

@@ -187,6 +187,26 @@ class SpreadRows(TrainingRows):
         together = self.together
         return SpreadDraws(self) if together is None else SpreadGroupDraws(self, together)
 
+    @cached_property
+    def once(self) -> Any:
+        """Which rows trees are trained on, if some are copies of the same record; None: all."""
+        together = self.together
+        if together is None or not together.one_record:
+            return None
+        first = together.first_of_each(np.concatenate(self.workers.parts(self.labels)))  # type: ignore[arg-type]
+        return self.sent(first.astype(np.int32))
+
+    def without_copies(self, counts: Any) -> Any:
+        """Return how often each row is in a sample to train on: a record that stands twice says no more."""
+        if self.once is None:
+            return counts
+        counts = counts.resolved()
+        kept = self.map(np.multiply, counts, self.once)
+        kept.sample = counts.sample._replace(
+            class_totals=self.workers.total(class_totals, self.labels, kept, len(self.classes))
+        )
+        return kept
+
     def square(self, weights: Spread) -> None:
         """Have the squares of weights that sum to 1 summed up along with whatever is asked for next."""
         if weights.top is None:
@@ -246,7 +266,7 @@ class SpreadRows(TrainingRows):
         """Return the table as bins."""
         return self.X.binned(settings, self.target if settings.honest_categories else None)
 
-    def grower(self, settings: TreeSettings, table: BinnedTable) -> Any:
+    def grower(self, settings: TreeSettings, table: BinnedTable, n_threads: int | None = None) -> Any:
         """Return what grows trees on the rows."""
         return SpreadGrower(self, settings, table)
 

@@ -93,8 +93,8 @@ def gather(
     leaves = np.empty((N_TREES, len(rows)), dtype=np.int32)
     leaves_of_pool = np.empty((N_TREES, len(pooled)), dtype=np.int32)
     for t in range(N_TREES):
-        counts = drawn_rows(uniform, seed, t, audit.groups)
-        tree = grower.grow(counts, True, t)
+        counts = drawn_rows(training, t)
+        tree = grower.grow(training.without_copies(counts), True, t)
         unseen = counts[rows] == 0
         leaves[t] = np.where(unseen, tree.leaves[rows], -1)  # a tree that knows its label is not asked
         leaves_of_pool[t] = tree.leaves[pooled]
