@@ -64,6 +64,15 @@ class TestFindingThem:
         assert not copies_found(*titanic())
         assert not copies_found(pd.DataFrame(titanic()[0].astype(str)), titanic()[1])
 
+    def test_labels_of_equal_rows_that_differ_as_often_as_noise_has_it_tell_nothing(self):
+        X, _ = titanic()
+        y = flip_labels((X[:, 0] > 1).astype(int), 0.1, random_state=0)
+        assert not copies_found(X, y)
+
+    def test_rows_without_any_that_come_near_are_copies_whatever_their_labels(self):
+        X, y, _ = copied(*rows(noise=0), 1.0)
+        assert copies_found(X, flip_labels(y, 0.4, random_state=1))
+
     def test_equal_rows_whose_labels_always_agree_are_copies_all_the_same(self):
         """Each cell was exported again and again: chance would let labels of it differ."""
         X, y = titanic(n=150)
