@@ -1,6 +1,5 @@
 """--groups, and what the command line says of copies and of columns of many categories."""
 
-import csv
 import json
 import re
 from pathlib import Path
@@ -181,11 +180,10 @@ class TestPredict:
         kfhe("fit", f"train.{ending}", *FIT)
         expected = library.load("m.kfhe").predict(table.drop(columns="label"))
         new = table.drop(columns="code", errors="ignore").assign(id="x" if columns == ["id"] else 1.5)
-        quoted = (
-            {"quoting": csv.QUOTE_ALL} if ending == "csv" and columns == ["id"] else {}
-        )  # lines not plain
-        getattr(new, f"to_{ending}")(f"new.{ending}", index=False, **quoted)
+        getattr(new, f"to_{ending}")(f"new.{ending}", index=False)
         kfhe("predict", "m.kfhe", f"new.{ending}", "-o", "out.csv")
+        assert pd.read_csv("out.csv")["prediction"].tolist() == expected.tolist()
+        kfhe("predict", "m.kfhe", f"new.{ending}", "-o", "out.csv", "--keep", "label")
         assert pd.read_csv("out.csv")["prediction"].tolist() == expected.tolist()
         out, _ = kfhe("evaluate", f"new.{ending}", "-t", "label", "--model", "m.kfhe", "--json")
         assert json.loads(out)["accuracy"] == pytest.approx((expected == table["label"]).mean())
