@@ -60,6 +60,7 @@ def coded(n=N):
             "street": pd.Categorical.from_codes(street, [f"s{code}" for code in range(n // 4)]),
             "side": np.where(rng.random(n) < 0.5, "left", "right"),
             "same": 7.0,
+            "once": np.where(np.arange(n) == n // 2, np.nan, 7.0),
         }
     )
     for column in ("clinic", "size"):
@@ -92,7 +93,7 @@ def cuts(n_partitions, n=N):
 
 def arrays(n_partitions, *given):
     """Arrays as Dask has them."""
-    sizes = cuts(n_partitions)
+    sizes = cuts(n_partitions, len(given[0]))
     return [da.from_array(each, chunks=(sizes, *((size,) for size in each.shape[1:]))) for each in given]
 
 

@@ -1,5 +1,8 @@
 """Honest categories, copies and groups on a cluster: what they are on one machine, to the bit."""
 
+import os
+import signal
+
 import dask.array as da
 import numpy as np
 import pandas as pd
@@ -168,8 +171,15 @@ def test_rows_are_not_collected_if_few_are_equal(client, monkeypatch):
 
 def test_text_is_text_in_parts_that_have_none(client):
     X, y = with_copies(*coded())
-    X.loc[: cuts(4)[0] - 1, "clinic"] = None  # so that the first partition does not know that it is text
-    check(RobustKFHEClassifier, {"n_estimators": 1}, frames(4, X, y), (X, y))
+    given = X[["clinic", "name"]].to_numpy(dtype=object), y.to_numpy().astype(str)
+    given[0][: cuts(4)[0], 0] = None  # so that the first partition does not know that it is text
+    given[0][-9000:] = given[0][:9000]
+    spread = arrays(4, *given)
+    hashes = kfhe.dask.copies.SpreadHashes(
+        KFHEClassifier(n_estimators=1, warm_start=True).fit(*spread)._run.rows.X
+    )
+    np.testing.assert_array_equal(hashes.whole, RowHashes(open_columns(given[0])).whole)
+    check(RobustKFHEClassifier, {"n_estimators": 1}, spread, given)
 
 
 # Groups
@@ -243,6 +253,8 @@ def test_groups_have_to_be_partitioned_as_rows_are(client):
     X, y = arrays(3, *numbers())
     with pytest.raises(ValueError, match="groups has 2 partitions and X has 3; they have to be partitioned"):
         KFHEClassifier().fit(X, y, groups=arrays(2, np.arange(N))[0])
+    with pytest.raises(ValueError, match=r"groups has \d+ rows in a partition in which X has"):
+        KFHEClassifier().fit(X, y, groups=arrays(3, np.arange(N + 9))[0])
     with pytest.raises(TypeError, match="groups is a ndarray; accepted are Dask's"):
         label_quality(X, y, groups=np.arange(N))
 
@@ -252,3 +264,18 @@ def test_worker_processes(n_workers):
     given = with_copies(*coded())
     with local_cluster(n_workers) as cluster, Client(cluster):
         check(RobustKFHEClassifier, {"n_estimators": 2}, frames(3, *given), given)
+
+
+def test_a_worker_that_is_killed_changes_nothing():
+    given = with_copies(*coded())
+    with local_cluster(2) as cluster, Client(cluster) as client:
+        pids = list(client.run(os.getpid).values())
+
+        def kill(row):
+            if row.iteration == 1:
+                os.kill(pids[0], signal.SIGKILL)
+
+        settings = {"n_estimators": 3, "random_state": 0}
+        model = RobustKFHEClassifier(**settings).fit(*frames(4, *given), callbacks=[kill])
+        assert pids[0] not in client.run(os.getpid).values()
+    assert model.fingerprint() == kfhe.RobustKFHEClassifier(**settings).fit(*given).fingerprint()

@@ -223,7 +223,9 @@ def found_labels(y: Any, table: Any) -> tuple[NDArray[Any], Labels]:
 
 def found_groups(groups: Any, table: Any) -> tuple[NDArray[Any], NDArray[np.intp]]:
     """Return the groups in a part, and each row's position among them."""
-    if not len(table) and not len(groups):
+    if len(groups) != len(table):
+        raise ValueError(f"groups has {len(groups)} rows in a partition in which X has {len(table)}")
+    if not len(table):
         return np.empty(0, dtype=object), np.empty(0, dtype=np.intp)
     values, numbers = np.unique(check_groups(groups, len(table)), return_inverse=True)
     return values, numbers.reshape(-1)
