@@ -102,6 +102,15 @@ class TestFindingThem:
             drawn = np.random.default_rng(seed).integers(len(X), size=len(X))
             assert not copies_found(X[drawn], y[drawn])
 
+    def test_labels_of_equal_rows_that_differ_as_often_as_noise_has_it_tell_nothing(self):
+        X, _ = titanic()
+        y = flip_labels((X[:, 0] > 1).astype(int), 0.1, random_state=0)
+        assert not copies_found(X, y)
+
+    def test_rows_without_any_that_come_near_are_copies_whatever_their_labels(self):
+        X, y, _ = copied(*rows(noise=0), 1.0)
+        assert copies_found(X, flip_labels(y, 0.4, random_state=1))
+
     def test_groups_overrule_what_looks_like_copies(self):
         X, y, some = copied(*rows(), 0.5)
         model = RobustKFHEClassifier(**QUICK).fit(X, y, groups=np.arange(len(some)))

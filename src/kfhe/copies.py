@@ -130,7 +130,13 @@ class RowHashes:
 
 
 def _many_repeat(hashes: Hashes) -> bool:
-    return many_repeat(len(hashes), len(np.unique(hashes)))
+    return many_repeat(len(hashes), len(different(hashes)))
+
+
+def different(hashes: Hashes) -> Hashes:
+    """Return the different numbers, in order; if nearly all are, `np.unique` takes far longer."""
+    ordered = np.sort(hashes)
+    return ordered[np.append(True, ordered[1:] != ordered[:-1])] if len(ordered) else ordered
 
 
 def equal_rows(rows: RowHashes) -> Groups | None:

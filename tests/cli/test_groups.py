@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib import pyplot
 
 import kfhe as library
 from kfhe.audit import label_quality
@@ -57,7 +58,8 @@ def table(tmp_path, monkeypatch):
     rows = visits()
     rows.to_csv("visits.csv", index=False)
     rows.to_parquet("visits.parquet")
-    return rows
+    yield rows
+    pyplot.close("all")
 
 
 class TestFit:
@@ -180,6 +182,8 @@ class TestPredict:
         new = table.drop(columns="code", errors="ignore").assign(id="x" if columns == ["id"] else 1.5)
         getattr(new, f"to_{ending}")(f"new.{ending}", index=False)
         kfhe("predict", "m.kfhe", f"new.{ending}", "-o", "out.csv")
+        assert pd.read_csv("out.csv")["prediction"].tolist() == expected.tolist()
+        kfhe("predict", "m.kfhe", f"new.{ending}", "-o", "out.csv", "--keep", "label")
         assert pd.read_csv("out.csv")["prediction"].tolist() == expected.tolist()
         out, _ = kfhe("evaluate", f"new.{ending}", "-t", "label", "--model", "m.kfhe", "--json")
         assert json.loads(out)["accuracy"] == pytest.approx((expected == table["label"]).mean())

@@ -125,7 +125,8 @@ class KFHEClassifier(OnDask, kfhe.KFHEClassifier):
     It is trained by the current `distributed.Client`, on Dask's data frames, series and arrays, of which rows
     stay on the workers. The model is equal, bit for bit, to that of `kfhe.KFHEClassifier` on the same rows.
     All parameters and attributes are those of `kfhe.KFHEClassifier`; these need all rows on one machine:
-    `estimator`, functions as the `emphasis`, ``measurement="out-of-bag"`` and a `validation_fraction`.
+    `estimator`, functions as the `emphasis`, ``measurement="out-of-bag"`` and a `validation_fraction`. With
+    `groups`, each draw sends the weights of all rows to one worker.
 
     Examples
     --------
@@ -163,7 +164,8 @@ class RobustKFHEClassifier(OnDask, kfhe.RobustKFHEClassifier):
     It is trained by the current `distributed.Client`, on Dask's data frames, series and arrays, of which rows
     stay on the workers. The model is equal, bit for bit, to that of `kfhe.RobustKFHEClassifier` on the same
     rows. All parameters and attributes are those of `kfhe.RobustKFHEClassifier`; `oob_decision_function_` is
-    a Dask array. A `validation_fraction` needs all rows on one machine.
+    a Dask array. A `validation_fraction` needs all rows on one machine. With `groups`, or where copies of
+    rows are found, each draw sends the weights of all rows to one worker.
 
     Examples
     --------

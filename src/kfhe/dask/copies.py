@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kfhe.columns import Columns
-from kfhe.copies import Hashes, RowHashes, many_repeat, row_hashes
+from kfhe.copies import Hashes, RowHashes, different, many_repeat, row_hashes
 from kfhe.dask.spread import picked
 from kfhe.dask.tables import SpreadTable
 from kfhe.features import number_columns
@@ -43,7 +43,7 @@ class SpreadHashes(RowHashes):
         table, workers = self._table, self._table.workers
         n_shares = -(-table.cut.n_rows // ROWS_AT_ONCE)
         with workers.together():
-            shared = table.each(different, some, table.is_text, n_shares)
+            shared = table.each(in_shares, some, table.is_text, n_shares)
             counts = [
                 workers.run(n_different, [workers.run(picked, each, (share,)) for each in shared])
                 for share in range(n_shares)
@@ -59,13 +59,13 @@ def hashed(columns: Columns, some: range, is_text: NDArray[np.bool_]) -> Hashes:
     return row_hashes(number_columns(columns), some, is_text)
 
 
-def different(columns: Columns, some: range, is_text: NDArray[np.bool_], n_shares: int) -> list[Hashes]:
+def in_shares(columns: Columns, some: range, is_text: NDArray[np.bool_], n_shares: int) -> list[Hashes]:
     """Return the different numbers of the rows of a part, each in the share that is its own."""
-    found = np.unique(hashed(columns, some, is_text))
+    found = different(hashed(columns, some, is_text))
     shares = found % np.uint64(n_shares)
     return [found[shares == share] for share in range(n_shares)]
 
 
 def n_different(parts: list[Hashes]) -> int:
     """Return how many different numbers there are in all parts."""
-    return len(np.unique(np.concatenate(parts)))
+    return len(different(np.concatenate(parts)))
