@@ -1,5 +1,7 @@
 """Rows that belong together are drawn together, and never judged by what was learnt from their group."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -43,9 +45,18 @@ class TestDraws:
     @given(st.lists(st.integers(0, 20), min_size=2, max_size=60), st.integers(0, 2**63), st.integers(1, 50))
     def test_all_rows_of_a_group_are_drawn_equally_often(self, values, seed, iteration):
         groups = Groups.of(np.array(values))
-        drawn = drawn_rows(np.full(len(values), 1 / len(values)), seed, iteration, groups)
+        rows = replace(training_rows(np.zeros((len(values), 1)), values, values), seed=seed)
+        drawn = drawn_rows(rows, iteration)
         for group in range(len(groups)):
             assert len({*drawn[groups.numbers == group]}) == 1
+
+    def test_trees_are_trained_on_a_record_once_but_have_seen_all_of_it(self):
+        copies = Groups(np.array([0, 0, 1, 2, 2, 2]), one_record=True)
+        rows = replace(training_rows(np.zeros((6, 1)), [0, 0, 1, 1, 0, 1], range(6)), groups=copies)
+        counts = np.array([2, 2, 0, 1, 1, 1], dtype=np.int32)
+        assert rows.without_copies(counts).tolist() == [2, 0, 0, 1, 1, 0]  # once of each label
+        patients = replace(rows, groups=Groups(copies.numbers))
+        assert patients.without_copies(counts).tolist() == counts.tolist()
 
     @pytest.mark.parametrize("weighted", [False, True])
     def test_a_group_is_drawn_as_often_as_its_rows_weigh_on_average(self, weighted):
