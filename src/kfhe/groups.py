@@ -73,11 +73,15 @@ class Groups:
         """Return the groups of some rows."""
         return Groups.of(self.numbers[rows], one_record=self.one_record)
 
-    def first_of_each(self, labels: Labels) -> NDArray[np.bool_]:
-        """Return which rows are the first one of their group that has their label."""
-        first = np.zeros(len(labels), dtype=bool)
-        first[np.unique(self.numbers * (int(labels.max()) + 1) + labels, return_index=True)[1]] = True
-        return first
+    def without_repeats(self, labels: Labels) -> NDArray[np.bool_]:
+        """Return which rows are left if of groups of one label only the first row is.
+
+        Rows that differ in their labels are kept: which label is right, most of them tell.
+        """
+        order = np.lexsort((labels, self.numbers))
+        starts = self.sizes.cumsum() - self.sizes
+        lowest, highest = labels[order[starts]], labels[order[starts + self.sizes - 1]]
+        return (lowest != highest)[self.numbers] | (self.first_rows == np.arange(len(labels)))
 
     def means(self, weights: Floats) -> Floats:
         """Return the mean weight of the rows of each group, made to sum to 1."""

@@ -160,7 +160,7 @@ class TrainingRows:
     def once(self) -> NDArray[np.bool_] | None:
         """Which rows trees are trained on, if some are copies of the same record; None: all."""
         together = self.together
-        return None if together is None or not together.one_record else together.first_of_each(self.labels)
+        return None if together is None or not together.one_record else together.without_repeats(self.labels)
 
     def without_copies(self, counts: NDArray[np.int32]) -> NDArray[np.int32]:
         """Return how often each row is in a sample to train on: a record that stands twice says no more."""

@@ -193,7 +193,7 @@ class SpreadRows(TrainingRows):
         together = self.together
         if together is None or not together.one_record:
             return None
-        first = together.first_of_each(np.concatenate(self.workers.parts(self.labels)))  # type: ignore[arg-type]
+        first = together.without_repeats(np.concatenate(self.workers.parts(self.labels)))  # type: ignore[arg-type]
         return self.sent(first.astype(np.int32))
 
     def without_copies(self, counts: Any) -> Any:
