@@ -1,5 +1,6 @@
 """Data and settings that many tests share."""
 
+import signal
 import sys
 
 import numpy as np
@@ -12,6 +13,9 @@ from kfhe.noise import flip_labels
 
 settings.register_profile("kfhe", deadline=None)  # a busy machine is no failure
 settings.load_profile("kfhe")
+
+# A job in the background ignores Ctrl-C, and so would the processes that tests start
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_runtest_setup(item):

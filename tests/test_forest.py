@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from kfhe import CARTClassifier, KFHEClassifier
 from kfhe.forest import CATEGORICAL, LEAF, MISSING_LEFT
+from kfhe.target_encoding import TargetEncoding
 
 CITIES = ["Cork", "Derry", "Dublin", "Galway", "Sligo"]
 
@@ -255,10 +256,13 @@ def test_the_digest_covers_all_that_predictions_depend_on_and_nothing_else(fitte
         {"category_sets": category_sets},
         {"tree_nodes": forest.tree_nodes[:-1]},
         {"schema": replace(forest.schema, categories=[None, None, cities])},
+        {"schema": replace(forest.schema, encodings={2: TargetEncoding({"a": 0}, np.array([[0.5], [0.2]]))})},
+        {"schema": replace(forest.schema, encodings={2: TargetEncoding({"b": 0}, np.array([[0.5], [0.2]]))})},
+        {"schema": replace(forest.schema, encodings={2: TargetEncoding({"a": 0}, np.array([[0.4], [0.2]]))})},
     ]
     digests = [replace(forest, **change).digest() for change in changes]
     assert len({forest.digest(), *digests}) == len(changes) + 1
-    same = replace(forest, gains=forest.gains + 1, schema=replace(forest.schema, names=["x", "y", "z"]))
+    same = replace(forest, gains=forest.gains + 1, schema=replace(forest.schema, columns=["x", "y", "z"]))
     assert same.digest() == forest.digest()
 
 

@@ -29,7 +29,7 @@ def test_philox_is_numpys(key, counter):
 
 def test_every_use_of_random_numbers_has_its_stream_for_ever():
     streams = {stream.name: stream.value for stream in Stream}
-    assert streams == {"ROWS": 0, "ESTIMATORS": 1, "FEATURES": 2, "BINS": 3, "CUTS": 4}
+    assert streams == {"ROWS": 0, "ESTIMATORS": 1, "FEATURES": 2, "BINS": 3, "CUTS": 4, "FOLDS": 5}
 
 
 def twin(weights, seed, iteration, attempt, n_draws=None, block_size=8192):
