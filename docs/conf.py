@@ -8,7 +8,7 @@ from sphinx_gallery.sorting import ExplicitOrder
 import kfhe
 from kfhe.audit import label_quality
 from kfhe.review import write_page
-from kfhe.table_files.labelled import LabelledTable
+from kfhe.tables.labelled import LabelledTable
 
 project = "kfhe"
 author = "The kfhe developers"

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from benchmarks.reading import OURS, READERS, main, make
-from kfhe.table_files import read_table
+from kfhe.tables.files import read_table
 
 
 @pytest.mark.parametrize("mixed", [True, False])

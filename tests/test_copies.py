@@ -12,9 +12,9 @@ from sklearn.datasets import make_classification
 
 from kfhe import KFHEClassifier, RobustKFHEClassifier
 from kfhe.audit import label_quality
-from kfhe.columns import open_columns
 from kfhe.copies import RowHashes, equal_rows, find_copies, row_hashes, share_alone
 from kfhe.noise import flip_labels
+from kfhe.tables.columns import open_columns
 
 QUICK = {"n_estimators": 15, "random_state": 0}
 
@@ -189,7 +189,7 @@ class TestHashes:
 
 def equal_groups(table):
     """Return the group of each row by its number, counted by appearance."""
-    from kfhe.features import number_columns
+    from kfhe.tables.features import number_columns
 
     hashes = row_hashes(number_columns(open_columns(table)))
     return pd.factorize(hashes)[0].tolist()

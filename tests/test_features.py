@@ -12,7 +12,7 @@ import pytest
 
 import kfhe
 from kfhe import CARTClassifier, KFHEClassifier, export
-from kfhe.dates import PARTS, days, from_objects, part, span_in_days, varying_parts
+from kfhe.tables.dates import PARTS, days, from_objects, part, span_in_days, varying_parts
 
 N = 300
 RNG = np.random.default_rng(0)

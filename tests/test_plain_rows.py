@@ -8,9 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kfhe.cli.scoring import ModelReader
-from kfhe.table import Schema
-from kfhe.table_files import Dialect, TableFileError, csv, lines
-from kfhe.table_files.csv import CsvTable
+from kfhe.tables import csv, lines
+from kfhe.tables.csv import CsvTable
+from kfhe.tables.files import Dialect, TableFileError
+from kfhe.tables.schema import Schema
 
 SCHEMA = Schema.of_columns(["x", "word", "flag"], [None, {"a": 0, "b": 1, "é": 2, 5: 3}, None])
 GOOD = {

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from kfhe.readings import READINGS, UnreadableError, misfits, numbers_in, read, recognise
+from kfhe.tables.readings import READINGS, UnreadableError, misfits, numbers_in, read, recognise
 
 
 @pytest.mark.parametrize(

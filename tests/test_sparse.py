@@ -16,10 +16,11 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_score
 
 import kfhe
-from kfhe import CARTClassifier, EarlyStopping, KFHEClassifier, RobustKFHEClassifier, sparse
+from kfhe import CARTClassifier, EarlyStopping, KFHEClassifier, RobustKFHEClassifier
 from kfhe.audit import label_quality
 from kfhe.noise import flip_labels
-from kfhe.table import BinnedTable
+from kfhe.tables import sparse
+from kfhe.tables.binned import BinnedTable
 
 FORMATS = ["csr_matrix", "csc_matrix", "csr_array", "csc_array", "coo_array", "coo_matrix", "lil_matrix"]
 FORMATS += ["dok_array", "bsr_matrix"]

@@ -15,7 +15,7 @@ from sklearn.base import clone
 
 import kfhe
 from kfhe import CARTClassifier, KFHEClassifier
-from kfhe.table import BinnedTable
+from kfhe.tables.binned import BinnedTable
 
 N = 120
 
@@ -370,7 +370,7 @@ def test_few_leaves_of_many_rows_are_grown_row_by_row_which_nobody_notices(rng, 
     y = (X[:, 0] + X[:, 1] * X[:, 2] > 0).astype(int)
     model = KFHEClassifier(max_leaf_nodes=50, warm_start=True, random_state=0)
     fitted = clone(model).set_params(n_estimators=4).fit(X, y)
-    monkeypatch.setattr("kfhe.table.MANY_ROWS", 1000)
+    monkeypatch.setattr("kfhe.tables.binned.MANY_ROWS", 1000)
     table = BinnedTable.from_table(X, None, 255, 1)
     small = len(pickle.dumps(table))
     np.testing.assert_array_equal(table.lines, table.codes.T)

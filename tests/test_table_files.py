@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from kfhe.table_files import Dialect, TableFileError, open_table, read_table, write_table
-from kfhe.table_files.labelled import LabelledTable
-from kfhe.table_files.output import open_output
-from kfhe.table_files.parts import PartedTable
+from kfhe.tables.files import Dialect, TableFileError, open_table, read_table, write_table
+from kfhe.tables.labelled import LabelledTable
+from kfhe.tables.output import open_output
+from kfhe.tables.parts import PartedTable
 
 RULES = '''\
 whole,fraction,gappy,zeros,signed,truth,gappy truth,mixed truth,text,gap words,date,empty,spaces

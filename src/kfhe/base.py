@@ -20,7 +20,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from kfhe import early_stopping
 from kfhe.callbacks import Callback, CallbackSupportMixin, FitTasks
-from kfhe.columns import some_rows
 from kfhe.early_stopping import BestLength, EarlyStopping, ValidationSet, Watch
 from kfhe.emphasis import Emphasis
 from kfhe.engine.arrays import exact_sum
@@ -33,6 +32,7 @@ from kfhe.look.progress import ProgressBar
 from kfhe.remarks import TableWarning
 from kfhe.rows import TrainingRows
 from kfhe.saving.model_file import save
+from kfhe.tables.columns import some_rows
 from kfhe.trace import Trace
 from kfhe.training import TrainingRun
 from kfhe.validation import (

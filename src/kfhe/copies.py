@@ -26,9 +26,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kfhe.columns import Columns, SparseColumns
-from kfhe.features import number_columns
 from kfhe.groups import Groups
+from kfhe.tables.columns import Columns, SparseColumns
+from kfhe.tables.features import number_columns
 from kfhe.target_encoding import plain
 
 Hashes = NDArray[np.uint64]

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from kfhe.callbacks import Callback
-from kfhe.columns import some_rows
 from kfhe.engine.arrays import exact_sum
 from kfhe.kalman import take_step
 from kfhe.rows import TrainingRows
 from kfhe.sensors import Sensor
+from kfhe.tables.columns import some_rows
 from kfhe.trace import Iteration, Trace
 from kfhe.validation import check_same_length, checks_of, encode_known_labels
 

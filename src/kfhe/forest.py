@@ -17,8 +17,8 @@ from kfhe.engine.trees.storage import TreeStore
 from kfhe.engine.trees.traversal import add_trees, apply
 from kfhe.engine.trees.votes import leaf_classes, leaf_shares
 from kfhe.ensemble import Ensemble, variance, variance_from
-from kfhe.sparse import SparseRows, blocks
-from kfhe.table import Schema
+from kfhe.tables.schema import Schema
+from kfhe.tables.sparse import SparseRows, blocks
 
 Floats = NDArray[np.float64]
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from kfhe.engine.trees.shrinkage import shrunken_shares
 from kfhe.rows import TrainingRows
-from kfhe.table import BinnedTable
+from kfhe.tables.binned import BinnedTable
 from kfhe.tree_settings import TreeSettings
 
 Floats = NDArray[np.float64]

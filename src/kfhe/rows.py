@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kfhe.columns import open_columns
 from kfhe.copies import RowHashes, find_copies
 from kfhe.engine.arrays import Measurer, effective_sample_size, exact_sum, normalise
 from kfhe.engine.bank import HonestBank
@@ -26,7 +25,8 @@ from kfhe.engine.trees.growing import Grower
 from kfhe.engine.trees.grown_tree import GrownTree
 from kfhe.groups import GroupDraws, Groups
 from kfhe.kalman import KalmanFilter
-from kfhe.table import BinnedTable
+from kfhe.tables.binned import BinnedTable
+from kfhe.tables.columns import open_columns
 from kfhe.target_encoding import Target
 from kfhe.tree_settings import TreeSettings
 from kfhe.validation import integer_weights, same_table

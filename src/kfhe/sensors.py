@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import has_fit_parameter
 
-from kfhe.columns import some_rows
 from kfhe.engine.draws import Stream, random_numbers
 from kfhe.engine.trees.growing import Grower
 from kfhe.engine.trees.grown_tree import GrownTree
@@ -22,8 +21,9 @@ from kfhe.forest import NODE_DTYPE, Forest, leaves_of
 from kfhe.measurement import Counts, Votes
 from kfhe.rows import TrainingRows
 from kfhe.shrinkage import resolve, soft_votes
-from kfhe.sparse import SparseRows
-from kfhe.table import BinnedTable
+from kfhe.tables.binned import BinnedTable
+from kfhe.tables.columns import some_rows
+from kfhe.tables.sparse import SparseRows
 from kfhe.trace import Trace
 from kfhe.tree_settings import TreeSettings
 

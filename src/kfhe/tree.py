@@ -9,13 +9,13 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
 from sklearn.utils.validation import check_is_fitted
 
-from kfhe.columns import some_rows
 from kfhe.engine.arrays import exact_sum
 from kfhe.engine.threads import thread_count
 from kfhe.engine.trees.storage import TreeStore
 from kfhe.forest import Forest, Tree
 from kfhe.rows import TrainingRows
 from kfhe.shrinkage import resolve
+from kfhe.tables.columns import some_rows
 from kfhe.tree_settings import TreeSettings
 from kfhe.validation import (
     COMMON_CONSTRAINTS,

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from kfhe.engine.trees.growing import Grower
-from kfhe.table import BinnedTable
+from kfhe.tables.binned import BinnedTable
 from kfhe.target_encoding import Target
 
 MOST_COLUMNS = MOST_CLASSES = 65535  # compiled code counts them with 16 bits

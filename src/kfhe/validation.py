@@ -17,7 +17,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, _num_samples, validate_data
 
 from kfhe.engine.arrays import exact_sum
-from kfhe.sparse import is_sparse, same_values, sound
+from kfhe.tables.sparse import is_sparse, same_values, sound
 
 Floats = NDArray[np.float64]
 

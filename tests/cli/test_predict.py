@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 from kfhe import KFHEClassifier
-from kfhe.table_files.csv import CsvTable
-from kfhe.table_files.lines import Lines
+from kfhe.tables.csv import CsvTable
+from kfhe.tables.lines import Lines
 
 pytestmark = pytest.mark.usefixtures("elsewhere")
 
@@ -59,7 +59,7 @@ def test_categories_that_are_new_are_counted_over_all_blocks(kfhe, table, monkey
     fit(table, "names")
     table.loc[table.index[10::100], "word"] = "pink"
     table.to_csv("new.csv", index=False)
-    monkeypatch.setattr("kfhe.table_files.csv.BLOCK", 1 << 12)
+    monkeypatch.setattr("kfhe.tables.csv.BLOCK", 1 << 12)
     _, said = kfhe("predict", "model.kfhe", "new.csv", "-o", "out.csv")
     assert "column 'word': values in categories that the model has never seen: 30;" in said
 
@@ -69,7 +69,7 @@ def test_an_error_far_down_names_its_row_and_leaves_no_file(kfhe, table, monkeyp
     lines = Path("new.csv").read_text().splitlines()
     lines[2500] = lines[2500].replace(",", ",oops", 1)
     Path("new.csv").write_text("\n".join(lines))
-    monkeypatch.setattr("kfhe.table_files.csv.BLOCK", 1 << 12)
+    monkeypatch.setattr("kfhe.tables.csv.BLOCK", 1 << 12)
     _, said = kfhe("predict", "model.kfhe", "new.csv", "-o", "out.csv", code=1)
     assert "column 'v', row 2501: found 'oops" in said
     assert not Path("out.csv").exists()

@@ -11,7 +11,7 @@ import pytest
 
 import kfhe
 from kfhe.cli.console import Console
-from kfhe.table_files import write_table
+from kfhe.tables.files import write_table
 
 CLI = Path(kfhe.__file__).parent / "cli"
 CLEAR = "\x1b[2J\x9b1m\x07"  # clears the screen, makes all bold, rings the bell

@@ -14,10 +14,10 @@ from distributed import Client
 import kfhe
 import kfhe.audit
 import kfhe.dask.copies
-from kfhe.columns import open_columns
 from kfhe.copies import RowHashes, equal_rows, share_alone
 from kfhe.dask import KFHEClassifier, RobustKFHEClassifier, label_quality
-from kfhe.features import ENCODED, LEFT_OUT
+from kfhe.tables.columns import open_columns
+from kfhe.tables.features import ENCODED, LEFT_OUT
 
 LOCAL = {KFHEClassifier: kfhe.KFHEClassifier, RobustKFHEClassifier: kfhe.RobustKFHEClassifier}
 BOTH = [

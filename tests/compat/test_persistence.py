@@ -17,10 +17,15 @@ import kfhe
 from kfhe import CARTClassifier, KFHEClassifier
 
 # What skops asks to be trusted: plain Python classes with arrays in them.
-TRUSTED = ["kfhe.classifier.KFHEClassifier", "kfhe.forest.Forest", "kfhe.table.Schema", "kfhe.trace.Trace"]
+TRUSTED = [
+    "kfhe.classifier.KFHEClassifier",
+    "kfhe.forest.Forest",
+    "kfhe.tables.schema.Schema",
+    "kfhe.trace.Trace",
+]
 TRUSTED_COMPONENTS = ["kfhe.estimators.EstimatorEnsemble", "sklearn.tree._tree.Tree"]
 TRUSTED_RUN = ["kfhe.engine.draws.Draws", "kfhe.engine.arrays.Measurer", "kfhe.kalman.KalmanFilter"]
-TRUSTED_RUN += ["kfhe.measurement.OnTrainingRows", "kfhe.rows.TrainingRows", "kfhe.table.BinnedTable"]
+TRUSTED_RUN += ["kfhe.measurement.OnTrainingRows", "kfhe.rows.TrainingRows", "kfhe.tables.binned.BinnedTable"]
 TRUSTED_RUN += ["kfhe.kalman.RowFilter", "kfhe.measurement.OnUnseenRows", "kfhe.tree.CARTClassifier"]
 TRUSTED_RUN += ["kfhe.sensors.EstimatorSensor", "kfhe.sensors.TreeSensor", "kfhe.training.TrainingRun"]
 

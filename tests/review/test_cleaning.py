@@ -21,7 +21,7 @@ from kfhe.review import (
     write_decisions,
 )
 from kfhe.review.cells import row_digests
-from kfhe.table_files import Dialect, TableFileError, read_table
+from kfhe.tables.files import Dialect, TableFileError, read_table
 
 CSV = b'\xef\xbb\xbfid,text,y\r\n1,"a, ""b""\nc",cat\r\n\r\n2,,"dog"\r\n3,\xc3\xa9,cat\r\n4,x,NA\r\n'
 

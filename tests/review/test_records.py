@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kfhe.review.records import Records
-from kfhe.table_files import TableFileError
+from kfhe.tables.files import TableFileError
 
 cells = st.text(st.sampled_from('ab,;"\n\r é\t'), max_size=5)
 

@@ -21,10 +21,10 @@ from safetensors.numpy import load as load_arrays
 from safetensors.numpy import save as save_arrays
 
 import kfhe
-from kfhe.dates import PARTS
-from kfhe.features import ENCODED, LEFT_OUT
-from kfhe.readings import DATES, READINGS, misfits
 from kfhe.saving.model_file import NO_CHECKSUM
+from kfhe.tables.dates import PARTS
+from kfhe.tables.features import ENCODED, LEFT_OUT
+from kfhe.tables.readings import DATES, READINGS, misfits
 
 START = b'checksum\\":\\"'  # what comes before the checksum
 LONGEST_SECONDS = 5

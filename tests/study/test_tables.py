@@ -6,8 +6,8 @@ import pytest
 
 from kfhe.study.errors import NoTargetError, StudyError
 from kfhe.study.tables import Roles, make_dataset, read_table
-from kfhe.table_files import TableFileError
-from kfhe.table_files.labelled import LabelledTable
+from kfhe.tables.files import TableFileError
+from kfhe.tables.labelled import LabelledTable
 
 
 def write(tmp_path, text, name="mine.csv"):

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kfhe.columns import open_columns, some_rows
 from kfhe.look.plain_text import plain
+from kfhe.tables.columns import open_columns, some_rows
 
 if TYPE_CHECKING:
     from kfhe.audit.result import LabelAudit

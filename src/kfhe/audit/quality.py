@@ -24,8 +24,8 @@ from kfhe.groups import Groups
 from kfhe.look.progress import Bar
 from kfhe.remarks import Remark, TableWarning, remarks_on
 from kfhe.rows import TrainingRows
-from kfhe.sparse import is_sparse
-from kfhe.table import BinnedTable
+from kfhe.tables.binned import BinnedTable
+from kfhe.tables.sparse import is_sparse
 from kfhe.tree_settings import TreeSettings
 from kfhe.validation import (
     COMMON_CONSTRAINTS,

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from kfhe.audit.findings import RowFindings
 from kfhe.audit.html import WorstRows, audit_html
-from kfhe.columns import is_bare, some_rows
 from kfhe.groups import Groups
 from kfhe.look.counts import counted
 from kfhe.noise import estimated_rate
-from kfhe.sparse import is_sparse
+from kfhe.tables.columns import is_bare, some_rows
+from kfhe.tables.sparse import is_sparse
 from kfhe.validation import SPARSE_FORMATS, check_same_length, encode_labels
 
 Floats = NDArray[np.float64]

@@ -12,7 +12,7 @@ from kfhe.cli.echo import echo
 
 if TYPE_CHECKING:
     from kfhe.audit import LabelAudit
-    from kfhe.table_files.labelled import LabelledTable
+    from kfhe.tables.labelled import LabelledTable
 
 EXAMPLES = """
 Examples:
@@ -92,7 +92,7 @@ def audit(
     from kfhe.cli.remarks import tell
     from kfhe.cli.review import audited, check_files, write_page_of
     from kfhe.look.counts import counted
-    from kfhe.table_files import write_table
+    from kfhe.tables.files import write_table
 
     labelled.check()
     if all_rows and output is None:
@@ -136,7 +136,7 @@ def _listed(data: LabelledTable, found: LabelAudit) -> Any:
     """Return all rows, the most suspicious first, each with both labels, its quality and the verdict."""
     import pyarrow as pa
 
-    from kfhe.table_files.types import value_type
+    from kfhe.tables.types import value_type
 
     order = found.rank.argsort()
     listed = data.all_columns.drop_columns([data.target]).take(order)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from kfhe.base import BaseKFHE
     from kfhe.cli.console import Console
     from kfhe.dask.memory import Need
-    from kfhe.table_files.parts import PartedTable
+    from kfhe.tables.parts import PartedTable
 
 SMALL = 256 << 20  # bytes up to which a table is read whole, however little memory there is
 SHARE = 0.5  # of the free memory that a table may take to be read whole
@@ -38,7 +38,7 @@ def is_large(tables: Sequence[Path]) -> bool:
         return True
     if tables[0].suffix != ".parquet" or not tables[0].is_file() or find_spec("distributed") is None:
         return False
-    from kfhe.table_files.footers import table_bytes
+    from kfhe.tables.footers import table_bytes
 
     n_bytes = table_bytes(tables[0])
     if n_bytes <= SMALL:
@@ -64,7 +64,7 @@ def train_in_parts(
     """
     import kfhe.dask
     from kfhe.cli.remarks import tell, without_warnings
-    from kfhe.table_files.labels import notes_on_classes
+    from kfhe.tables.labels import notes_on_classes
 
     data = labelled.open_parts()
     console.print(_overview(data), markup=False)
@@ -100,8 +100,8 @@ def _overview(data: PartedTable) -> str:
 
 def _classes(data: PartedTable, counts: dict[str, int]) -> str:
     """Say what the classes are, and how many rows were left out."""
-    from kfhe.table_files.errors import some
-    from kfhe.table_files.labels import without_label
+    from kfhe.tables.errors import some
+    from kfhe.tables.labels import without_label
 
     n_without = data.n_rows - sum(counts.values())
     classes = some([f"{label} ({count:,})" for label, count in counts.items()])

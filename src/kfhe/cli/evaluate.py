@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from kfhe.base import BaseKFHE
     from kfhe.cli.outcome import Outcome
-    from kfhe.table_files.labelled import LabelledTable
+    from kfhe.tables.labelled import LabelledTable
 
 EXAMPLES = """
 Examples:
@@ -161,7 +161,7 @@ def _splits(
     import numpy as np
     from sklearn.model_selection import StratifiedKFold, train_test_split
 
-    from kfhe.table_files import TableFileError
+    from kfhe.tables.files import TableFileError
 
     data.check_can_be_split()
     if data.groups is not None:
@@ -196,7 +196,7 @@ def _splits_of_groups(
     from sklearn.model_selection import GroupShuffleSplit, StratifiedGroupKFold
 
     from kfhe.look.counts import counted
-    from kfhe.table_files import TableFileError
+    from kfhe.tables.files import TableFileError
 
     assert data.groups is not None
     groups = np.unique(data.groups, return_inverse=True)[1]
@@ -244,7 +244,7 @@ def _of_model(path: Path, labelled: options.LabelledInput, advance: Callable[[in
     from kfhe.cli.models import read_forest
     from kfhe.cli.outcome import Outcome, Predictions
     from kfhe.cli.scoring import ModelReader
-    from kfhe.table_files import TableFileError, open_table
+    from kfhe.tables.files import TableFileError, open_table
 
     saved = read_forest(path)
     reader = ModelReader(saved.forest.schema, saved.forest.classes, named=saved.named)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from kfhe.files import standard_input
-from kfhe.table_files.errors import TableFileError
+from kfhe.tables.errors import TableFileError
 
 if TYPE_CHECKING:
     from kfhe import KFHEClassifier

@@ -22,9 +22,9 @@ from kfhe.cli.echo import echo
 
 if TYPE_CHECKING:
     from kfhe.base import BaseKFHE
-    from kfhe.table_files import Dialect
-    from kfhe.table_files.labelled import LabelledTable
-    from kfhe.table_files.parts import PartedTable
+    from kfhe.tables.files import Dialect
+    from kfhe.tables.labelled import LabelledTable
+    from kfhe.tables.parts import PartedTable
 
 _PANEL = "Training"
 _CSV_PANEL = "How the file is written"
@@ -109,7 +109,7 @@ class CsvInput:
     @property
     def dialect(self) -> Dialect:
         """What these options say, checked."""
-        from kfhe.table_files import Dialect
+        from kfhe.tables.files import Dialect
 
         sep = {"\\t": "\t", "tab": "\t"}.get(self.sep or "", self.sep)
         if sep is not None and (len(sep) != 1 or not sep.isascii() or sep in '"\n\r'):
@@ -136,7 +136,7 @@ class ReadingInput(CsvInput):
     @property
     def kinds(self) -> dict[str, str]:
         """What columns are to be read as, checked."""
-        from kfhe.table_files.texts import KINDS
+        from kfhe.tables.texts import KINDS
 
         found: dict[str, str] = {}
         for given in self.read_as or ():
@@ -192,7 +192,7 @@ class TargetInput(ReadingInput):
 
     def check(self) -> None:
         """Raise if the options contradict each other."""
-        from kfhe.table_files.texts import CATEGORY
+        from kfhe.tables.texts import CATEGORY
 
         if self.target in (self.drop or ()):
             raise typer.BadParameter("the target can't be left out", param_hint="--drop")
@@ -209,7 +209,7 @@ class TargetInput(ReadingInput):
 
     def read_file(self, table: Path) -> LabelledTable:
         """Read a table."""
-        from kfhe.table_files.labelled import LabelledTable
+        from kfhe.tables.labelled import LabelledTable
 
         return LabelledTable.read(
             table,
@@ -262,13 +262,13 @@ class LabelledFiles(TargetInput):
     @property
     def files(self) -> list[Path]:
         """The files, those in folders one by one."""
-        from kfhe.table_files.footers import files_in
+        from kfhe.tables.footers import files_in
 
         return [file for table in self.tables for file in (files_in(table) if table.is_dir() else [table])]
 
     def open_parts(self) -> PartedTable:
         """Open parquet files, to be read part by part."""
-        from kfhe.table_files.parts import PartedTable
+        from kfhe.tables.parts import PartedTable
 
         for name in ("sep", "decimal", "encoding", "na", "sheet"):
             if getattr(self, name) is not None:
@@ -464,8 +464,8 @@ def check_folder(folder: Path, names: Collection[str], *inputs: Path, option: st
 
 def check_table_output(output: Path, *inputs: Path) -> None:
     """Raise unless an output's ending says what table to write, and it can be made."""
-    from kfhe.table_files.errors import TableFileError
-    from kfhe.table_files.output import check_output
+    from kfhe.tables.errors import TableFileError
+    from kfhe.tables.output import check_output
 
     try:
         check_output(output)

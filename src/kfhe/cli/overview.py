@@ -5,14 +5,14 @@ from __future__ import annotations
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
-from kfhe.readings import DATES, NUMBERS, misfits, most_fitting
-from kfhe.table_files.errors import some
-from kfhe.table_files.labels import notes_on_classes
-from kfhe.table_files.types import is_text
+from kfhe.tables.errors import some
+from kfhe.tables.labels import notes_on_classes
+from kfhe.tables.readings import DATES, NUMBERS, misfits, most_fitting
+from kfhe.tables.types import is_text
 
 if TYPE_CHECKING:
-    from kfhe.table import Schema
-    from kfhe.table_files.labelled import LabelledTable
+    from kfhe.tables.labelled import LabelledTable
+    from kfhe.tables.schema import Schema
 
 MOST_COLUMNS, SOME_COLUMNS = 60, 20  # that are shown one by one; of a wider table, some
 MOST_NOTES = 20

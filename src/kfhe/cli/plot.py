@@ -14,7 +14,7 @@ from kfhe.cli.options import CsvInput, check_picture, spread
 if TYPE_CHECKING:
     from kfhe import KFHEClassifier
     from kfhe.plotting import Display
-    from kfhe.table_files import Dialect
+    from kfhe.tables.files import Dialect
 
 EXAMPLES = """
 Examples:
@@ -133,7 +133,7 @@ def _check_numeric(model: KFHEClassifier) -> None:
 def _rows(model: KFHEClassifier, path: Path, target: str, dialect: Dialect) -> tuple[Any, Any]:
     """Read the columns that the model needs, as it was trained on them, and the labels."""
     from kfhe.cli.scoring import ModelReader
-    from kfhe.table_files import open_table
+    from kfhe.tables.files import open_table
 
     named = hasattr(model, "feature_names_in_")
     reader = ModelReader(model.estimators_.schema, model.classes_, named=named)

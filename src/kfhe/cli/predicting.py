@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from kfhe.saving.model_file import SavedForest
-    from kfhe.table_files import Dialect, TableFile
-    from kfhe.table_files.output import CsvOutput
+    from kfhe.tables.files import Dialect, TableFile
+    from kfhe.tables.output import CsvOutput
 
 
 def predict_table(
@@ -52,9 +52,9 @@ def predict_table(
     from kfhe.cli.models import read_forest
     from kfhe.cli.scoring import ModelReader, ahead
     from kfhe.engine.threads import thread_count
-    from kfhe.table_files import Dialect, open_output, open_table
-    from kfhe.table_files.errors import some
-    from kfhe.table_files.output import CsvOutput
+    from kfhe.tables.errors import some
+    from kfhe.tables.files import Dialect, open_output, open_table
+    from kfhe.tables.output import CsvOutput
 
     saved = read_forest(model)
     reader = ModelReader(saved.forest.schema, saved.forest.classes, named=saved.named)
@@ -89,7 +89,7 @@ def predict_table(
 
 def _kept(keep: Collection[str], rows: TableFile) -> list[str]:
     """Return the columns to keep; several may be named at once, with commas, unless one is called so."""
-    from kfhe.table_files.errors import no_column
+    from kfhe.tables.errors import no_column
 
     names = [name for names in keep for name in ([names] if names in rows.columns else names.split(","))]
     for name in names:
@@ -100,7 +100,7 @@ def _kept(keep: Collection[str], rows: TableFile) -> list[str]:
 
 def _joined(rows: TableFile, kept: list[str], predictor: _Predictor) -> Any:
     """Return the columns of the output, each with a name of its own; names do if they are all in a csv."""
-    from kfhe.table_files import TableFileError
+    from kfhe.tables.files import TableFileError
 
     taken = [column for column in kept if column in predictor.names]
     if taken:

@@ -13,7 +13,7 @@ from kfhe.cli import options
 if TYPE_CHECKING:
     from kfhe.audit import LabelAudit
     from kfhe.review import Decision
-    from kfhe.table_files.labelled import LabelledTable
+    from kfhe.tables.labelled import LabelledTable
 
 
 def check_files(page: Path | None, decisions: Path | None, table: Path, output: Path | None) -> None:

@@ -6,21 +6,21 @@ from collections.abc import Callable, Collection, Generator, Hashable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from kfhe.columns import is_beyond_floats
-from kfhe.features import LEFT_OUT
 from kfhe.look.counts import counted
-from kfhe.readings import READINGS
-from kfhe.table_files.errors import TableFileError, did_you_mean, no_column
-from kfhe.table_files.labels import without_label
-from kfhe.table_files.texts import converted
-from kfhe.table_files.types import is_text
+from kfhe.tables.columns import is_beyond_floats
+from kfhe.tables.errors import TableFileError, did_you_mean, no_column
+from kfhe.tables.features import LEFT_OUT
+from kfhe.tables.labels import without_label
+from kfhe.tables.readings import READINGS
+from kfhe.tables.texts import converted
+from kfhe.tables.types import is_text
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from kfhe.table import Schema
-    from kfhe.table_files import TableFile
+    from kfhe.tables.files import TableFile
+    from kfhe.tables.schema import Schema
 
 MOST_CLASSES = 20  # that an error names
 

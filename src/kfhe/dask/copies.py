@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from kfhe.columns import Columns
 from kfhe.copies import Hashes, RowHashes, different, many_repeat, row_hashes
 from kfhe.dask.spread import picked
 from kfhe.dask.tables import SpreadTable
-from kfhe.features import number_columns
+from kfhe.tables.columns import Columns
+from kfhe.tables.features import number_columns
 
 ROWS_AT_ONCE = 2**24  # of which one task counts the different ones
 

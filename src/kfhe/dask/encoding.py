@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kfhe.columns import Columns
 from kfhe.dask.spread import Future, OfParts, Spread
-from kfhe.features import Encodings, FeatureColumns, Rules
-from kfhe.table import category_bins, category_counts
+from kfhe.tables.binned import category_bins, category_counts
+from kfhe.tables.columns import Columns
+from kfhe.tables.features import Encodings, FeatureColumns, Rules
 from kfhe.target_encoding import ClassShares, Counts, CrossFitted, Target, encoded_categories
 
 Floats = NDArray[np.float64]

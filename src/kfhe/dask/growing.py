@@ -40,7 +40,7 @@ from kfhe.dask.spread import Future, OfParts, Spread
 from kfhe.dask.top import FIRST_ROUND, Round, Top
 from kfhe.dask.trees import TreeArrays, finished
 from kfhe.dask.workers import FEW_PARTS, LOOK_EVERY, Workers, as_is
-from kfhe.table import BinnedTable
+from kfhe.tables.binned import BinnedTable
 from kfhe.tree_settings import TreeSettings
 
 LEAST_SENT = 1024  # rows up to which a node's are sent at once

@@ -19,7 +19,8 @@ from kfhe.engine.trees.nodes import drawn_features
 from kfhe.engine.trees.partitioning import cut, partition, sides
 from kfhe.engine.trees.random_cuts import cut_numbers
 from kfhe.engine.trees.splitting import best_split
-from kfhe.table import BinnedTable, Schema
+from kfhe.tables.binned import BinnedTable
+from kfhe.tables.schema import Schema
 from kfhe.tree_settings import TreeSettings
 
 if TYPE_CHECKING:

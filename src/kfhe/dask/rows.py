@@ -58,7 +58,7 @@ from kfhe.engine.trees.votes import leaf_classes, leaf_shares
 from kfhe.forest import NODE_DTYPE
 from kfhe.kalman import KalmanFilter
 from kfhe.rows import TrainingRows
-from kfhe.table import BinnedTable
+from kfhe.tables.binned import BinnedTable
 from kfhe.tree_settings import TreeSettings
 from kfhe.validation import MAX_WEIGHT
 

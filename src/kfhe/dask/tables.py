@@ -17,21 +17,20 @@ from dask.base import is_dask_collection
 from dask.delayed import delayed
 from numpy.typing import NDArray
 
-from kfhe.columns import Columns, open_columns
 from kfhe.dask.encoding import Chosen, Folds, Reading, SpreadTarget, chosen, counted, features, folds_of
 from kfhe.dask.spread import Future, OfParts, Spread, picked
 from kfhe.dask.workers import Workers
-from kfhe.dates import part_ranges
 from kfhe.engine.bins import bin_starts, encoded, sampled_rows
 from kfhe.engine.draws import ROWS_OF_BLOCK
-from kfhe.features import Rule, Rules, with_encodings
-from kfhe.table import (
+from kfhe.tables.binned import (
     BinnedTable,
-    Schema,
     binned_categories,
     categorical_columns,
-    infinite_values,
 )
+from kfhe.tables.columns import Columns, open_columns
+from kfhe.tables.dates import part_ranges
+from kfhe.tables.features import Rule, Rules, with_encodings
+from kfhe.tables.schema import Schema, infinite_values
 from kfhe.target_encoding import CrossFitted
 from kfhe.tree_settings import TreeSettings
 

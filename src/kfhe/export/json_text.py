@@ -10,7 +10,7 @@ import numpy as np
 
 from kfhe.export.plain_trees import PlainTrees, check_names
 from kfhe.forest import CATEGORICAL, LEAF, MISSING_LEFT, Tree
-from kfhe.table import Schema
+from kfhe.tables.schema import Schema
 
 
 def json_text(model: Any) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kfhe.columns import open_columns
+from kfhe.tables.columns import open_columns
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int32]

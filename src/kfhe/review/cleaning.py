@@ -18,12 +18,12 @@ from kfhe.look.counts import counted
 from kfhe.review.cells import is_gap, label_text, row_digests
 from kfhe.review.decisions import CHANGE, DROP, UNSURE, Decision, DecisionError, write_decisions
 from kfhe.review.records import Records
-from kfhe.table_files import Dialect, TableFileError, open_table
-from kfhe.table_files.csv import START
-from kfhe.table_files.dialect import usual_encoding
-from kfhe.table_files.errors import did_you_mean, no_column, some
-from kfhe.table_files.excel import ExcelTable
-from kfhe.table_files.output import CsvOutput
+from kfhe.tables.csv import START
+from kfhe.tables.dialect import usual_encoding
+from kfhe.tables.errors import did_you_mean, no_column, some
+from kfhe.tables.excel import ExcelTable
+from kfhe.tables.files import Dialect, TableFileError, open_table
+from kfhe.tables.output import CsvOutput
 
 AS_FOUND = Dialect()
 

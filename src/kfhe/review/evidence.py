@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from kfhe.audit import LabelAudit
 from kfhe.audit.quality import tree_settings
 from kfhe.audit.votes import drawn_rows
-from kfhe.columns import Columns, open_columns
 from kfhe.engine.threads import thread_count
 from kfhe.forest import LEAF, NODE_DTYPE
 from kfhe.rows import TrainingRows
-from kfhe.table import categorical_columns
+from kfhe.tables.binned import categorical_columns
+from kfhe.tables.columns import Columns, open_columns
 from kfhe.validation import readable_table
 
 Floats = NDArray[np.float64]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 import re
 
-from kfhe.table_files import TableFileError
+from kfhe.tables.files import TableFileError
 
 BOMS = (
     (codecs.BOM_UTF8, "utf-8"),

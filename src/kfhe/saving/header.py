@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kfhe.dates import PARTS
-from kfhe.features import ENCODED, LEFT_OUT, Encodings, Rule, Rules
 from kfhe.forest import RULES, STEPS_OF_SHARPNESS
-from kfhe.readings import DATES, READINGS
-from kfhe.table import Schema
+from kfhe.tables.dates import PARTS
+from kfhe.tables.features import ENCODED, LEFT_OUT, Encodings, Rule, Rules
+from kfhe.tables.readings import DATES, READINGS
+from kfhe.tables.schema import Schema
 from kfhe.target_encoding import TargetEncoding
 from kfhe.trace import COLUMNS, TIME, Trace
 

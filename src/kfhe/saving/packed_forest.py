@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kfhe.forest import CATEGORICAL, LEAF, MISSING_LEFT, NODE_DTYPE, NUMERIC, Forest
-from kfhe.table import Schema
+from kfhe.tables.schema import Schema
 
 Arrays = dict[str, NDArray[Any]]
 

@@ -25,7 +25,7 @@ import numpy as np
 
 from kfhe.study.encoding import Categorical, encoding_steps
 from kfhe.study.errors import StudyError
-from kfhe.table_files.errors import did_you_mean
+from kfhe.tables.errors import did_you_mean
 
 if TYPE_CHECKING:
     from kfhe.study.plan import Algorithm, Plan

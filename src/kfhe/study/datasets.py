@@ -23,7 +23,7 @@ from kfhe.study.tables import (
     read_table,
     table_name,
 )
-from kfhe.table_files import READABLE
+from kfhe.tables.files import READABLE
 
 if TYPE_CHECKING:
     from kfhe.study.plan import Plan

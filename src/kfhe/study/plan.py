@@ -14,8 +14,8 @@ from kfhe.metrics import METRICS
 from kfhe.noise import NOISE_MODELS
 from kfhe.study.errors import StudyError
 from kfhe.study.tables import Roles, is_table, table_name
-from kfhe.table_files import Dialect
-from kfhe.table_files.texts import KINDS
+from kfhe.tables.files import Dialect
+from kfhe.tables.texts import KINDS
 
 PRESETS = ("quick", "paper", "noise", "others", "real", "careless")
 ALL_TABLES = "*"  # a dataset that stands for all tables of the data folder

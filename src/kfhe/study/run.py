@@ -24,7 +24,7 @@ from kfhe.study.processes import Processes
 from kfhe.study.store import Store
 from kfhe.study.tables import import_pandas
 from kfhe.study.versions import versions_for
-from kfhe.table_files.errors import did_you_mean, some
+from kfhe.tables.errors import did_you_mean, some
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kfhe.columns import open_columns
-from kfhe.features import FeatureColumns, rules_for
 from kfhe.study.errors import NoTargetError, StudyError
-from kfhe.table_files import READABLE, Dialect, TableFileError, check_pyarrow, open_table
-from kfhe.table_files.csv import AS_FOUND
-from kfhe.table_files.errors import check_names
-from kfhe.table_files.labelled import USUAL_TARGET, LabelledTable, columns_like
+from kfhe.tables.columns import open_columns
+from kfhe.tables.csv import AS_FOUND
+from kfhe.tables.errors import check_names
+from kfhe.tables.features import FeatureColumns, rules_for
+from kfhe.tables.files import READABLE, Dialect, TableFileError, check_pyarrow, open_table
+from kfhe.tables.labelled import USUAL_TARGET, LabelledTable, columns_like
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator

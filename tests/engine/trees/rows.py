@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from kfhe.engine.trees.growing import Grower
 from kfhe.forest import NODE_DTYPE
-from kfhe.table import BinnedTable
+from kfhe.tables.binned import BinnedTable
 from kfhe.validation import integer_weights
 
 from .twin import Settings

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 from kfhe.forest import CATEGORICAL, LEAF, MISSING_LEFT, NODE_DTYPE
-from kfhe.table import BinnedTable
+from kfhe.tables.binned import BinnedTable
 
 from .rows import Rows, as_tree, random_rows, tree_settings
 from .twin import Settings, Twin

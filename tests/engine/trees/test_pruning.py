@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from kfhe.engine.trees.pruning import pruned
 from kfhe.forest import LEAF
-from kfhe.table import BinnedTable
+from kfhe.tables.binned import BinnedTable
 
 from .rows import Rows, random_rows, tree_settings
 from .twin import Settings

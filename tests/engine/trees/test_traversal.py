@@ -7,7 +7,7 @@ from kfhe.engine.trees.storage import TreeStore
 from kfhe.engine.trees.traversal import add_trees, apply
 from kfhe.engine.trees.votes import leaf_classes
 from kfhe.forest import NODE_DTYPE
-from kfhe.table import BinnedTable
+from kfhe.tables.binned import BinnedTable
 
 from .rows import Rows
 from .twin import Settings

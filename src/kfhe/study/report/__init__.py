@@ -14,7 +14,7 @@ from kfhe.study.report.folder import ReportFolder
 from kfhe.study.report.latex import latex
 from kfhe.study.report.page import page
 from kfhe.study.report.tables import Table, all_tables
-from kfhe.table_files import SUFFIXES
+from kfhe.tables.files import SUFFIXES
 
 __all__ = ["PAGE", "write_cells", "write_report"]
 

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from kfhe.table_files import READABLE, check_pyarrow
-from kfhe.table_files.errors import TableFileError
-from kfhe.table_files.parquet import columns_of, damage_told
-from kfhe.table_files.types import holds_categories
+from kfhe.tables.errors import TableFileError
+from kfhe.tables.files import READABLE, check_pyarrow
+from kfhe.tables.parquet import columns_of, damage_told
+from kfhe.tables.types import holds_categories
 
 PART_BYTES = 64 << 20  # in memory that a part may have, if row groups are smaller
 

@@ -14,8 +14,8 @@ from typing import Any, BinaryIO, Protocol
 
 from kfhe.files import standard_output, whole_file
 from kfhe.look.plain_text import plain
-from kfhe.table_files.errors import TableFileError
-from kfhe.table_files.types import is_text, value_type
+from kfhe.tables.errors import TableFileError
+from kfhe.tables.types import is_text, value_type
 
 FORMULA = r"\A[=+\-@\t\r]"  # how text begins that a spreadsheet may run
 QUOTED = '[",\r\n]'  # what has to be in quotes

@@ -8,12 +8,12 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from kfhe.table_files import Dialect, TableFile, open_table
-from kfhe.table_files.csv import AS_FOUND
-from kfhe.table_files.errors import TableFileError, no_column
-from kfhe.table_files.labels import as_written, checked_groups, checked_labels, without_label
-from kfhe.table_files.texts import CATEGORY, check_kinds, read_texts
-from kfhe.table_files.types import holds_categories, is_moment, is_number
+from kfhe.tables.csv import AS_FOUND
+from kfhe.tables.errors import TableFileError, no_column
+from kfhe.tables.files import Dialect, TableFile, open_table
+from kfhe.tables.labels import as_written, checked_groups, checked_labels, without_label
+from kfhe.tables.texts import CATEGORY, check_kinds, read_texts
+from kfhe.tables.types import holds_categories, is_moment, is_number
 
 if TYPE_CHECKING:
     import numpy as np
@@ -127,7 +127,7 @@ class LabelledTable:
         --------
         >>> from pathlib import Path
         >>> from tempfile import TemporaryDirectory
-        >>> from kfhe.table_files.labelled import LabelledTable
+        >>> from kfhe.tables.labelled import LabelledTable
         >>> with TemporaryDirectory() as folder:
         ...     path = Path(folder) / "pets.csv"
         ...     _ = path.write_text("zip,legs,class\n01,4,cat\n01,2,bird\n02,4,cat\n02,2,bird\n")

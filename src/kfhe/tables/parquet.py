@@ -8,8 +8,8 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from typing import IO, Any, ClassVar
 
-from kfhe.table_files.errors import TableFileError, check_names
-from kfhe.table_files.types import is_moment, is_text, moments_as_text, value_type
+from kfhe.tables.errors import TableFileError, check_names
+from kfhe.tables.types import is_moment, is_text, moments_as_text, value_type
 
 ROWS = 1 << 16  # that are read at once
 

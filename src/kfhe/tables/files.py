@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 from kfhe.files import standard_input
-from kfhe.table_files.csv import AS_FOUND, CsvTable
-from kfhe.table_files.dialect import Dialect
-from kfhe.table_files.errors import TableFileError, did_you_mean
-from kfhe.table_files.excel import ExcelTable, import_calamine
-from kfhe.table_files.output import SUFFIXES, open_output, write_table
-from kfhe.table_files.parquet import ParquetTable
+from kfhe.tables.csv import AS_FOUND, CsvTable
+from kfhe.tables.dialect import Dialect
+from kfhe.tables.errors import TableFileError, did_you_mean
+from kfhe.tables.excel import ExcelTable, import_calamine
+from kfhe.tables.output import SUFFIXES, open_output, write_table
+from kfhe.tables.parquet import ParquetTable
 
 if TYPE_CHECKING:
     import numpy as np
@@ -139,7 +139,7 @@ def read_table(path: str | os.PathLike[str], text: Collection[str] = (), dialect
     --------
     >>> from pathlib import Path
     >>> from tempfile import TemporaryDirectory
-    >>> from kfhe.table_files import read_table
+    >>> from kfhe.tables.files import read_table
     >>> with TemporaryDirectory() as folder:
     ...     path = Path(folder) / "pets.csv"
     ...     _ = path.write_text("name,legs\nTom,4\n,2\n")

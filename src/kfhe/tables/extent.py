@@ -9,7 +9,7 @@ from string import digits
 from typing import IO
 from xml.parsers.expat import ExpatError, ParserCreate
 
-from kfhe.table_files.errors import TableFileError
+from kfhe.tables.errors import TableFileError
 
 MOST_CELLS = 100_000_000  # that are read, empty ones between others counted in
 CHUNK = 1 << 20  # bytes of a sheet that are looked at together

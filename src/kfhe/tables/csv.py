@@ -10,12 +10,12 @@ from threading import Lock
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 from kfhe.look.counts import counted
-from kfhe.table_files.dialect import SEPARATORS, Dialect, Recoded, usual_encoding
-from kfhe.table_files.errors import TableFileError, check_names, to_mend
-from kfhe.table_files.lent import LentStream
-from kfhe.table_files.lines import Lines
-from kfhe.table_files.quotes import QuotedLines
-from kfhe.table_files.types import is_plain
+from kfhe.tables.dialect import SEPARATORS, Dialect, Recoded, usual_encoding
+from kfhe.tables.errors import TableFileError, check_names, to_mend
+from kfhe.tables.lent import LentStream
+from kfhe.tables.lines import Lines
+from kfhe.tables.quotes import QuotedLines
+from kfhe.tables.types import is_plain
 
 if TYPE_CHECKING:
     import numpy as np

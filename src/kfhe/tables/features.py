@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kfhe.columns import Columns
-from kfhe.dates import Dates, days, part, varying_parts
-from kfhe.readings import DATES, READINGS, UnreadableError, accepted, read
+from kfhe.tables.columns import Columns
+from kfhe.tables.dates import Dates, days, part, varying_parts
+from kfhe.tables.readings import DATES, READINGS, UnreadableError, accepted, read
 from kfhe.target_encoding import TargetEncoding
 
 Floats = NDArray[np.float64]
@@ -31,7 +31,7 @@ class Rule:
     Attributes
     ----------
     reading : str
-        How its text is read, if it comes as text: one of `kfhe.readings.READINGS`; or `ENCODED` or
+        How its text is read, if it comes as text: one of `kfhe.tables.readings.READINGS`; or `ENCODED` or
         `LEFT_OUT`.
     parts : tuple of str
         Of a date, the parts that are features of their own besides the days since 1970; of encoded

@@ -7,13 +7,13 @@ from collections.abc import Collection, Iterator
 from datetime import date, datetime, time, timedelta
 from typing import IO, Any
 
-from kfhe.columns import READING
-from kfhe.readings import BOOLEAN
-from kfhe.table_files.csv import GAPS
-from kfhe.table_files.dialect import Dialect
-from kfhe.table_files.errors import TableFileError, check_names, did_you_mean, some, to_mend
-from kfhe.table_files.extent import check_extent
-from kfhe.table_files.types import is_text, moments_as_text
+from kfhe.tables.columns import READING
+from kfhe.tables.csv import GAPS
+from kfhe.tables.dialect import Dialect
+from kfhe.tables.errors import TableFileError, check_names, did_you_mean, some, to_mend
+from kfhe.tables.extent import check_extent
+from kfhe.tables.readings import BOOLEAN
+from kfhe.tables.types import is_text, moments_as_text
 
 ERRORS = ["#DIV/0!", "#NAME?", "#NULL!", "#NUM!", "#REF!", "#VALUE!"]  # of formulas; #N/A is a gap anyway
 

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from kfhe.columns import READING
-from kfhe.readings import (
+from kfhe.tables.columns import READING
+from kfhe.tables.errors import TableFileError, some, to_mend
+from kfhe.tables.readings import (
     BOOLEAN,
     DATES,
     NUMBERS,
@@ -23,8 +24,7 @@ from kfhe.readings import (
     read,
     recognise,
 )
-from kfhe.table_files.errors import TableFileError, some, to_mend
-from kfhe.table_files.types import is_moment, is_number, is_text, moments_as_text, value_type
+from kfhe.tables.types import is_moment, is_number, is_text, moments_as_text, value_type
 
 CATEGORY, NUMBER = "category", "number"
 KINDS = (CATEGORY, NUMBER, *READINGS)  # what a column can be read as

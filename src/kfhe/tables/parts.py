@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from kfhe.table_files import check_pyarrow
-from kfhe.table_files.errors import SHOWN, TableFileError, no_column
-from kfhe.table_files.footers import Part, common_schema, footer_of, parquet_files
-from kfhe.table_files.labelled import check_types, dropped_columns
-from kfhe.table_files.labels import check_classes, checked_groups, label_gaps
-from kfhe.table_files.parquet import checked, damage_told
-from kfhe.table_files.texts import CATEGORY, check_kinds, check_type
-from kfhe.table_files.types import holds_categories, is_moment, is_text, moments_as_text, value_type
+from kfhe.tables.errors import SHOWN, TableFileError, no_column
+from kfhe.tables.files import check_pyarrow
+from kfhe.tables.footers import Part, common_schema, footer_of, parquet_files
+from kfhe.tables.labelled import check_types, dropped_columns
+from kfhe.tables.labels import check_classes, checked_groups, label_gaps
+from kfhe.tables.parquet import checked, damage_told
+from kfhe.tables.texts import CATEGORY, check_kinds, check_type
+from kfhe.tables.types import holds_categories, is_moment, is_text, moments_as_text, value_type
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

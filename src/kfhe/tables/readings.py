@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kfhe.dates import MICROSECONDS, in_utc
+from kfhe.tables.dates import MICROSECONDS, in_utc
 
 DATES = {"date": "2024-12-31", "day-first": "31.12.2024", "month-first": "12/31/2024"}
 NUMBERS = {"decimal-point": "$1,200.50", "decimal-comma": "1.200,50 €"}
@@ -93,7 +93,7 @@ def read(texts: Sequence[Any], reading: str) -> NDArray[Any]:
 
     Examples
     --------
-    >>> from kfhe.readings import read
+    >>> from kfhe.tables.readings import read
     >>> read(["$1,200", "-$12"], "decimal-point")
     array([1200.,  -12.])
     >>> read(["31.12.2024 18:30"], "day-first")
@@ -122,7 +122,7 @@ def recognise(texts: Sequence[str], decimal: str = ".") -> list[str]:
 
     Examples
     --------
-    >>> from kfhe.readings import recognise
+    >>> from kfhe.tables.readings import recognise
     >>> recognise(["05/03/2024", "31/03/2024"])
     ['day-first']
     >>> recognise(["05/03/2024", "06/03/2024"])

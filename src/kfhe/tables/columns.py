@@ -10,8 +10,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from kfhe.dates import MICROSECONDS, Dates, days, from_objects, in_microseconds, span_in_days, too_far
-from kfhe.sparse import by_column, is_sparse
+from kfhe.tables.dates import MICROSECONDS, Dates, days, from_objects, in_microseconds, span_in_days, too_far
+from kfhe.tables.sparse import by_column, is_sparse
 
 Floats = NDArray[np.float64]
 

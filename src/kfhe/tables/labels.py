@@ -8,8 +8,8 @@ from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from kfhe.look.counts import counted
-from kfhe.table_files.errors import TableFileError, some
-from kfhe.table_files.types import is_moment, is_number, is_text, value_type
+from kfhe.tables.errors import TableFileError, some
+from kfhe.tables.types import is_moment, is_number, is_text, value_type
 
 if TYPE_CHECKING:
     import numpy as np

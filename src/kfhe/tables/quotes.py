@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from kfhe.table_files.errors import TableFileError, some
+from kfhe.tables.errors import TableFileError, some
 
 MOST_LINES = 20  # that one field may have
 FEW_LINES = 3  # that may look like rows and yet be text

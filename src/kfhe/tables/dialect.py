@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import IO, Any
 
-from kfhe.table_files.errors import TableFileError
+from kfhe.tables.errors import TableFileError
 
 SEPARATORS = ";\t|"  # besides commas
 

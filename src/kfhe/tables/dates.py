@@ -49,7 +49,7 @@ def part(dates: Dates, name: str) -> Floats:
     Examples
     --------
     >>> import numpy as np
-    >>> from kfhe.dates import part
+    >>> from kfhe.tables.dates import part
     >>> part(np.array(["2024-02-29T18:30", "NaT"], dtype="M8[us]"), "hour")
     array([18., nan])
     """
