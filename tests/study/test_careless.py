@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from kfhe.study.careless import COLUMNS, COPIES, copied, parts_of
-from kfhe.study.cells import make_fold
+from kfhe.study.cells import make_fold, run_cells
 from kfhe.study.datasets import load
 from kfhe.study.errors import StudyError
 from kfhe.study.plan import PRESETS, Algorithm, Cell, Plan
@@ -74,3 +74,12 @@ def test_the_preset_needs_no_files_and_has_every_kind_of_addition_but_few():
     added = {each for name in names for each in parts_of(name)[1]}
     assert added <= {*COLUMNS, *COPIES}
     assert {"code", "id", "zip", "twice30", "twice100"} <= added
+
+
+def test_columns_that_the_robust_classifier_leaves_out_change_no_score_at_all():
+    robust = Algorithm("Robust KFHE", "Robust KFHE", {"n_estimators": 10})
+    names = ("wine", "wine+code+id")
+    of_robust = Plan(names, (robust,), noise_levels=(0.2,))
+    plain, careless = run_cells(of_robust, [Cell(name, "Robust KFHE", 0.2, 0, 1) for name in names], load)
+    assert plain.error is careless.error is None
+    assert plain.log_loss == careless.log_loss

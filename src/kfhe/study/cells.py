@@ -118,7 +118,9 @@ def _scored(plan: Plan, cell: Cell, fold: Fold) -> Result:
     # A class that noise has wiped out is unknown to the classifier: it sees the others as 0, 1, 2, ...
     present, labels = np.unique(fold.y, return_inverse=True)
     algorithm = next(item for item in plan.algorithms if item.name == cell.algorithm)
-    model = build(algorithm, fold.X, seed_of(plan.seed, *vars(cell).values()))
+    base, _ = parts_of(cell.dataset)  # the seed of the dataset as it is: what differs is due to the additions
+    seed = seed_of(plan.seed, base, cell.algorithm, cell.noise, cell.repeat, cell.fold)
+    model = build(algorithm, fold.X, seed)
 
     started = perf_counter()
     model.fit(fold.X, labels)
