@@ -141,7 +141,9 @@ def memory(
                     sent.append(sum(client.run(bytes_sent).values()))
 
                 model = KFHEClassifier(
-                    n_estimators=components, max_leaf_nodes=leaves or None, random_state=0
+                    kfhe.CARTClassifier(max_leaf_nodes=leaves or None),
+                    n_estimators=components,
+                    random_state=0,
                 ).fit(frame.drop(columns="y"), frame["y"], callbacks=[note])
                 peaks = sorted(client.run(peak_memory).values())
             table.add_row(

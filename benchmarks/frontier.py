@@ -27,7 +27,7 @@ The robust classifier decides at the end how its trees vote, so it is trained an
 * is on the frontier: nobody is both faster and better."""
 
 FEWER_ROWS = {"max_samples": "auto"}
-FAST = {"max_samples": "auto", "max_features": 0.5}
+FAST = {"max_samples": "auto", "estimator__max_features": 0.5}
 CONTENDERS = (
     Contender(ROBUST, ROBUST, SIZES),
     Contender(OURS, OURS, STAGES),

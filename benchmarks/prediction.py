@@ -28,7 +28,7 @@ SMALL_LIGHTGBM = "LightGBM, 255 leaves"
 DEEP_XGBOOST = "XGBoost, depth 17"
 CONTENDERS = (
     Contender(OURS, OURS),
-    Contender(SMALL, OURS, settings={"max_leaf_nodes": 255}),
+    Contender(SMALL, OURS, settings={"estimator__max_leaf_nodes": 255}),
     Contender("LightGBM", "LightGBM"),
     Contender(SMALL_LIGHTGBM, "LightGBM", settings={"num_leaves": 255}),
     Contender("XGBoost", "XGBoost", settings={"max_depth": 6}),

@@ -79,9 +79,7 @@ def make(folder: Path, rows: int, columns: int, training_rows: int, *, mixed: bo
             table = table.set_column(j, f"x{j}", levels)
     write_table(folder / "new.csv", table)
     frame = table.slice(0, training_rows).to_pandas()
-    KFHEClassifier(categorical_features="from_dtype", random_state=0).fit(frame, y).save(
-        folder / "model.kfhe"
-    )
+    KFHEClassifier(random_state=0).fit(frame, y).save(folder / "model.kfhe")
 
 
 def read(folder: Path, module: str) -> tuple[float, float]:

@@ -14,7 +14,6 @@ guide's page on the framework says what to make of it.
 # The traces are those of training on wine with a fifth of the labels changed. The scores are macro F1 on
 # labels that were not changed, averaged over three datasets and repeated 4-fold cross-validation; of the
 # training labels all are right (0 %), or a fifth is changed (20 %).
-from functools import cache
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -22,7 +21,7 @@ from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 from sklearn.metrics import f1_score
 from sklearn.model_selection import RepeatedStratifiedKFold
 
-from kfhe import CARTClassifier, KFHEClassifier
+from kfhe import CARTClassifier, KFHEClassifier, StateSpace
 from kfhe.noise import flip_labels
 
 n_estimators = 100
@@ -40,33 +39,34 @@ def folds():
             yield rows[train], labels[train], rows[test], labels[test], fold
 
 
-@cache
-def scores(**settings):
+def classifier(settings):
+    """Return a classifier with some settings, also of its estimator and of its state space."""
+    model = KFHEClassifier(CARTClassifier(), state_space=StateSpace(), random_state=0)
+    return model.set_params(n_estimators=n_estimators, **settings)
+
+
+def scores(settings):
     """Return the mean macro F1 after training on right labels, and on labels a fifth of which is wrong."""
     means = []
     for noise in (0.0, 0.2):
         found = []
         for rows, labels, test_rows, test_labels, fold in folds():
-            model = KFHEClassifier(**unfrozen(settings), n_estimators=n_estimators, random_state=0)
+            model = classifier(settings)
             predicted = model.fit(rows, flip_labels(labels, noise, random_state=fold)).predict(test_rows)
             found.append(f1_score(test_labels, predicted, average="macro"))
         means.append(np.mean(found))
     return means
 
 
-def unfrozen(settings):
-    """Return settings with lists for the tuples, which stand for them so that results can be cached."""
-    return {name: list(value) if isinstance(value, tuple) else value for name, value in settings.items()}
-
-
 def compare(title, variants, column, label):
     """Draw a column of the trace and the scores of some variants, and print the scores."""
     _, (left, right) = plt.subplots(1, 2, figsize=(8, 3), width_ratios=(3, 2), layout="constrained")
     for (name, settings), style in zip(variants.items(), ("-", "--", "-.", ":"), strict=False):
-        model = KFHEClassifier(**unfrozen(settings), n_estimators=n_estimators, random_state=0).fit(X, noisy)
+        model = classifier(settings).fit(X, noisy)
         left.plot(range(1, model.n_iter_ + 1), model.trace_[column], style)
-        right.plot(["0 %", "20 %"], scores(**settings), f"o{style}", label=name)
-        print(f"{name:28}", *(f"{score:.3f}" for score in scores(**settings)))
+        found = scores(settings)
+        right.plot(["0 %", "20 %"], found, f"o{style}", label=name)
+        print(f"{name:28}", *(f"{score:.3f}" for score in found))
     left.set(title=title, xlabel="iteration", ylabel=label, ylim=(0, None))
     right.set(xlabel="changed training labels", ylabel="macro F1", xlim=(-0.2, 1.2), ylim=(0.8, 0.97))
     right.legend(loc="center left", bbox_to_anchor=(1, 0.5), fontsize="small")
@@ -83,9 +83,9 @@ linear = {"emphasis": "linear"}
 compare(
     "fusion, KFHE-l",
     {
-        "0.25": {"fusion": 0.25, **linear},
+        "0.25": {"state_space__fusion": 0.25, **linear},
         "0.5, the paper's": linear,
-        "1, votes alone": {"fusion": 1.0, **linear},
+        "1, votes alone": {"state_space__fusion": 1.0, **linear},
     },
     "measurement_error",
     "measurement error R",
@@ -101,8 +101,8 @@ compare(
     "process_noise, KFHE-e",
     {
         "0, the paper's": {},
-        "0.001": {"process_noise": 0.001},
-        "0.01": {"process_noise": 0.01},
+        "0.001": {"state_space__process_noise": 0.001},
+        "0.01": {"state_space__process_noise": 0.01},
     },
     "gain",
     "gain K",
@@ -113,12 +113,21 @@ compare(
 # ----------
 #
 # What each iteration leaves of the state; the rest goes back to the shares of the classes.
+moving = {"state_space__process_noise": 0.01, **linear}
 compare(
     "transition, KFHE-l",
     {
         "1, the paper's": linear,
-        "0.99, process noise 0.01": {"transition": 0.99, "process_noise": 0.01, **linear},
-        "0.9, process noise 0.01": {"transition": 0.9, "process_noise": 0.01, **linear},
+        "0.99, process noise 0.01": {
+            "state_space__transition": 0.99,
+            "state_space__process_noise": 0.01,
+            **linear,
+        },
+        "0.9, process noise 0.01": {
+            "state_space__transition": 0.9,
+            "state_space__process_noise": 0.01,
+            **linear,
+        },
     },
     "gain",
     "gain K",
@@ -133,9 +142,9 @@ compare(
     "measurement",
     {
         "KFHE-e": {},
-        "KFHE-e, out of bag": {"measurement": "out-of-bag"},
+        "KFHE-e, out of bag": {"state_space__measurement": "out-of-bag"},
         "KFHE-l": linear,
-        "KFHE-l, out of bag": {"measurement": "out-of-bag", **linear},
+        "KFHE-l, out of bag": {"state_space__measurement": "out-of-bag", **linear},
     },
     "training_error",
     "error of the state\n(out of bag: of unseen rows)",
@@ -152,7 +161,7 @@ compare(
         "exponential (KFHE-e)": {},
         "linear (KFHE-l)": linear,
         "margin": {"emphasis": "margin"},
-        "margin, out of bag": {"emphasis": "margin", "measurement": "out-of-bag"},
+        "margin, out of bag": {"emphasis": "margin", "state_space__measurement": "out-of-bag"},
     },
     "effective_sample_size",
     "effective sample size",
@@ -163,15 +172,20 @@ compare(
 # ---------
 #
 # Trees that are grown to purity know wrong labels by heart; a filter down each tree takes that back.
-pure = {"min_samples_leaf": 1, "min_samples_split": 2, "voting": "soft", "measurement": "out-of-bag"}
+pure = {
+    "estimator__min_samples_leaf": 1,
+    "estimator__min_samples_split": 2,
+    "voting": "soft",
+    "state_space__measurement": "out-of-bag",
+}
 pure["emphasis"] = "margin"
 compare(
     "shrinkage, pure trees",
     {
         "0": pure,
-        "3": {"shrinkage": 3, **pure},
-        "30": {"shrinkage": 30, **pure},
-        '"auto"': {"shrinkage": "auto", **pure},
+        "3": {"estimator__shrinkage": 3, **pure},
+        "30": {"estimator__shrinkage": 30, **pure},
+        '"auto"': {"estimator__shrinkage": "auto", **pure},
     },
     "training_error",
     "error of unseen rows",
@@ -182,13 +196,13 @@ compare(
 # --------------------
 #
 # So many components are drawn by the same weights before the weights follow; and components of two kinds.
-kinds = (CARTClassifier(), CARTClassifier(max_features="sqrt"))
+kinds = [CARTClassifier(), CARTClassifier(max_features="sqrt")]
 compare(
     "n_measurements, KFHE-e",
     {
         "1, the paper's": {},
-        "3": {"n_measurements": 3},
-        "10": {"n_measurements": 10},
+        "3": {"state_space__n_measurements": 3},
+        "10": {"state_space__n_measurements": 10},
         "1 of each of two kinds": {"estimator": kinds},
     },
     "effective_sample_size",

@@ -4,8 +4,11 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 
+from kfhe import CARTClassifier, StateSpace
 from kfhe.rows import TrainingRows
 from kfhe.trace import COLUMNS, Iteration
+
+SHARED = {"class_weight", "random_state", "n_jobs"}  # parameters of trees and of ensembles
 
 
 class Log(list):
@@ -41,6 +44,17 @@ class Scripted(ClassifierMixin, BaseEstimator):
         return self.scores(self.t_, row_numbers(X))
 
 
+def as_parameters(settings):
+    """Return settings as `KFHEClassifier` takes them: those of trees and of the state space in objects."""
+    parameters = dict(settings)
+    for name, kind in (("estimator", CARTClassifier), ("state_space", StateSpace)):
+        own = {key: parameters.pop(key) for key in kind().get_params().keys() - SHARED if key in parameters}
+        if own:
+            assert name not in parameters
+            parameters[name] = kind(**own)
+    return parameters
+
+
 def iteration(value):
     """Return a row of a trace in which every column has the same value."""
     return Iteration(1, **dict.fromkeys(COLUMNS, value))
@@ -63,8 +77,8 @@ def numbered(n):
 def assert_equal_models(one, other, X):
     """Assert that two fitted classifiers went the same way and predict the same, bit by bit."""
     np.testing.assert_array_equal(one.classes_, other.classes_)
-    np.testing.assert_array_equal(one.gains_, other.gains_)
-    np.testing.assert_array_equal(one.measurement_errors_, other.measurement_errors_)
+    np.testing.assert_array_equal(one.trace_["gain"], other.trace_["gain"])
+    np.testing.assert_array_equal(one.trace_["measurement_error"], other.trace_["measurement_error"])
     np.testing.assert_array_equal(one.trace_["effective_sample_size"], other.trace_["effective_sample_size"])
     np.testing.assert_array_equal(one.component_weights_, other.component_weights_)
     np.testing.assert_array_equal(one.predict_proba(X), other.predict_proba(X))

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 from hypothesis import strategies as st
 
-from kfhe import KFHEClassifier
+from kfhe import CARTClassifier, KFHEClassifier
 
 
 def random_table(rng, n_rows, sizes, gaps, n_numeric=2):
@@ -34,12 +34,14 @@ def models(draw):
         rng, draw(st.sampled_from([20, 100, 300])), sizes, draw(st.sampled_from([0, 0.2]))
     )
     model = KFHEClassifier(
+        CARTClassifier(
+            min_samples_split=2,
+            min_samples_leaf=draw(st.sampled_from([1, 7])),
+            max_features=draw(st.sampled_from([None, 0.5])),
+            max_bins=draw(st.sampled_from([255, 4])),
+        ),
         n_estimators=draw(st.sampled_from([1, 6])),
         voting=draw(st.sampled_from(["hard", "soft"])),
-        min_samples_split=2,
-        min_samples_leaf=draw(st.sampled_from([1, 7])),
-        max_features=draw(st.sampled_from([None, 0.5])),
-        max_bins=draw(st.sampled_from([255, 4])),
         random_state=0,
     ).fit(X, random_classes(scores, n_classes))
     others, _ = random_table(rng, 100, [size + 2 for size in sizes], 0.3)

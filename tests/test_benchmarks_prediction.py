@@ -65,7 +65,7 @@ def test_every_contender_takes_its_settings(contender):
 
 def test_a_small_run_times_each_method_with_each_number_of_rows(tiny):
     run = PredictionRun.with_settings(rounds=2, n_threads=1)
-    few = Contender("few", OURS, (5,), {"max_leaf_nodes": 4})
+    few = Contender("few", OURS, (5,), {"estimator__max_leaf_nodes": 4})
     messages = []
     prediction.measure(run, "clusters2", [few], report=messages.append)
     assert [(each.method, each.rows) for each in run.timings] == [

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from components import Log, Scripted, assert_equal_models, numbered
+from components import Log, Scripted, as_parameters, assert_equal_models, numbered
 from sklearn.base import clone
 from sklearn.datasets import load_wine
 from sklearn.linear_model import LogisticRegression
@@ -81,7 +81,7 @@ def test_a_single_class_is_always_predicted(iris, estimator):
     model = KFHEClassifier(estimator, random_state=0).fit(X, ["only"] * len(X))
     assert set(model.predict(X)) == {"only"}
     np.testing.assert_array_equal(model.predict_proba(X), 1)
-    assert (model.n_iter_, len(model.estimators_), len(model.gains_)) == (0, 1, 0)
+    assert (model.n_iter_, len(model.estimators_), len(model.trace_["gain"])) == (0, 1, 0)
     assert model.component_weights_.tolist() == [1.0]
     assert len(list(model.staged_predict(X))) == 1
 
@@ -129,9 +129,9 @@ def test_training_and_prediction_follow_an_explicit_recursion(rng, emphasis, vot
         gain = variance / (variance + error)
         state = state + gain * (measurement - state)
         variance -= gain * variance
-        assert model.measurement_errors_[t] == pytest.approx(error, abs=1e-12)
-        assert model.gains_[t] == pytest.approx(gain, abs=1e-12)
-        assert model.variances_[t + 1] == pytest.approx(variance, abs=1e-12)
+        assert model.trace_["measurement_error"][t] == pytest.approx(error, abs=1e-12)
+        assert model.trace_["gain"][t] == pytest.approx(gain, abs=1e-12)
+        assert model.trace_["posterior_variance"][t] == pytest.approx(variance, abs=1e-12)
         assert model.trace_["training_error"][t] == pytest.approx(np.mean(state.argmax(axis=1) != y))
         np.testing.assert_allclose(next(stages), state, rtol=0, atol=1e-12)
     np.testing.assert_allclose(model.predict_proba(numbered(n)), state, rtol=0, atol=1e-12)
@@ -140,9 +140,9 @@ def test_training_and_prediction_follow_an_explicit_recursion(rng, emphasis, vot
 def test_fitted_attributes_have_their_promised_shapes(iris, emphasis):
     X, y = iris
     model = KFHEClassifier(emphasis=emphasis, n_estimators=7, random_state=0).fit(X, y)
-    assert model.n_iter_ == len(model.gains_) == len(model.measurement_errors_) == len(model.trace_) == 7
-    assert len(model.variances_) == len(model.estimators_) == len(model.component_weights_) == 8
-    assert model.variances_[0] == 1
+    assert model.n_iter_ == len(model.trace_) == 7
+    assert len(model.estimators_) == len(model.component_weights_) == 8
+    assert model.trace_["prior_variance"][0] == 1
     assert model.n_features_in_ == len(model.feature_importances_) == 4
     assert model.feature_importances_.min() >= 0
     assert model.feature_importances_.argmax() in (2, 3)  # petals tell irises apart
@@ -152,7 +152,7 @@ def test_ties_go_to_the_lowest_class():
     estimator = Scripted(None, lambda t, rows: np.full((len(rows), 3), 1 / 3), Log())
     y = np.array(["c", "b", "a", "c"])
     model = KFHEClassifier(estimator, voting="soft", n_estimators=3).fit(numbered(4), y)
-    np.testing.assert_allclose(model.measurement_errors_, 3 / 4)  # only the "a" is right
+    np.testing.assert_allclose(model.trace_["measurement_error"], 3 / 4)  # only the "a" is right
     assert model.predict(numbered(4)).tolist() == ["a"] * 4
 
 
@@ -217,9 +217,9 @@ def test_training_stops_when_the_gain_is_zero_without_a_component_too_many(certa
     model = KFHEClassifier(estimator, n_estimators=50).fit(numbered(n), y)
     assert model.n_iter_ == certain_at
     assert len(log) == certain_at + 1
-    assert model.measurement_errors_[-1] == 0
-    assert (model.gains_[-1], model.variances_[-1]) == (1, 0)
-    assert (model.measurement_errors_[:-1] > 0).all()
+    assert model.trace_["measurement_error"][-1] == 0
+    assert (model.trace_["gain"][-1], model.trace_["posterior_variance"][-1]) == (1, 0)
+    assert (model.trace_["measurement_error"][:-1] > 0).all()
     assert model.score(numbered(n), y) == 1
 
 
@@ -367,7 +367,7 @@ def few(n):
 )
 def test_too_few_rows_to_split_are_told_with_what_to_lower(settings):
     with pytest.warns(UserWarning, match=r"15 rows are too few .* takes 20. Lower min_samples_split and"):
-        model = KFHEClassifier(n_estimators=3, **settings).fit(*few(15))
+        model = KFHEClassifier(n_estimators=3, **as_parameters(settings)).fit(*few(15))
     assert all(tree.get_n_leaves() == 1 for tree in model.estimators_)
 
 
@@ -375,7 +375,7 @@ def test_too_few_rows_to_split_are_told_with_what_to_lower(settings):
     "settings", [{"min_samples_split": 2, "min_samples_leaf": 7}, {"estimator": GaussianNB()}]
 )
 def test_rows_that_are_enough_are_not(settings):
-    KFHEClassifier(n_estimators=3, **settings).fit(*few(15))
+    KFHEClassifier(n_estimators=3, **as_parameters(settings)).fit(*few(15))
     KFHEClassifier(n_estimators=3).fit(*few(20))
 
 

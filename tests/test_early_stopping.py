@@ -43,10 +43,8 @@ def assert_same_as_at_once(model, halves):
     settings = {**model.get_params(deep=False), "early_stopping": None, "n_estimators": model.n_iter_}
     at_once = KFHEClassifier(**settings).fit(X, y)
     assert_equal_models(model, at_once, X_val)
-    assert (
-        len(model.estimators_) == len(model.component_weights_) == len(model.variances_) == model.n_iter_ + 1
-    )
-    assert len(model.gains_) == len(model.measurement_errors_) == len(model.trace_) == model.n_iter_
+    assert len(model.estimators_) == len(model.component_weights_) == model.n_iter_ + 1
+    assert len(model.trace_["gain"]) == len(model.trace_) == model.n_iter_
     if model.estimator is None:
         assert model.fingerprint() == at_once.fingerprint()
 
@@ -186,9 +184,8 @@ def test_the_initial_model_alone_may_be_the_best(rng):
     model = KFHEClassifier(estimator, early_stopping=3, n_estimators=50)
     model.fit(numbered(20), y, X_val=numbered(40)[20:], y_val=y)
     assert len(model.validation_scores_) == 4
-    assert (model.n_iter_, len(model.estimators_), len(model.gains_), len(model.trace_)) == (0, 1, 0, 0)
+    assert (model.n_iter_, len(model.estimators_), len(model.trace_)) == (0, 1, 0)
     assert model.component_weights_.tolist() == [1.0]
-    assert model.variances_.tolist() == [1.0]
     np.testing.assert_array_equal(model.predict(numbered(40)[20:]), y)
 
 
@@ -320,16 +317,29 @@ def test_early_stopping_needs_a_validation_set(iris):
 @pytest.mark.parametrize(
     ("early_stopping", "message"),
     [
-        (0, "The 'early_stopping' parameter of KFHEClassifier must be an int in the range"),
-        (2.5, "The 'early_stopping' parameter of KFHEClassifier must be an int in the range"),
-        ("yes", "The 'early_stopping' parameter of KFHEClassifier must be an int in the range"),
-        (True, "early stopping takes a number of rounds of at least 1, got True"),
+        (0, "The 'early_stopping' parameter of KFHEClassifier must be an instance of 'bool'"),
+        (2.5, "The 'early_stopping' parameter of KFHEClassifier must be .* an int in the range"),
+        ("yes", "The 'early_stopping' parameter of KFHEClassifier must be .* an int in the range"),
     ],
 )
 def test_other_values_of_the_parameter_are_refused(iris, early_stopping, message):
     X, y = iris
     with pytest.raises(ValueError, match=message):
         KFHEClassifier(early_stopping=early_stopping).fit(X, y, X_val=X, y_val=y)
+
+
+@pytest.mark.parametrize("kind", [KFHEClassifier, RobustKFHEClassifier])
+def test_true_holds_a_tenth_back_unless_fit_gets_a_validation_set(halves, kind):
+    X, y, X_val, y_val = halves
+    alone = kind(early_stopping=True, random_state=0).fit(X, y)
+    held = kind(early_stopping=EarlyStopping(10, validation_fraction=0.1), random_state=0).fit(X, y)
+    assert_equal_models(alone, held, X_val)
+    given = kind(early_stopping=True, random_state=0).fit(X, y, X_val=X_val, y_val=y_val)
+    by_number = kind(early_stopping=10, random_state=0).fit(X, y, X_val=X_val, y_val=y_val)
+    assert_equal_models(given, by_number, X_val)
+    never = kind(early_stopping=False, n_estimators=5, random_state=0).fit(X, y)
+    assert never.n_iter_ == 5
+    assert not hasattr(never, "validation_scores_")
 
 
 def test_settings_that_make_no_sense_are_refused():

@@ -51,7 +51,7 @@ def test_names_and_functions_are_the_same_thing(iris):
     by_name = {name: fitted(name) for name in ("exponential", "linear")}
     assert_equal_models(by_name["exponential"], fitted(partial(exponential, rows=rows)), X)
     assert_equal_models(by_name["linear"], fitted(partial(linear, rows=rows)), X)
-    assert not np.array_equal(by_name["linear"].gains_, by_name["exponential"].gains_)
+    assert not np.array_equal(by_name["linear"].trace_["gain"], by_name["exponential"].trace_["gain"])
 
 
 def test_the_weight_filter_moves_towards_the_measured_weights(rng):
@@ -71,7 +71,7 @@ def test_the_weight_filter_moves_towards_the_measured_weights(rng):
     assert len(seen) == 20
     assert model.trace_["resets"].sum() == 0
     weights, variance = np.full(n, 1 / n), 1.0
-    for (found, missed), error in zip(seen, model.measurement_errors_, strict=True):
+    for (found, missed), error in zip(seen, model.trace_["measurement_error"], strict=True):
         np.testing.assert_allclose(found, weights, rtol=0, atol=1e-12)
         assert missed.mean() == pytest.approx(error)
         gain = variance / (variance + error)
@@ -128,8 +128,8 @@ def test_the_linear_rule_of_the_papers_text_works_until_nothing_is_missed():
     estimator = Scripted(votes, lambda t, rows: np.full((len(rows), 3), 1 / 3), Log())
     model = KFHEClassifier(estimator, emphasis=text, n_estimators=100, random_state=0).fit(numbered(n), y)
     assert model.n_iter_ == 8
-    assert model.measurement_errors_[-1] == 0
-    assert model.variances_[-1] == 0
+    assert model.trace_["measurement_error"][-1] == 0
+    assert model.trace_["posterior_variance"][-1] == 0
     assert min(calls) > 0
     assert len(calls) == 7
     assert model.score(numbered(n), y) == 1
@@ -207,7 +207,7 @@ def test_margin_follows_the_state_of_the_run(iris):
     model = KFHEClassifier(emphasis="margin", n_estimators=1, warm_start=True, random_state=0).fit(X, y)
     state, weights = model._run.model.state, model._run.weights
     rows = model._run.rows
-    gain = 1 / (1 + model.measurement_errors_[0])
+    gain = 1 / (1 + model.trace_["measurement_error"][0])
     expected = rows.base + gain * (margin(None, None, rows=rows, model=model._run.model) - rows.base)
     np.testing.assert_allclose(weights.state, expected / expected.sum())
     hard = state[np.arange(len(y)), y] < 0.5

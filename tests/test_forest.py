@@ -75,11 +75,9 @@ def slow_votes(model, t, X):
 )
 def test_scores_are_those_of_a_slow_walk(n, seed, gaps, voting, min_samples_leaf, max_bins):
     model = KFHEClassifier(
+        CARTClassifier(min_samples_leaf=min_samples_leaf, min_samples_split=2, max_bins=max_bins),
         n_estimators=5,
         voting=voting,
-        min_samples_leaf=min_samples_leaf,
-        min_samples_split=2,
-        max_bins=max_bins,
         random_state=0,
     )
     X, y = table(n, seed, gaps)
@@ -107,7 +105,7 @@ def test_staged_scores_are_the_filters_after_each_component(fitted):
     assert len(staged) == len(labels) == model.n_iter_ + 1
     for t, found in enumerate(staged):
         if t:
-            scores = scores + model.gains_[t - 1] * ((scores + slow_votes(model, t, X)) / 2 - scores)
+            scores = scores + model.trace_["gain"][t - 1] * ((scores + slow_votes(model, t, X)) / 2 - scores)
         np.testing.assert_allclose(found, scores, rtol=0, atol=1e-12)
         np.testing.assert_array_equal(labels[t], model.classes_[found.argmax(axis=1)])
     np.testing.assert_allclose(staged[-1], model.predict_proba(X), rtol=0, atol=1e-12)

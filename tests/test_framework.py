@@ -5,7 +5,7 @@ import pickle
 
 import numpy as np
 import pytest
-from components import assert_equal_models
+from components import as_parameters, assert_equal_models
 from sklearn.base import clone
 from sklearn.linear_model import LinearRegression
 from sklearn.naive_bayes import GaussianNB
@@ -50,7 +50,9 @@ for_any_component = pytest.mark.parametrize(
 
 
 def fitted(X, y, options, **settings):
-    return KFHEClassifier(**{"n_estimators": 8, "random_state": 0, **options, **settings}).fit(X, y)
+    return KFHEClassifier(**as_parameters({"n_estimators": 8, "random_state": 0, **options, **settings})).fit(
+        X, y
+    )
 
 
 def votes(model, t, X):
@@ -140,7 +142,7 @@ def test_training_can_go_on(iris, options):
 @each
 def test_validation_scores_are_those_of_the_stages_and_the_best_length_is_kept(iris, options):
     X, y = iris
-    model = KFHEClassifier(n_estimators=30, random_state=0, early_stopping=3, **options)
+    model = KFHEClassifier(n_estimators=30, random_state=0, early_stopping=3, **as_parameters(options))
     model.fit(X[::2], y[::2], X_val=X[1::2], y_val=y[1::2])
     rows = np.arange(len(y[1::2]))
     expected = [
@@ -155,7 +157,7 @@ def test_validation_scores_are_those_of_the_stages_and_the_best_length_is_kept(i
 def test_callbacks_hear_of_each_component(iris, options):
     X, y = iris
     rows = []
-    model = KFHEClassifier(n_estimators=8, random_state=0, **options)
+    model = KFHEClassifier(n_estimators=8, random_state=0, **as_parameters(options))
     model.fit(X, y, callbacks=[lambda row: rows.append(row) or row.iteration == 5])
     assert [row.iteration for row in rows] == [1, 2, 3, 4, 5]
     assert model.n_iter_ == 5
@@ -168,7 +170,7 @@ def test_the_same_bits_on_any_number_of_threads(options, n_jobs):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(30_000, 3))
     y = np.digitize(X[:, 0] + rng.normal(size=len(X)), np.linspace(-2, 2, 9))
-    one, other = (fitted(X, y, options, n_estimators=3, max_depth=4, n_jobs=n) for n in (1, n_jobs))
+    one, other = (fitted(X, y, options, n_estimators=3, n_jobs=n) for n in (1, n_jobs))
     assert one.fingerprint() == other.fingerprint()
     assert_equal_models(one, other, X[:100])
 
@@ -194,7 +196,7 @@ def test_other_components_do_as_well(iris, options):
 def test_rows_may_have_weights_and_labels_may_be_of_one_class(iris, options):
     X, y = iris
     for estimator in (None, GaussianNB()):
-        model = KFHEClassifier(estimator, n_estimators=5, random_state=0, **options)
+        model = KFHEClassifier(estimator, n_estimators=5, random_state=0, **as_parameters(options))
         weights = np.where(np.arange(len(y)) % 3, 1.5, 0.0)
         assert model.fit(X, y, sample_weight=weights).score(X, y) > 0.6
         assert (model.fit(X, np.ones(len(y))).predict_proba(X) == 1).all()
@@ -207,7 +209,7 @@ def test_a_fusion_of_one_believes_the_votes_alone(iris):
     X, y = iris
     model = fitted(X, y, {"fusion": 1.0})
     np.testing.assert_array_equal(model.trace_["measurement_error"], model.trace_["component_error"])
-    np.testing.assert_array_equal(model.trace_["step"], model.gains_)
+    np.testing.assert_array_equal(model.trace_["step"], model.trace_["gain"])
 
 
 def test_with_process_noise_later_components_keep_their_say(iris):
@@ -215,7 +217,7 @@ def test_with_process_noise_later_components_keep_their_say(iris):
     plain, noisy = (
         fitted(X, y, {"process_noise": noise, "emphasis": "linear"}, n_estimators=40) for noise in (0.0, 0.05)
     )
-    assert plain.gains_[-1] < 0.1 < noisy.gains_[-1]
+    assert plain.trace_["gain"][-1] < 0.1 < noisy.trace_["gain"][-1]
     assert noisy.component_weights_[-5:].sum() > 0.5 > plain.component_weights_[-5:].sum()
 
 
@@ -288,7 +290,7 @@ def test_weights_follow_what_the_last_measurement_still_misses(iris):
         return weights * np.exp(missed)
 
     model = fitted(X, y, {"emphasis": spy, "n_measurements": 3}, n_estimators=7)
-    np.testing.assert_allclose(heard, model.measurement_errors_[[2, 5]])
+    np.testing.assert_allclose(heard, model.trace_["measurement_error"][[2, 5]])
 
 
 # What makes no sense together
@@ -303,11 +305,8 @@ def test_weights_follow_what_the_last_measurement_still_misses(iris):
         ({"process_noise": lambda iteration: np.nan}, r"process_noise\(1\) must be a finite number"),
         ({"shrinkage": 3}, "shrinkage needs voting='soft'"),
         ({"estimator": CARTClassifier(shrinkage="auto")}, "shrinkage needs voting='soft'"),
-        (
-            {"estimator": GaussianNB(), "shrinkage": 3, "voting": "soft"},
-            "shrinkage=3 is for the native",
-        ),
-        ({"shrinkage": "much"}, "'shrinkage' parameter of KFHEClassifier must be"),
+        ({"shrinkage": "much"}, "'shrinkage' parameter of CARTClassifier must be"),
+        ({"state_space": "still"}, "'state_space' parameter of KFHEClassifier must be an instance of"),
         ({"estimator": []}, "estimator is an empty list; give at least one classifier"),
         (
             {"estimator": [CARTClassifier(), CARTClassifier(max_bins=9)]},
@@ -316,10 +315,10 @@ def test_weights_follow_what_the_last_measurement_still_misses(iris):
         ({"estimator": [CARTClassifier(shrinkage=3)]}, "shrinkage needs voting='soft'"),
         ({"estimator": [LinearRegression()]}, "must be a classifier, got a regressor: LinearRegression"),
         ({"estimator": [GaussianNB(), LinearSVC()], "voting": "soft"}, "LinearSVC has none"),
-        ({"n_measurements": 0}, "'n_measurements' parameter of KFHEClassifier must be an int"),
-        ({"fusion": 0.0}, "'fusion' parameter of KFHEClassifier must be a float in the range"),
-        ({"transition": 0.0}, "'transition' parameter of KFHEClassifier must be a float in the range"),
-        ({"process_noise": "much"}, "'process_noise' parameter of KFHEClassifier must be"),
+        ({"n_measurements": 0}, "'n_measurements' parameter of StateSpace must be an int"),
+        ({"fusion": 0.0}, "'fusion' parameter of StateSpace must be a float in the range"),
+        ({"transition": 0.0}, "'transition' parameter of StateSpace must be a float in the range"),
+        ({"process_noise": "much"}, "'process_noise' parameter of StateSpace must be"),
     ],
 )
 def test_what_makes_no_sense_is_refused(iris, options, message):

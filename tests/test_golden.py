@@ -59,15 +59,15 @@ def test_training_follows_the_authors_program(path):
     spied = KFHEClassifier(Replay(trace), emphasis=spy, n_estimators=trace["n_iter"])
     by_name.fit(np.zeros((n, 1)), labels)
     spied.fit(np.zeros((n, 1)), labels)
-    np.testing.assert_array_equal(by_name.gains_, spied.gains_)
+    np.testing.assert_array_equal(by_name.trace_["gain"], spied.trace_["gain"])
 
     # The authors' program trains one more component, with gain 0, after it has become certain.
     n_iter = trace["n_iter"] - (trace["K"][-1] == 0)
     assert by_name.n_iter_ == n_iter
     close = {"rtol": 0, "atol": 1e-12}
-    np.testing.assert_allclose(by_name.measurement_errors_, trace["R"][:n_iter], **close)
-    np.testing.assert_allclose(by_name.variances_[:-1], trace["P_prior"][:n_iter], **close)
-    np.testing.assert_allclose(by_name.gains_, trace["K"][:n_iter], **close)
+    np.testing.assert_allclose(by_name.trace_["measurement_error"], trace["R"][:n_iter], **close)
+    np.testing.assert_allclose(by_name.trace_["prior_variance"], trace["P_prior"][:n_iter], **close)
+    np.testing.assert_allclose(by_name.trace_["gain"], trace["K"][:n_iter], **close)
     np.testing.assert_array_equal(by_name.trace_["resets"], trace["resets"][:n_iter])
     scores = replayed_scores(trace, by_name.component_weights_)
     np.testing.assert_allclose(scores, trace["final_scores"], **close)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from kfhe import KFHEClassifier
+from kfhe import CARTClassifier, KFHEClassifier, StateSpace
 from kfhe.measurement import FUSION, OnTrainingRows, OnUnseenRows
 from kfhe.rows import TrainingRows
 
@@ -42,8 +42,10 @@ def test_a_measurement_sees_which_rows_were_drawn(iris):
 
 def test_its_error_is_the_noise_of_the_filter(iris):
     model = OutOfBagKFHE(n_estimators=6, random_state=0).fit(*iris)
-    priors = model.variances_[:-1]
-    np.testing.assert_allclose(model.gains_, priors / (priors + model.measurement_errors_), rtol=1e-12)
+    priors = model.trace_["prior_variance"]
+    np.testing.assert_allclose(
+        model.trace_["gain"], priors / (priors + model.trace_["measurement_error"]), rtol=1e-12
+    )
 
 
 def test_errors_of_the_state_are_those_of_the_model(iris):
@@ -56,7 +58,7 @@ def test_a_step_is_the_gain_times_the_fusion(iris):
     X, y = iris
     for kind, fusion in ((KFHEClassifier, FUSION), (QuarterKFHE, 0.25)):
         model = kind(n_estimators=5, voting="soft", random_state=0).fit(X, y)
-        np.testing.assert_array_equal(model.trace_["step"], fusion * model.gains_)
+        np.testing.assert_array_equal(model.trace_["step"], fusion * model.trace_["gain"])
         scores = model.estimators_[0].predict_proba(X)
         for step, tree in zip(model.trace_["step"], model.estimators_[1:], strict=True):
             scores = scores + step * (tree.predict_proba(X) - scores)
@@ -76,13 +78,15 @@ class Watched(OnUnseenRows):
 
 class WatchedKFHE(KFHEClassifier):
     def make_measurement(self, rows):
-        self.judge = Watched(rows, self.fusion)
+        self.judge = Watched(rows)
         return self.judge
 
 
 def test_out_of_bag_each_row_is_filtered_by_the_components_that_have_not_seen_it(iris):
     X, y = iris
-    model = WatchedKFHE(measurement="out-of-bag", n_estimators=12, random_state=0).fit(X, y)
+    model = WatchedKFHE(
+        state_space=StateSpace(measurement="out-of-bag"), n_estimators=12, random_state=0
+    ).fit(X, y)
     states, variances = np.tile(np.bincount(y) / len(y), (len(y), 1)), np.ones(len(y))
     for (voted, counts, reading), error in zip(model.judge.seen, model.trace_["training_error"], strict=True):
         for i in np.flatnonzero(counts == 0):
@@ -95,7 +99,9 @@ def test_out_of_bag_each_row_is_filtered_by_the_components_that_have_not_seen_it
 
 def test_out_of_bag_errors_are_those_of_unseen_rows_and_never_zero(iris):
     X, y = iris
-    model = WatchedKFHE(measurement="out-of-bag", n_estimators=12, random_state=0).fit(X, y)
+    model = WatchedKFHE(
+        state_space=StateSpace(measurement="out-of-bag"), n_estimators=12, random_state=0
+    ).fit(X, y)
     for voted, counts, reading in model.judge.seen:
         unseen = counts == 0
         missed = reading.state.state.argmax(axis=1) != y
@@ -103,7 +109,9 @@ def test_out_of_bag_errors_are_those_of_unseen_rows_and_never_zero(iris):
         assert reading.error == pytest.approx((missed[unseen].sum() + 1) / (unseen.sum() + 2))
         alone = (voted != y)[unseen].sum()
         assert reading.component_error == pytest.approx((alone + 1) / (unseen.sum() + 2))
-    separable = KFHEClassifier(measurement="out-of-bag", n_estimators=5).fit([[0.0], [1.0]] * 20, [0, 1] * 20)
+    separable = KFHEClassifier(state_space=StateSpace(measurement="out-of-bag"), n_estimators=5).fit(
+        [[0.0], [1.0]] * 20, [0, 1] * 20
+    )
     assert separable.n_iter_ == 5
 
 
@@ -120,9 +128,12 @@ def test_rows_that_are_all_in_the_sample_measure_nothing():
 def test_labels_without_sense_look_learnt_in_training_and_not_out_of_the_bag():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(300, 5)), rng.integers(2, size=300)
-    settings = {"n_estimators": 40, "min_samples_leaf": 1, "min_samples_split": 2, "random_state": 0}
+    settings = {"estimator": CARTClassifier(min_samples_leaf=1, min_samples_split=2)}
+    settings |= {"n_estimators": 40, "random_state": 0}
     by_rows, honest = (
-        KFHEClassifier(measurement=measurement, **settings).fit(X, y).trace_["training_error"][-1]
+        KFHEClassifier(state_space=StateSpace(measurement=measurement), **settings)
+        .fit(X, y)
+        .trace_["training_error"][-1]
         for measurement in ("training", "out-of-bag")
     )
     assert by_rows < 0.01

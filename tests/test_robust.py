@@ -139,19 +139,37 @@ def test_scores_out_of_bag_are_honest(mixed):
     assert (predicted == true).mean() > model.oob_score_
 
 
+# Smaller models
+
+
+def test_leaves_can_be_larger_and_fewer(mixed):
+    X, y, _ = mixed
+    free, large, few = (
+        RobustKFHEClassifier(n_estimators=10, random_state=0, **settings).fit(X, y)
+        for settings in ({}, {"min_samples_leaf": 20}, {"max_leaf_nodes": 6})
+    )
+    assert min(tree.leaf_weights.sum(axis=1).min() for tree in large.estimators_) >= 20
+    assert max(len(tree.leaf_weights) for tree in few.estimators_) == 6
+    assert all(len(model.estimators_.nodes) < len(free.estimators_.nodes) for model in (large, few))
+
+
 # The decision
 
 
 def test_rare_classes_are_not_lost():
     X, y = make_classification(1500, 10, n_informative=5, weights=[0.93], flip_y=0.1, random_state=0)
-    plain, favoured = (RobustKFHEClassifier(prior_power=p, random_state=0).fit(X, y) for p in (0, 0.6))
+    plain, favoured = (
+        RobustKFHEClassifier(decision=each, random_state=0).fit(X, y) for each in ("likeliest", "balanced")
+    )
     np.testing.assert_array_equal(plain.predict_proba(X), favoured.predict_proba(X))
     np.testing.assert_array_equal(plain.predict(X), plain.predict_proba(X).argmax(axis=1))
     assert favoured.predict(X).sum() > plain.predict(X).sum()
     shares = np.array(favoured.estimators_.class_shares)
     expected = (favoured.predict_proba(X) * shares**-0.6).argmax(axis=1)
     np.testing.assert_array_equal(favoured.predict(X), expected)
-    assert clone(RobustKFHEClassifier()).prior_power == 0.6
+    by_number = RobustKFHEClassifier(decision=0.6, random_state=0).fit(X, y)
+    assert by_number.fingerprint() == favoured.fingerprint() != plain.fingerprint()
+    assert clone(RobustKFHEClassifier()).decision == "balanced"
 
 
 def test_a_decision_goes_by_the_shares_of_the_true_classes():
@@ -195,9 +213,7 @@ def test_a_saved_model_comes_back(mixed):
 
 def test_the_fingerprint_knows_shrinkage_and_decision(mixed):
     X, y, _ = mixed
-    models = [
-        RobustKFHEClassifier(n_estimators=5, prior_power=p, random_state=0).fit(X, y) for p in (0.0, 0.3)
-    ]
+    models = [RobustKFHEClassifier(n_estimators=5, decision=p, random_state=0).fit(X, y) for p in (0.0, 0.3)]
     assert models[0].fingerprint() != models[1].fingerprint()
 
 
@@ -250,7 +266,7 @@ def test_it_is_exported_as_it_predicts(mixed):
     import onnxruntime
 
     X, y, _ = mixed
-    model = RobustKFHEClassifier(n_estimators=12, prior_power=0.5, random_state=0).fit(X, y)
+    model = RobustKFHEClassifier(n_estimators=12, decision=0.5, random_state=0).fit(X, y)
     session = onnxruntime.InferenceSession(kfhe.export.to_onnx(model).SerializeToString())
     columns = {name: X[[name]].to_numpy(dtype=object if name == "town" else np.float64) for name in X}
     label, probabilities = session.run(None, columns)
@@ -268,12 +284,14 @@ def test_it_is_exported_as_it_predicts(mixed):
 
 def test_it_is_cloned_and_shown(mixed):
     X, y, _ = mixed
-    model = RobustKFHEClassifier(n_estimators=8, prior_power=0.2, random_state=0)
+    model = RobustKFHEClassifier(n_estimators=8, decision=0.2, random_state=0)
     assert clone(model).get_params() == model.get_params()
     assert "gain K" in model.fit(X, y)._repr_html_()
     assert kfhe.plotting.TraceDisplay.from_estimator(model).ax_ is not None
 
 
-def test_a_wrong_prior_power_is_refused(iris):
-    with pytest.raises(ValueError, match="'prior_power' parameter of RobustKFHEClassifier must be"):
-        RobustKFHEClassifier(prior_power=2).fit(*iris)
+def test_a_wrong_decision_is_refused(iris):
+    with pytest.raises(ValueError, match="'decision' parameter of RobustKFHEClassifier must be"):
+        RobustKFHEClassifier(decision=2).fit(*iris)
+    with pytest.raises(ValueError, match=r"'decision' parameter .* among .*'likeliest'"):
+        RobustKFHEClassifier(decision="fair").fit(*iris)

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from components import as_parameters
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from kfhe import CARTClassifier, EarlyStopping, KFHEClassifier, RobustKFHEClassifier
@@ -89,13 +90,17 @@ SETTINGS = {
 
 def kfhe(X, y, weights=None, *, stages=(15,), early_stopping=None, **settings):
     model = KFHEClassifier(
-        random_state=3, warm_start=len(stages) > 1, early_stopping=early_stopping, **settings
+        random_state=3, warm_start=len(stages) > 1, early_stopping=early_stopping, **as_parameters(settings)
     )
     validation = {"X_val": X[: len(y) // 3], "y_val": y[: len(y) // 3]} if early_stopping else {}
     for n_estimators in stages:
         model.set_params(n_estimators=n_estimators).fit(X, y, weights, **validation)
-    parts = [model.predict_proba(X), *model.staged_predict_proba(X[:20]), model.gains_, model.variances_]
-    parts += [model.component_weights_, model.trace_["training_error"]]
+    parts = [model.predict_proba(X), *model.staged_predict_proba(X[:20]), model.trace_["gain"]]
+    parts += [
+        np.append(1.0, model.trace_["posterior_variance"]),
+        model.component_weights_,
+        model.trace_["training_error"],
+    ]
     if settings.get("estimator") is None:
         parts += [model.feature_importances_, model.fingerprint()]
     return parts

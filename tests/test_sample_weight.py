@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from components import Log, Scripted, assert_equal_models, numbered, rows_of
+from components import Log, Scripted, as_parameters, assert_equal_models, numbered, rows_of
 from scipy.stats import chi2_contingency, chisquare
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
@@ -31,7 +31,7 @@ def emphasis(request):
 
 def fitted(X, y, sample_weight=None, **settings):
     settings = {"n_estimators": 8, "random_state": 0, **settings}
-    return KFHEClassifier(**settings).fit(X, y, sample_weight=sample_weight)
+    return KFHEClassifier(**as_parameters(settings)).fit(X, y, sample_weight=sample_weight)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -53,7 +53,7 @@ def test_a_class_whose_rows_are_all_absent_is_known_and_never_predicted(iris, es
     assert model.classes_.tolist() == [0, 1, 2]
     np.testing.assert_array_equal(model.predict_proba(X)[:, 1], 0)
     np.testing.assert_array_equal(model.predict_proba(X)[:, [0, 2]], without.predict_proba(X))
-    np.testing.assert_array_equal(model.gains_, without.gains_)
+    np.testing.assert_array_equal(model.trace_["gain"], without.trace_["gain"])
 
 
 @pytest.mark.parametrize("estimator", [None, LogisticRegression()], ids=["native", "logistic regression"])
@@ -118,14 +118,17 @@ def test_rows_are_drawn_as_often_as_repeated_rows(n_estimators):
     assert by_base_weights > 0.01 if n_estimators == 1 else by_base_weights < 1e-6
 
 
-@pytest.mark.parametrize("estimator", [None, GaussianNB()], ids=["native", "takes sample_weight"])
+@pytest.mark.parametrize(
+    "estimator",
+    [CARTClassifier(min_samples_leaf=1, min_samples_split=2, max_depth=2), GaussianNB()],
+    ids=["native", "takes sample_weight"],
+)
 def test_the_initial_component_is_that_of_repeated_rows(iris, rng, estimator):
     X, y = iris[0][:, 2:3], iris[1]
     repeats = rng.integers(1, 9, size=len(y))
-    settings = {"estimator": estimator, "min_samples_leaf": 1, "min_samples_split": 2, "max_depth": 2}
-    weighted = fitted(X, y, repeats, **settings)
-    repeated = fitted(np.repeat(X, repeats, axis=0), np.repeat(y, repeats), **settings)
-    unweighted = fitted(X, y, **settings)
+    weighted = fitted(X, y, repeats, estimator=estimator)
+    repeated = fitted(np.repeat(X, repeats, axis=0), np.repeat(y, repeats), estimator=estimator)
+    unweighted = fitted(X, y, estimator=estimator)
     initial = [next(model.staged_predict_proba(X)) for model in (weighted, repeated, unweighted)]
     np.testing.assert_allclose(initial[0], initial[1], rtol=0, atol=1e-6)
     assert np.abs(initial[1] - initial[2]).max() > 1e-3
@@ -186,8 +189,8 @@ def test_balanced_classes_weigh_the_same_in_total(iris, rng):
     model = fitted(X, y, class_weight="balanced")
     by_hand = fitted(X, y, 1 / np.bincount(y)[y])
     np.testing.assert_allclose(model.predict_proba(X), by_hand.predict_proba(X), rtol=0, atol=1e-12)
-    np.testing.assert_allclose(model.gains_, by_hand.gains_, rtol=0, atol=1e-12)
-    assert not np.allclose(model.gains_, fitted(X, y).gains_, atol=1e-6)
+    np.testing.assert_allclose(model.trace_["gain"], by_hand.trace_["gain"], rtol=0, atol=1e-12)
+    assert not np.allclose(model.trace_["gain"], fitted(X, y).trace_["gain"], atol=1e-6)
 
 
 def test_class_weights_multiply_sample_weights(iris, rng):

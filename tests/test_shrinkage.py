@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
@@ -58,11 +59,9 @@ def tables():
 
 def test_the_noisier_the_labels_the_more_is_found_to_be_right(tables):
     X, clean, noisy = tables
-    for kind, settings in ((CARTClassifier, {}), (KFHEClassifier, {"voting": "soft", "n_estimators": 1})):
-        found = [
-            found_by(kind(shrinkage="auto", **settings, **PURE, random_state=0).fit(X, y))
-            for y in (clean, noisy)
-        ]
+    tree = CARTClassifier(shrinkage="auto", **PURE, random_state=0)
+    for model in (tree, KFHEClassifier(tree, voting="soft", n_estimators=1, random_state=0)):
+        found = [found_by(clone(model).fit(X, y)) for y in (clean, noisy)]
         assert set(found) <= set(SHRINKAGES)
         assert found[0] < found[1]
 
@@ -126,9 +125,9 @@ def test_it_is_the_one_with_the_lowest_brier_score_on_rows_that_pilot_trees_have
 def test_a_tree_alone_is_shrunken_more_than_one_of_many(tables):
     X, clean, _ = tables
     alone = CARTClassifier(shrinkage="auto", **PURE).fit(X, clean)
-    many = KFHEClassifier(shrinkage="auto", voting="soft", **PURE, n_estimators=1, random_state=0).fit(
-        X, clean
-    )
+    many = KFHEClassifier(
+        CARTClassifier(shrinkage="auto", **PURE), voting="soft", n_estimators=1, random_state=0
+    ).fit(X, clean)
     assert found_by(alone) > found_by(many.fit(X, clean))
 
 
@@ -143,13 +142,15 @@ def test_a_table_can_be_as_small_as_it_likes(labels):
     X = np.arange(len(labels), dtype=float).reshape(-1, 1)
     tree = CARTClassifier(shrinkage="auto", **PURE).fit(X, labels)
     assert tree.shrinkage_ in SHRINKAGES
-    KFHEClassifier(shrinkage="auto", voting="soft", **PURE, random_state=0).fit(X, labels).predict(X)
+    KFHEClassifier(CARTClassifier(shrinkage="auto", **PURE), voting="soft", random_state=0).fit(
+        X, labels
+    ).predict(X)
 
 
 def test_a_cart_component_has_its_own(iris):
     X, y = iris
     by_tree = KFHEClassifier(CARTClassifier(shrinkage=3), voting="soft", n_estimators=4, random_state=0)
-    by_name = KFHEClassifier(shrinkage=3, voting="soft", n_estimators=4, random_state=0)
+    by_name = KFHEClassifier(CARTClassifier(shrinkage=3), voting="soft", n_estimators=4, random_state=0)
     assert by_tree.fit(X, y).fingerprint() == by_name.fit(X, y).fingerprint()
     plain = KFHEClassifier(voting="soft", n_estimators=4, random_state=0).fit(X, y)
     assert plain.fingerprint() != by_name.fingerprint()

@@ -77,7 +77,9 @@ def test_the_model_is_that_of_the_dense_table(problem, with_categories, max_bins
     stored = X.data.copy(), X.indices.copy(), X.indptr.copy()
     categories = [n_columns - 1] if with_categories else None
     model = KFHEClassifier(
-        n_estimators=3, categorical_features=categories, max_bins=max_bins, random_state=0, **PURE
+        CARTClassifier(categorical_features=categories, max_bins=max_bins, **PURE),
+        n_estimators=3,
+        random_state=0,
     )
     expected = model.fit(dense, y)
     digest, scores, leaves = expected.fingerprint(), expected.predict_proba(dense), expected.apply(dense)
@@ -321,9 +323,9 @@ class TestIndices:
 
 MEMORY = """
 import resource, numpy as np, scipy.sparse as sp
-from kfhe import KFHEClassifier
+from kfhe import CARTClassifier, KFHEClassifier
 peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-model = KFHEClassifier(n_estimators=1, max_features="sqrt", max_depth=3, n_jobs=1)
+model = KFHEClassifier(CARTClassifier(max_features="sqrt", max_depth=3), n_estimators=1, n_jobs=1)
 rng, n = np.random.default_rng(0), 20_000
 rows, columns = np.repeat(np.arange(n), 50), rng.integers(5_000, size=50 * n)
 X = sp.csr_matrix((rng.random(50 * n, dtype=np.float32), (rows, columns)), shape=(n, 5_000))

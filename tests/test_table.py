@@ -11,6 +11,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from components import as_parameters
 from sklearn.base import clone
 
 import kfhe
@@ -26,7 +27,7 @@ def rng():
 
 
 def fingerprint(X, y, **settings):
-    return KFHEClassifier(n_estimators=3, random_state=0, **settings).fit(X, y).fingerprint()
+    return KFHEClassifier(n_estimators=3, random_state=0, **as_parameters(settings)).fit(X, y).fingerprint()
 
 
 # ---------------------------------------------------------------- the same content
@@ -273,7 +274,7 @@ def test_categories_never_seen_go_where_missing_values_go(rng, gaps):
     y = X["a"].isin(["q", "r"]) ^ (X["b"] > 1)
     if gaps:
         X.loc[::4, "a"] = None
-    model = KFHEClassifier(n_estimators=10, min_samples_leaf=2, random_state=0).fit(X, y)
+    model = KFHEClassifier(CARTClassifier(min_samples_leaf=2), n_estimators=10, random_state=0).fit(X, y)
     new, missing = X.assign(a="never seen"), X.assign(a=pd.Series([None] * N, dtype=object))
     np.testing.assert_array_equal(model.predict_proba(new), model.predict_proba(missing))
     with pytest.warns(UserWarning, match="none can match"):
@@ -368,7 +369,7 @@ def test_columns_without_any_value_are_of_no_use_and_do_no_harm(rng):
 def test_few_leaves_of_many_rows_are_grown_row_by_row_which_nobody_notices(rng, monkeypatch):
     X = rng.normal(size=(3000, 4))
     y = (X[:, 0] + X[:, 1] * X[:, 2] > 0).astype(int)
-    model = KFHEClassifier(max_leaf_nodes=50, warm_start=True, random_state=0)
+    model = KFHEClassifier(CARTClassifier(max_leaf_nodes=50), warm_start=True, random_state=0)
     fitted = clone(model).set_params(n_estimators=4).fit(X, y)
     monkeypatch.setattr("kfhe.tables.binned.MANY_ROWS", 1000)
     table = BinnedTable.from_table(X, None, 255, 1)
@@ -452,7 +453,9 @@ def test_numbers_where_text_was_trained_are_told(by_code, frame):
 
 def test_text_where_numbers_were_trained_is_told(rng):
     X = pd.DataFrame({"month": rng.integers(1, 13, 200)})
-    model = KFHEClassifier(n_estimators=3, categorical_features=["month"]).fit(X, X["month"] > 6)
+    model = KFHEClassifier(CARTClassifier(categorical_features=["month"]), n_estimators=3).fit(
+        X, X["month"] > 6
+    )
     with pytest.warns(
         UserWarning, match=r"holds text such as '\d+', but was numbers such as 1 .*dtype={'month': int}"
     ):
@@ -504,8 +507,8 @@ IDENTIFIERS = [2**53 + k % 6 for k in range(300)]
 )
 def test_large_whole_numbers_are_categories_of_their_own(tmp_path, made):
     X, y = made(IDENTIFIERS), [k % 2 for k in range(300)]
-    tree = {"min_samples_split": 2, "min_samples_leaf": 1, "categorical_features": [0]}
-    model = KFHEClassifier(n_estimators=2, random_state=0, **tree).fit(X, y)
+    tree = CARTClassifier(min_samples_split=2, min_samples_leaf=1, categorical_features=[0])
+    model = KFHEClassifier(tree, n_estimators=2, random_state=0).fit(X, y)
     assert [*model.estimators_.schema.categories[0]] == IDENTIFIERS[:6]
     assert model.score(X, y) > 0.99
     model.save(tmp_path / "model.kfhe")

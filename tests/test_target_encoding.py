@@ -257,7 +257,7 @@ def noise_in(found, target, codes):
 
 FITTERS = [
     RobustKFHEClassifier(**QUICK),
-    KFHEClassifier(**QUICK, honest_categories=True),
+    KFHEClassifier(CARTClassifier(honest_categories=True), **QUICK),
     CARTClassifier(random_state=0, honest_categories=True),
 ]
 

@@ -8,17 +8,21 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import train_test_split
 from sklearn.naive_bayes import GaussianNB
 
-from kfhe import EarlyStopping, KFHEClassifier, RobustKFHEClassifier
+from kfhe import CARTClassifier, EarlyStopping, KFHEClassifier, RobustKFHEClassifier, StateSpace
 
 MODELS = {
     "robust": RobustKFHEClassifier(),
     "robust, smaller samples": RobustKFHEClassifier(max_samples=0.5),
     "kfhe-e": KFHEClassifier(),
-    "kfhe-l, soft": KFHEClassifier(emphasis="linear", voting="soft", shrinkage="auto"),
-    "out of bag": KFHEClassifier(measurement="out-of-bag", emphasis="linear", voting="soft"),
+    "kfhe-l, soft": KFHEClassifier(CARTClassifier(shrinkage="auto"), emphasis="linear", voting="soft"),
+    "out of bag": KFHEClassifier(
+        state_space=StateSpace(measurement="out-of-bag"), emphasis="linear", voting="soft"
+    ),
     "margin": KFHEClassifier(emphasis="margin"),
-    "wandering state": KFHEClassifier(process_noise=[0.5, 0.1], transition=0.9, voting="soft"),
-    "two at a time": KFHEClassifier(n_measurements=2, emphasis="linear"),
+    "wandering state": KFHEClassifier(
+        state_space=StateSpace(process_noise=[0.5, 0.1], transition=0.9), voting="soft"
+    ),
+    "two at a time": KFHEClassifier(state_space=StateSpace(n_measurements=2), emphasis="linear"),
     "others' trees": KFHEClassifier(RandomForestClassifier(3, max_depth=2)),
     "two kinds": KFHEClassifier([GaussianNB(), RandomForestClassifier(2, max_depth=3)]),
 }

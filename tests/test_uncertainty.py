@@ -13,7 +13,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 
 import kfhe
-from kfhe import CARTClassifier, KFHEClassifier, RobustKFHEClassifier
+from kfhe import CARTClassifier, KFHEClassifier, RobustKFHEClassifier, StateSpace
 from kfhe.bank import SHRINKAGES
 from kfhe.ensemble import ROUNDING, variance
 from kfhe.noise import flip_labels
@@ -22,8 +22,10 @@ from tests.random_tables import models
 
 MODELS = {
     "hard": KFHEClassifier(n_estimators=8, random_state=0),
-    "soft": KFHEClassifier(n_estimators=8, voting="soft", shrinkage=3, random_state=0),
-    "transition": KFHEClassifier(n_estimators=8, transition=0.9, process_noise=0.01, random_state=0),
+    "soft": KFHEClassifier(CARTClassifier(shrinkage=3), n_estimators=8, voting="soft", random_state=0),
+    "transition": KFHEClassifier(
+        state_space=StateSpace(transition=0.9, process_noise=0.01), n_estimators=8, random_state=0
+    ),
     "foreign": KFHEClassifier(
         [LogisticRegression(max_iter=500), CARTClassifier()], n_estimators=8, voting="soft", random_state=0
     ),

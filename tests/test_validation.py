@@ -5,6 +5,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from components import as_parameters
 from sklearn.exceptions import DataConversionWarning, NotFittedError
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
@@ -16,7 +17,7 @@ from kfhe.validation import integer_weights, same_table, seed_from, unchanged_on
 
 def refuses(iris, message, *, X=None, y=None, sample_weight=None, error=ValueError, **settings):
     """Assert that fit raises, and that it leaves nothing behind."""
-    model = KFHEClassifier(**settings)
+    model = KFHEClassifier(**as_parameters(settings))
     before = dict(vars(model))
     with pytest.raises(error, match=message):
         model.fit(iris[0] if X is None else X, iris[1] if y is None else y, sample_weight=sample_weight)

@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 from sklearn.naive_bayes import GaussianNB
 from sklearn.tree import DecisionTreeClassifier
 
-from kfhe import KFHEClassifier
+from kfhe import CARTClassifier, KFHEClassifier, StateSpace
 
 
 @pytest.mark.parametrize("emphasis", ["exponential", "linear"])
@@ -62,10 +62,10 @@ def test_a_pickled_model_can_go_on(iris):
 def test_any_random_state_can_go_on(iris, random_state):
     X, y = iris
     model = KFHEClassifier(n_estimators=3, warm_start=True, random_state=random_state(0)).fit(X, y)
-    gains = model.gains_
+    gains = model.trace_["gain"]
     model.set_params(n_estimators=6).fit(X, y)
     assert model.n_iter_ == 6
-    np.testing.assert_array_equal(model.gains_[:3], gains)
+    np.testing.assert_array_equal(model.trace_["gain"][:3], gains)
 
 
 @pytest.mark.parametrize("frame", [np.array, pd.DataFrame, pl.DataFrame], ids=["array", "pandas", "polars"])
@@ -120,11 +120,17 @@ def test_other_data_is_refused(iris, change, named):
 
 @pytest.mark.parametrize(
     "change",
-    [{"voting": "soft"}, {"max_depth": 2}, {"estimator": GaussianNB()}, {"random_state": 1}],
+    [
+        {"voting": "soft"},
+        {"estimator__max_depth": 2},
+        {"state_space": StateSpace(fusion=0.3)},
+        {"estimator": GaussianNB()},
+        {"random_state": 1},
+    ],
     ids=lambda change: next(iter(change)),
 )
 def test_other_settings_of_the_components_are_refused(iris, change):
-    model = KFHEClassifier(n_estimators=2, warm_start=True, random_state=0).fit(*iris)
+    model = KFHEClassifier(CARTClassifier(), n_estimators=2, warm_start=True, random_state=0).fit(*iris)
     (name,) = change
     with pytest.raises(ValueError, match=f"warm_start=True can't go on with another {name}"):
         model.set_params(n_estimators=4, **change).fit(*iris)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from kfhe.robust import RobustKFHEClassifier
     from kfhe.saving.loading import load
     from kfhe.saving.model_file import ModelFileError
+    from kfhe.state_space import StateSpace
     from kfhe.trace import Iteration, Trace
     from kfhe.tree import CARTClassifier
 
@@ -27,6 +28,7 @@ __all__ = [
     "KalmanFilter",
     "ModelFileError",
     "RobustKFHEClassifier",
+    "StateSpace",
     "TableWarning",
     "Trace",
     "audit",
@@ -49,6 +51,7 @@ _HOMES = {
     "KalmanFilter": "kfhe.kalman",
     "ModelFileError": "kfhe.saving.model_file",
     "RobustKFHEClassifier": "kfhe.robust",
+    "StateSpace": "kfhe.state_space",
     "TableWarning": "kfhe.remarks",
     "Trace": "kfhe.trace",
     "load": "kfhe.saving.loading",

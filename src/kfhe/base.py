@@ -66,7 +66,7 @@ class BaseKFHE(NotebookMixin, CallbackSupportMixin, ClassifierMixin, BaseEstimat
             StrOptions({"auto"}),
             None,
         ],
-        "early_stopping": [Interval(Integral, 1, None, closed="left"), EarlyStopping, None],
+        "early_stopping": ["boolean", Interval(Integral, 1, None, closed="left"), EarlyStopping, None],
         "warm_start": ["boolean"],
         "verbose": ["verbose"],
         **COMMON_CONSTRAINTS,
@@ -75,7 +75,7 @@ class BaseKFHE(NotebookMixin, CallbackSupportMixin, ClassifierMixin, BaseEstimat
     n_estimators: int
     max_samples: int | float | str | None
     class_weight: Any
-    early_stopping: int | EarlyStopping | None
+    early_stopping: bool | int | EarlyStopping | None
     warm_start: bool
     random_state: Any
     n_jobs: int | None
@@ -179,7 +179,7 @@ class BaseKFHE(NotebookMixin, CallbackSupportMixin, ClassifierMixin, BaseEstimat
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the class that is decided on for each row; ties go to the first one.
 
-        It is that of the highest score, in a `RobustKFHEClassifier` as `prior_power` says.
+        It is that of the highest probability, in a `RobustKFHEClassifier` as `decision` says.
         """
         X = self._validate_for_prediction(X)
         classes: NDArray[Any] = self.classes_[self.estimators_.decisions(X, thread_count(self.n_jobs))]
@@ -349,12 +349,14 @@ class BaseKFHE(NotebookMixin, CallbackSupportMixin, ClassifierMixin, BaseEstimat
         changed = self._run.rows.differences(rows)
         if changed:
             raise ValueError(f"warm_start=True needs the data of the first fit, got other {changed}")
-        settings = self._component_settings()
-        for name, value in self._run_settings.items():
-            if not (settings[name] is value or np.array_equal(settings[name], value)):
+        before, now = self._run_settings, self._component_settings()
+        for name in before | now:
+            old: Any = before.get(name)
+            new: Any = now.get(name)
+            if not (new is old or np.array_equal(new, old)):
                 raise ValueError(
                     f"warm_start=True can't go on with another {name}: there are components trained with "
-                    f"{value!r}; use warm_start=False"
+                    f"{old!r}; use warm_start=False"
                 )
         if self.n_estimators < self.n_iter_:
             raise ValueError(
@@ -410,8 +412,5 @@ def fitted_attributes(classes: NDArray[Any], trace: Trace, components: Ensemble)
         "classes_": classes,
         "trace_": trace,
         "n_iter_": len(trace),
-        "gains_": trace["gain"],
-        "measurement_errors_": trace["measurement_error"],
-        "variances_": np.append(1.0, trace["posterior_variance"]),
         "estimators_": components,
     }

@@ -2,30 +2,27 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
 from typing import Any, ClassVar
 from warnings import warn
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import get_tags
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils._param_validation import HasMethods, StrOptions
 
 from kfhe import emphasis as emphases
 from kfhe.base import BaseKFHE
 from kfhe.early_stopping import EarlyStopping
-from kfhe.kalman import Schedule, check_schedule
-from kfhe.measurement import FUSION, Measurement, OnTrainingRows, OnUnseenRows
+from kfhe.measurement import Measurement
 from kfhe.rows import TrainingRows
 from kfhe.sensors import EstimatorSensor, Sensor, TreeSensor
+from kfhe.state_space import StateSpace
 from kfhe.training import TrainingRun
 from kfhe.tree import CARTClassifier
 from kfhe.tree_settings import TreeSettings
 from kfhe.validation import check_component, check_foreign_table, check_list, check_tree_component
 
 Floats = NDArray[np.float64]
-
-MEASUREMENTS = {"training": OnTrainingRows, "out-of-bag": OnUnseenRows}
 
 
 class KFHEClassifier(BaseKFHE):
@@ -38,32 +35,18 @@ class KFHEClassifier(BaseKFHE):
     Parameters
     ----------
     estimator : classifier, list of classifiers or None, default=None
-        What to train in each iteration. None: a native CART decision tree with the settings below; a
-        `CARTClassifier`: one with the settings of that. Else any scikit-learn classifier; it is cloned for
-        each component and given resampled rows of X. Those of a list take turns within an iteration.
+        What to train in each iteration. A `CARTClassifier` stands for native trees with its settings, None
+        for one with the paper's. On fewer than its `min_samples_split` (20) rows no tree can split: lower it,
+        and `min_samples_leaf`. Any other scikit-learn classifier is cloned for each component and given
+        resampled rows of X. Those of a list take turns within an iteration.
     emphasis : {"exponential", "linear", "margin"} or callable, default="exponential"
         How a miss raises a row's weight. "exponential" (KFHE-e) is the more accurate on clean labels,
         "linear" (KFHE-l) the more robust to wrong ones. "margin" goes by how narrowly the state has a row
         right or wrong, instead of counting misses. A callable gets the sampling weights and a boolean array
         of the misclassified rows, and returns the measured weights.
-    measurement : {"training", "out-of-bag"}, default="training"
-        Which rows a component is judged by, and moves: all, as in the paper, or those that are not in its
-        sample. Out of bag, errors and misses are those of unseen rows, also `training_error` in the trace.
-        That is no estimate of the error on new rows: rows with much weight are in nearly every sample, so
-        few components judge them (`RobustKFHEClassifier` has an `oob_score_`, which is one). h_0 has
-        no more than the shares of the classes then, as any other would have seen all rows.
-    fusion : float, default=0.5
-        How far a measurement lies from the state (0) to the votes of the component (1).
-    process_noise : float, sequence of float or callable, default=0.0
-        What each iteration adds to the variance of the model filter. The more, the more the later components
-        count; the paper has none, as the state that it estimates does not change. A sequence has a value for
-        each iteration, the last of which stays; a function gets the number of the iteration, from 1.
-    transition : float, default=1.0
-        What each iteration leaves of the state: below 1 it goes back towards the shares of the classes, from
-        which it then starts as well: h_0 is a tree of one leaf. Needs `process_noise`.
-    n_measurements : int, default=1
-        How many components of each estimator an iteration measures and fuses, one after the other. They are
-        drawn by the same weights; weights, process noise and transition follow once for all of them.
+    state_space : StateSpace or None, default=None
+        How the state moves on and is measured: process noise, transition, fusion, measurements out of the
+        bag, several in an iteration. None: as in the paper.
     n_estimators : int, default=100
         Number of components to train after the initial one. Training stops earlier once the
         filter is certain (a measurement without any error).
@@ -73,18 +56,15 @@ class KFHEClassifier(BaseKFHE):
         geometric mean of 50,000 and their number. Fewer rows are faster; errors are measured on all rows
         anyway. h_0 gets such a sample as well.
     voting : {"hard", "soft"}, default="hard"
-        Whether a component votes for one class, or by its class probabilities.
-    max_depth, min_samples_split, min_samples_leaf, max_leaf_nodes, max_features, splitter, cp, shrinkage, \
-max_bins, categorical_features, honest_categories
-        Settings of the native trees, as in `CARTClassifier`; the defaults are the paper's. On fewer than
-        `min_samples_split` (20) rows no tree can split: lower it, and `min_samples_leaf`. Not used with
-        an `estimator` of your own. `shrinkage` needs `voting="soft"`; "auto" goes by the pilot trees' mean.
+        Whether a component votes for one class, or by its class probabilities. Trees with `shrinkage` need
+        the latter.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes, on top of `sample_weight`.
-    early_stopping : int, EarlyStopping or None, default=None
-        When to stop before `n_estimators`: after so many iterations without a better log loss for the
-        validation set that `fit` gets, or as `EarlyStopping` says, by another score. The components up to
-        the best score are kept (with `warm_start`, those of earlier calls anyway).
+    early_stopping : bool, int, EarlyStopping or None, default=None
+        When to stop before `n_estimators`. True: after 10 iterations without a better log loss for the
+        validation set that `fit` gets, or else for a tenth of the rows, which it holds back. A number: after
+        so many iterations, with the validation set that `fit` gets. `EarlyStopping` says more. The components
+        up to the best score are kept (with `warm_start`, those of earlier calls anyway).
     warm_start : bool, default=False
         Whether a further call of `fit`, on the same data, adds components up to `n_estimators`.
     random_state : int, Generator, RandomState or None, default=None
@@ -100,16 +80,12 @@ max_bins, categorical_features, honest_categories
         The class labels.
     n_iter_ : int
         Number of components after h_0.
-    gains_, measurement_errors_ : ndarray of shape (n_iterations,)
-        Gain K and measurement error R of each iteration.
-    variances_ : ndarray of shape (n_iterations + 1,)
-        Variance P of the model filter, the initial one (1) first.
     estimators_ : list of n_iterations + 1 classifiers
         The components, h_0 first.
     component_weights_ : ndarray of shape (n_iterations + 1,)
         How much each component contributes to the scores. They sum to 1.
     trace_ : Trace
-        What happened in each iteration.
+        What happened in each iteration: gain K, measurement error R, variances of the model filter and more.
     validation_scores_ : ndarray
         Score for the validation set, if `fit` got one: of h_0 alone, then after each iteration, those that
         early stopping has cut off counted in. Higher is better: the default is the negative log loss.
@@ -134,13 +110,8 @@ max_bins, categorical_features, honest_categories
         **BaseKFHE._parameter_constraints,
         "estimator": [HasMethods(["fit", "predict"]), list, None],
         "emphasis": [StrOptions({"exponential", "linear", "margin"}), callable],
-        "measurement": [StrOptions(set(MEASUREMENTS))],
-        "fusion": [Interval(Real, 0, 1, closed="right")],
-        "process_noise": [Interval(Real, 0, None, closed="left"), "array-like", callable],
-        "transition": [Interval(Real, 0, 1, closed="right")],
-        "n_measurements": [Interval(Integral, 1, None, closed="left")],
+        "state_space": [StateSpace, None],
         "voting": [StrOptions({"hard", "soft"})],
-        **TreeSettings.constraints(),
     }
 
     def __init__(
@@ -148,27 +119,12 @@ max_bins, categorical_features, honest_categories
         estimator: Any = None,
         *,
         emphasis: str | emphases.Emphasis = "exponential",
-        measurement: str = "training",
-        fusion: float = FUSION,
-        process_noise: Schedule = 0.0,
-        transition: float = 1.0,
-        n_measurements: int = 1,
+        state_space: StateSpace | None = None,
         n_estimators: int = 100,
         max_samples: int | float | str | None = None,
         voting: str = "hard",
-        max_depth: int | None = 30,
-        min_samples_split: int = 20,
-        min_samples_leaf: int = 7,
-        max_leaf_nodes: int | None = None,
-        max_features: int | float | str | None = None,
-        splitter: str = "best",
-        cp: float = 0.0,
-        shrinkage: float | str = 0.0,
-        max_bins: int = 255,
-        categorical_features: Any = "from_dtype",
-        honest_categories: bool = False,
         class_weight: dict[Any, float] | str | None = None,
-        early_stopping: int | EarlyStopping | None = None,
+        early_stopping: bool | int | EarlyStopping | None = None,
         warm_start: bool = False,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -176,25 +132,10 @@ max_bins, categorical_features, honest_categories
     ) -> None:
         self.estimator = estimator
         self.emphasis = emphasis
-        self.measurement = measurement
-        self.fusion = fusion
-        self.process_noise = process_noise
-        self.transition = transition
-        self.n_measurements = n_measurements
+        self.state_space = state_space
         self.n_estimators = n_estimators
         self.max_samples = max_samples
         self.voting = voting
-        self.max_depth = max_depth
-        self.min_samples_split = min_samples_split
-        self.min_samples_leaf = min_samples_leaf
-        self.max_leaf_nodes = max_leaf_nodes
-        self.max_features = max_features
-        self.splitter = splitter
-        self.cp = cp
-        self.shrinkage = shrinkage
-        self.max_bins = max_bins
-        self.categorical_features = categorical_features
-        self.honest_categories = honest_categories
         self.class_weight = class_weight
         self.early_stopping = early_stopping
         self.warm_start = warm_start
@@ -204,7 +145,7 @@ max_bins, categorical_features, honest_categories
 
     def make_run(self, rows: TrainingRows) -> TrainingRun:
         """Put a run together."""
-        n_measurements = self.n_measurements * len(self._components())
+        n_measurements = self._state_space().n_measurements * len(self._components())
         run = TrainingRun(rows, self.make_sensor(rows), self.make_measurement(rows), n_measurements)
         if self._grows_trees() and rows.n_present > 1:
             self._hint_at_few_rows(rows.n_samples)
@@ -226,7 +167,7 @@ max_bins, categorical_features, honest_categories
             A new sensor for these rows.
         """
         sensor = TreeSensor if self._grows_trees() else EstimatorSensor
-        return sensor(rows, self._components(), self.voting, from_shares=self._from_shares())
+        return sensor(rows, self._components(), self.voting, from_shares=self._state_space().from_shares)
 
     def make_measurement(self, rows: TrainingRows) -> Measurement:
         """Return what measures the components' votes.
@@ -243,9 +184,7 @@ max_bins, categorical_features, honest_categories
         Measurement
             A new measurement for these rows.
         """
-        return MEASUREMENTS[self.measurement](
-            rows, self.fusion, process_noise=self.process_noise, transition=self.transition
-        )
+        return self._state_space().make_measurement(rows)
 
     def make_emphasis(self, run: TrainingRun) -> emphases.Emphasis:
         """Return the emphasis that the parameter stands for."""
@@ -254,15 +193,17 @@ max_bins, categorical_features, honest_categories
     def _validate_params(self) -> None:
         """Check the parameters, one by one and together; fitting, saving and loading ask for it."""
         super()._validate_params()
-        check_schedule(self.process_noise)
+        self._state_space().check()
         self._check_components()
-        self._check_combination()
+
+    def _state_space(self) -> StateSpace:
+        return StateSpace() if self.state_space is None else self.state_space
 
     def _given(self) -> list[Any]:
-        """Return the estimators that were given; of native trees the classifier itself has the settings."""
+        """Return the estimators that take turns: those that were given, or the paper's tree."""
         if isinstance(self.estimator, list):
             return self.estimator
-        return [self if self.estimator is None else self.estimator]
+        return [CARTClassifier() if self.estimator is None else self.estimator]
 
     def _components(self) -> list[Any]:
         """Return what the sensor takes: settings of trees, or estimators."""
@@ -272,7 +213,7 @@ max_bins, categorical_features, honest_categories
         """Raise unless the estimators can be components, of one ensemble."""
         if isinstance(self.estimator, list):
             check_list(self.estimator)
-        for each in self._given() if self.estimator is not None else ():
+        for each in self._given():
             check_component(each)
             if type(each) is CARTClassifier:
                 check_tree_component(each)
@@ -281,23 +222,10 @@ max_bins, categorical_features, honest_categories
             for name in ("max_bins", "categorical_features", "honest_categories", "shrinkage"):
                 if any(not np.array_equal(getattr(first, name), getattr(each, name)) for each in others):
                     raise ValueError(f"trees of one forest have to agree in {name}, estimator has several")
-
-    def _check_combination(self) -> None:
-        """Raise if parameters make no sense together."""
-        if self.shrinkage != 0 and self.estimator is not None:
-            raise ValueError(
-                f"shrinkage={self.shrinkage!r} is for the native trees of estimator=None; leave one of them "
-                "out, or give the shrinkage to the estimator if that is a CARTClassifier"
-            )
-        if self._grows_trees() and self._given()[0].shrinkage != 0 and self.voting == "hard":
-            raise ValueError(
-                "shrinkage needs voting='soft': a tree that votes for one class has no shares to shrink"
-            )
-        if self.transition < 1 and not callable(self.process_noise) and not np.any(self.process_noise):
-            raise ValueError(
-                f"transition={self.transition} needs a process_noise above 0: without it the filter soon "
-                "believes no component any more, and the scores end at the shares of the classes"
-            )
+            if first.shrinkage != 0 and self.voting == "hard":
+                raise ValueError(
+                    "shrinkage needs voting='soft': a tree that votes for one class has no shares to shrink"
+                )
 
     def _hint_at_few_rows(self, n_rows: int) -> None:
         """Warn if there are too few rows for native trees of these settings to split at all."""
@@ -305,17 +233,24 @@ max_bins, categorical_features, honest_categories
         if n_rows < needed:
             warn(
                 f"{n_rows} rows are too few for any tree to split, so all rows get the same scores: with "
-                f"these settings it takes {needed}. Lower min_samples_split and min_samples_leaf",
+                f"these settings it takes {needed}. Lower min_samples_split and min_samples_leaf of the "
+                "estimator, a CARTClassifier",
                 stacklevel=2,
             )
 
-    def _from_shares(self) -> bool:
-        """Whether h_0 is not trained: the state goes back to it, or is to be honest from the start."""
-        return self.transition < 1 or self.measurement == "out-of-bag"
-
     def _grows_trees(self) -> bool:
         """Whether the components are native trees."""
-        return self.estimator is None or all(type(each) is CARTClassifier for each in self._given())
+        return all(type(each) is CARTClassifier for each in self._given())
+
+    def _component_settings(self) -> dict[str, Any]:
+        settings = super()._component_settings()
+        settings |= named("state_space", self._state_space().get_params())
+        del settings["state_space"]
+        if self._grows_trees():
+            del settings["estimator"]
+            for turn, tree in enumerate(self._components()):
+                settings |= named(f"estimator{f'[{turn}]' if turn else ''}", vars(tree))
+        return settings
 
     def _check_table(self, X: Any, *, reset: bool) -> Any:
         """Check X; a given estimator gets it as it came, and checks its values itself."""
@@ -331,3 +266,8 @@ max_bins, categorical_features, honest_categories
             )
             setattr(tags.input_tags, tag, taken)
         return tags
+
+
+def named(parameter: str, settings: dict[str, Any]) -> dict[str, Any]:
+    """Return the settings of a parameter by the names that `set_params` knows them by."""
+    return {f"{parameter}__{name}": value for name, value in settings.items()}

@@ -24,6 +24,7 @@ from kfhe.validation import check_same_length, checks_of, encode_known_labels
 
 Floats = NDArray[np.float64]
 Scorer = Callable[[Any, Any, Any], float]
+ROUNDS, FRACTION = 10, 0.1  # what early_stopping=True stands for, as elsewhere in scikit-learn
 
 
 @dataclass(frozen=True)
@@ -75,11 +76,18 @@ class EarlyStopping:
             raise ValueError(f"validation_fraction must be a number between 0 and 1, or None, got {share!r}")
 
 
-def resolve(early_stopping: int | EarlyStopping | None) -> EarlyStopping | None:
+def resolve(early_stopping: bool | int | EarlyStopping | None) -> EarlyStopping | None:
     """Return what the parameter ``early_stopping`` stands for."""
     if early_stopping is None or isinstance(early_stopping, EarlyStopping):
         return early_stopping
+    if is_boolean(early_stopping):
+        return EarlyStopping(ROUNDS) if early_stopping else None
     return EarlyStopping(early_stopping)
+
+
+def is_boolean(early_stopping: Any) -> bool:
+    """Whether the parameter ``early_stopping`` leaves it to us how to stop."""
+    return isinstance(early_stopping, bool | np.bool_)
 
 
 class ValidationSet:
@@ -168,6 +176,8 @@ def with_validation(
 ) -> tuple[TrainingRows, ValidationSet | None]:
     """Return the rows to train on and the validation set, if there is one: given to fit, or held back."""
     stopping = resolve(estimator.early_stopping)
+    if stopping is not None and is_boolean(estimator.early_stopping) and X_val is None and y_val is None:
+        stopping = replace(stopping, validation_fraction=FRACTION)
     if stopping is None or stopping.validation_fraction is None:
         return rows, _given(estimator, check_table, X_val, y_val, rows)
     if X_val is not None or y_val is not None:
@@ -184,8 +194,8 @@ def _given(
         if stopping is not None:
             raise ValueError(
                 f"early_stopping={estimator.early_stopping!r} needs a validation set: "
-                "fit(X, y, X_val=..., y_val=...), or a share of the training rows: "
-                f"EarlyStopping({stopping.rounds}, validation_fraction=0.1)"
+                "fit(X, y, X_val=..., y_val=...), or a share of the training rows: early_stopping=True, or "
+                f"EarlyStopping({stopping.rounds}, validation_fraction={FRACTION})"
             )
         return None
     if X_val is None or y_val is None:

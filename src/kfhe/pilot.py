@@ -36,7 +36,7 @@ class PilotSensor(StoredTrees):
     rows : TrainingRows
         The training rows.
     settings : TreeSettings
-        How to grow trees, apart from the features per split and the size of leaves.
+        How to grow trees, apart from the features per split; leaves may have to be larger.
     bank : FilterBank
         Says how noisy the labels look.
     """
@@ -116,7 +116,8 @@ class PilotSensor(StoredTrees):
         splitter, features = "random" if random else "best", self._few
         if random or self.bank.clean:
             features = self._more
-        key = splitter, features, COARSE_LEAF if self.bank.coarse else 1
+        smallest = max(self._settings.min_samples_leaf, COARSE_LEAF if self.bank.coarse else 1)
+        key = splitter, features, smallest
         if key not in self._growers:
             self._growers = {old: its for old, its in self._growers.items() if old[-1] == key[-1]}
             settings = replace(

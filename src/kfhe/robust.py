@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils._param_validation import Interval
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from kfhe.bank import SHRINKAGES, FilterBank, log_losses
@@ -27,6 +27,8 @@ from kfhe.tree_settings import TreeSettings, check_classes
 Floats = NDArray[np.float64]
 
 SPLIT = 4  # rows that a node needs to be split; the last splits of a tree to purity cost most and say least
+TREE_SETTINGS = ("min_samples_leaf", "max_leaf_nodes", "max_bins", "categorical_features")
+DECISIONS: dict[Any, float] = {"balanced": 0.6, "likeliest": 0.0}  # powers of the classes' shares
 
 
 class RobustKFHEClassifier(BaseKFHE):
@@ -46,17 +48,23 @@ class RobustKFHEClassifier(BaseKFHE):
         Number of trees.
     max_samples : int, float, "auto" or None, default=None
         How many rows a tree is trained on, as in `KFHEClassifier`.
-    prior_power : float, default=0.6
-        `predict` takes the class with the highest probability divided by the class's share to this power, so
-        that rare classes are not lost; the shares are those of the true classes, as estimated. 0 is the plain
-        highest probability. Probabilities are not touched by it.
+    min_samples_leaf : int, default=1
+        Smallest number of rows of a leaf; where labels are noisy, leaves are larger by themselves. Larger
+        leaves make a smaller model.
+    max_leaf_nodes : int or None, default=None
+        Keep the best splits of a tree only, until there are this many leaves: for a smaller model.
+    decision : {"balanced", "likeliest"} or float, default="balanced"
+        Which class `predict` takes: the likeliest, or the one with the highest probability divided by the
+        class's share to some power, so that rare classes are not lost. "balanced" is a power of 0.6, a number
+        any other; with 1, classes count alike however rare they are. The shares are those of the true
+        classes, as estimated. `predict_proba` is the same with each.
     max_bins : int, default=255
         Largest number of bins of a numeric feature, and of categories told apart in a categorical one.
     categorical_features : "from_dtype", array-like or None, default="from_dtype"
         Which columns are categorical: those with strings or categories; or column numbers, names or a mask.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes, on top of `sample_weight`.
-    early_stopping : int, EarlyStopping or None, default=None
+    early_stopping : bool, int, EarlyStopping or None, default=None
         When to stop before `n_estimators`, as in `KFHEClassifier`.
     warm_start : bool, default=False
         Whether a further call of `fit`, on the same data, adds trees up to `n_estimators`.
@@ -110,8 +118,8 @@ class RobustKFHEClassifier(BaseKFHE):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseKFHE._parameter_constraints,
-        "prior_power": [Interval(Real, 0, 1, closed="both")],
-        **{name: TreeSettings.constraints()[name] for name in ("max_bins", "categorical_features")},
+        "decision": [StrOptions(set(DECISIONS)), Interval(Real, 0, 1, closed="both")],
+        **{name: TreeSettings.constraints()[name] for name in TREE_SETTINGS},
     }
 
     def __init__(
@@ -119,11 +127,13 @@ class RobustKFHEClassifier(BaseKFHE):
         *,
         n_estimators: int = 100,
         max_samples: int | float | str | None = None,
-        prior_power: float = 0.6,
+        min_samples_leaf: int = 1,
+        max_leaf_nodes: int | None = None,
+        decision: str | float = "balanced",
         max_bins: int = 255,
         categorical_features: Any = "from_dtype",
         class_weight: dict[Any, float] | str | None = None,
-        early_stopping: int | EarlyStopping | None = None,
+        early_stopping: bool | int | EarlyStopping | None = None,
         warm_start: bool = False,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -131,7 +141,9 @@ class RobustKFHEClassifier(BaseKFHE):
     ) -> None:
         self.n_estimators = n_estimators
         self.max_samples = max_samples
-        self.prior_power = prior_power
+        self.min_samples_leaf = min_samples_leaf
+        self.max_leaf_nodes = max_leaf_nodes
+        self.decision = decision
         self.max_bins = max_bins
         self.categorical_features = categorical_features
         self.class_weight = class_weight
@@ -151,9 +163,8 @@ class RobustKFHEClassifier(BaseKFHE):
         return TreeSettings(
             max_depth=None,
             min_samples_split=SPLIT,
-            max_bins=self.max_bins,
-            categorical_features=self.categorical_features,
             honest_categories=True,
+            **{name: getattr(self, name) for name in TREE_SETTINGS},
         )
 
     def _with_copies(self, rows: TrainingRows) -> TrainingRows:
@@ -208,7 +219,7 @@ class RobustKFHEClassifier(BaseKFHE):
             attributes["estimators_"],
             sharpness=sharpness,
             class_shares=tuple(shares.tolist()),
-            prior_power=float(self.prior_power),
+            prior_power=float(DECISIONS.get(self.decision, self.decision)),
         )
         right = rows.map(weight_of_right, scores, forest.class_factors, rows.labels, rows.base)
         return {

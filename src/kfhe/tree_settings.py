@@ -38,9 +38,9 @@ class TreeSettings:
 
     Examples
     --------
-    >>> from kfhe import KFHEClassifier
+    >>> from kfhe import CARTClassifier
     >>> from kfhe.tree_settings import TreeSettings
-    >>> TreeSettings.of(KFHEClassifier(max_depth=3)).max_depth
+    >>> TreeSettings.of(CARTClassifier(max_depth=3)).max_depth
     3
     """
 

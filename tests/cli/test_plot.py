@@ -9,7 +9,7 @@ from matplotlib import pyplot
 from typer.testing import CliRunner
 
 import kfhe
-from kfhe import KFHEClassifier
+from kfhe import CARTClassifier, KFHEClassifier
 from kfhe.cli import app
 from kfhe.plotting import DecisionRegionsDisplay, StagedScoreDisplay
 
@@ -176,7 +176,7 @@ def test_regions_are_of_the_scores_that_predict_writes(folder, drawn):
 def test_categories_have_no_place_on_an_axis(folder):
     frame = pd.read_csv(folder / "rows.csv").assign(height=np.resize([1, 2, 3], 90))
     frame.to_csv(folder / "codes.csv", index=False)
-    model = KFHEClassifier(n_estimators=2, random_state=0, categorical_features=["height"])
+    model = KFHEClassifier(CARTClassifier(categorical_features=["height"]), n_estimators=2, random_state=0)
     model.fit(frame[["width", "height"]], frame["kind"]).save(folder / "codes.kfhe")
     data = ("--data", folder / "codes.csv", "--target", "kind")
     result = run(folder / "codes.kfhe", "--kind", "regions", *data)

@@ -205,7 +205,7 @@ def test_categories_are_the_same_whether_python_or_the_command_reads_them(kfhe, 
     ours = library.load("ours.kfhe")
     features = read.drop(columns="label")
     mask = ["code", "gappy code", "mixed", "word"]
-    trained = library.KFHEClassifier(random_state=0, categorical_features=mask)
+    trained = library.KFHEClassifier(library.CARTClassifier(categorical_features=mask), random_state=0)
     trained.fit(features, read["label"]).save("python.kfhe")
     assert trained.fingerprint() == ours.fingerprint()
     for model in ("ours.kfhe", "python.kfhe"):

@@ -7,6 +7,7 @@ import pytest
 from cluster_tables import arrays, frames, mixed, numbers
 from sklearn.datasets import load_breast_cancer
 from sklearn.model_selection import train_test_split
+from sklearn.naive_bayes import GaussianNB
 
 import kfhe
 from kfhe import EarlyStopping
@@ -110,9 +111,13 @@ def nothing(weights, missed):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"estimator": kfhe.CARTClassifier()}, "estimator trains on the rows of one machine"),
+        ({"estimator": GaussianNB()}, "estimator trains on the rows of one machine"),
         ({"emphasis": nothing}, "emphasis is a function of all rows of one machine"),
-        ({"measurement": "out-of-bag"}, "measurement='out-of-bag' needs all rows on one machine"),
+        (
+            {"state_space": kfhe.StateSpace(measurement="out-of-bag")},
+            "measurement='out-of-bag' needs all rows on one machine",
+        ),
+        ({"early_stopping": True}, "early_stopping=True holds back rows of one machine"),
         (
             {"early_stopping": EarlyStopping(3, validation_fraction=0.1)},
             "validation_fraction holds back rows",

@@ -14,6 +14,7 @@ from distributed import Client
 import kfhe
 import kfhe.audit
 import kfhe.dask.copies
+from kfhe import CARTClassifier
 from kfhe.copies import RowHashes, equal_rows, share_alone
 from kfhe.dask import KFHEClassifier, RobustKFHEClassifier, label_quality
 from kfhe.tables.columns import open_columns
@@ -21,7 +22,7 @@ from kfhe.tables.features import ENCODED, LEFT_OUT
 
 LOCAL = {KFHEClassifier: kfhe.KFHEClassifier, RobustKFHEClassifier: kfhe.RobustKFHEClassifier}
 BOTH = [
-    (KFHEClassifier, {"n_estimators": 2, "honest_categories": True}),
+    (KFHEClassifier, {"n_estimators": 2, "estimator": CARTClassifier(honest_categories=True)}),
     (RobustKFHEClassifier, {"n_estimators": 3}),
 ]
 NAMES = ("X", "y", "sample_weight", "groups")
@@ -84,7 +85,7 @@ def test_a_partition_whose_rows_weigh_nothing_says_nothing(client):
 def test_features_of_a_sample_of_rows_are_binned_by_the_same_rows(client):
     X, y = coded(80_000)  # more than bins are chosen by
     given = X[["side", "name", "clinic", "size"]], y
-    settings = {"n_estimators": 1, "honest_categories": True, "max_leaf_nodes": 20}
+    settings = {"n_estimators": 1, "estimator": CARTClassifier(honest_categories=True, max_leaf_nodes=20)}
     model, _ = check(KFHEClassifier, settings, frames(4, *given), given)
     assert readings(model)["clinic"] == ENCODED
 
@@ -93,7 +94,8 @@ def test_categories_that_are_numbers_are_encoded_too(client):
     X, y = coded()
     codes = X["clinic"].str[1:].astype(float).to_numpy()
     given = np.column_stack([X["size"].astype(float), codes]), y.to_numpy().astype(str)
-    settings = {"n_estimators": 1, "honest_categories": True, "categorical_features": [1]}
+    tree = CARTClassifier(honest_categories=True, categorical_features=[1])
+    settings = {"n_estimators": 1, "estimator": tree}
     model, local = check(KFHEClassifier, settings, arrays(3, *given), given)
     assert model.estimators_.schema.rules == local.estimators_.schema.rules != ()
 

@@ -4,11 +4,13 @@ import numpy as np
 import pytest
 from cluster_tables import arrays, frames, mixed, numbers, weights
 from clusters import local_cluster
+from components import as_parameters
 from distributed import Client
 
 import kfhe
 import kfhe.dask.growing
 import kfhe.dask.workers
+from kfhe import CARTClassifier
 from kfhe.dask import KFHEClassifier, RobustKFHEClassifier
 from kfhe.trace import COLUMNS
 
@@ -87,6 +89,7 @@ def test_frames_with_categories_dates_and_gaps(client, kind, settings):
         {"max_features": 3, "splitter": "random", "min_samples_leaf": 1, "min_samples_split": 2},
         {"splitter": "random"},
         {"max_leaf_nodes": 12},
+        {"estimator": [CARTClassifier(), CARTClassifier(max_depth=2)]},
         {"max_leaf_nodes": 900},
         {"cp": 0.002, "max_leaf_nodes": 30},
         {"max_samples": 0.3},
@@ -96,7 +99,7 @@ def test_frames_with_categories_dates_and_gaps(client, kind, settings):
 )
 def test_settings(client, settings):
     given = (*numbers(), weights())
-    check(KFHEClassifier, {"n_estimators": 1, **settings}, arrays(3, *given), given)
+    check(KFHEClassifier, {"n_estimators": 1, **as_parameters(settings)}, arrays(3, *given), given)
 
 
 @pytest.mark.parametrize(
@@ -106,7 +109,7 @@ def test_many_parts_of_which_the_client_hears_of_each_round(client, monkeypatch,
     monkeypatch.setattr(kfhe.dask.workers, "FEW_PARTS", 1)
     monkeypatch.setattr(kfhe.dask.growing, "FEW_PARTS", 1)
     given = (*numbers(), weights())
-    check(KFHEClassifier, {"n_estimators": 2, **settings}, arrays(3, *given), given)
+    check(KFHEClassifier, {"n_estimators": 2, **as_parameters(settings)}, arrays(3, *given), given)
 
 
 @pytest.mark.parametrize("expected", [1, 20])

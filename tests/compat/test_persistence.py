@@ -8,7 +8,7 @@ import joblib
 import numpy as np
 import pytest
 import skops.io
-from components import assert_equal_models
+from components import as_parameters, assert_equal_models
 from sklearn.datasets import load_digits
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier
@@ -26,7 +26,12 @@ TRUSTED = [
 TRUSTED_COMPONENTS = ["kfhe.estimators.EstimatorEnsemble", "sklearn.tree._tree.Tree"]
 TRUSTED_RUN = ["kfhe.engine.draws.Draws", "kfhe.engine.arrays.Measurer", "kfhe.kalman.KalmanFilter"]
 TRUSTED_RUN += ["kfhe.measurement.OnTrainingRows", "kfhe.rows.TrainingRows", "kfhe.tables.binned.BinnedTable"]
-TRUSTED_RUN += ["kfhe.kalman.RowFilter", "kfhe.measurement.OnUnseenRows", "kfhe.tree.CARTClassifier"]
+TRUSTED_RUN += [
+    "kfhe.kalman.RowFilter",
+    "kfhe.measurement.OnUnseenRows",
+    "kfhe.tree.CARTClassifier",
+    "kfhe.state_space.StateSpace",
+]
 TRUSTED_RUN += ["kfhe.sensors.EstimatorSensor", "kfhe.sensors.TreeSensor", "kfhe.training.TrainingRun"]
 
 
@@ -62,7 +67,7 @@ def test_native_trees_are_kept(iris, through):
 def test_a_single_tree_is_kept(iris, through):
     X, y = iris
     tree = CARTClassifier().fit(X, y)
-    same = through(tree, [*TRUSTED, "kfhe.tree.CARTClassifier"])
+    same = through(tree, [*TRUSTED, "kfhe.tree.CARTClassifier", "kfhe.state_space.StateSpace"])
     assert same.tree_.export_text() == tree.tree_.export_text()
     np.testing.assert_array_equal(same.predict_proba(X), tree.predict_proba(X))
 
@@ -75,10 +80,12 @@ def test_components_of_another_kind_are_kept(iris, through):
 
 
 @by_any
-@pytest.mark.parametrize("estimator", [None, DecisionTreeClassifier(max_depth=2)], ids=["native", "sklearn"])
+@pytest.mark.parametrize(
+    "estimator", [CARTClassifier(max_depth=2), DecisionTreeClassifier(max_depth=2)], ids=["native", "sklearn"]
+)
 def test_a_run_goes_on_where_it_was(iris, through, estimator):
     X, y = iris
-    model = KFHEClassifier(estimator, n_estimators=3, max_depth=2, warm_start=True, random_state=0).fit(X, y)
+    model = KFHEClassifier(estimator, n_estimators=3, warm_start=True, random_state=0).fit(X, y)
     same = through(model, TRUSTED + TRUSTED_COMPONENTS + TRUSTED_RUN)
     for one in (model, same):
         one.set_params(n_estimators=6).fit(X, y)
@@ -100,10 +107,12 @@ def test_a_run_goes_on_where_it_was(iris, through, estimator):
 )
 def test_a_run_of_another_kind_goes_on_as_well(iris, through, options):
     X, y = iris
-    model = KFHEClassifier(n_estimators=3, warm_start=True, random_state=0, **options).fit(X, y)
+    model = KFHEClassifier(n_estimators=3, warm_start=True, random_state=0, **as_parameters(options)).fit(
+        X, y
+    )
     trusted = [*TRUSTED, *TRUSTED_COMPONENTS, *TRUSTED_RUN, "kfhe.estimators.ClassShares"]
     same = through(model, trusted)
-    at_once = KFHEClassifier(n_estimators=6, random_state=0, **options).fit(X, y)
+    at_once = KFHEClassifier(n_estimators=6, random_state=0, **as_parameters(options)).fit(X, y)
     assert_equal_models(same.set_params(n_estimators=6).fit(X, y), at_once, X)
 
 

@@ -4,7 +4,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from kfhe import CARTClassifier, KFHEClassifier, RobustKFHEClassifier
+from kfhe import CARTClassifier, KFHEClassifier, RobustKFHEClassifier, StateSpace
 
 EQUIVALENCE = [f"check_sample_weight_equivalence_on_{kind}_data" for kind in ("dense", "sparse")]
 SAMPLES_ROWS = dict.fromkeys(
@@ -37,10 +37,20 @@ def expected_failures(estimator):
         KFHEClassifier(n_estimators=10),
         KFHEClassifier(emphasis="linear", n_estimators=10),
         KFHEClassifier(LogisticRegression(), n_estimators=5),
-        KFHEClassifier(n_estimators=6, measurement="out-of-bag", emphasis="margin", n_measurements=2),
-        KFHEClassifier(n_estimators=6, transition=0.9, process_noise=[0.1, 0.01], fusion=1.0),
-        KFHEClassifier(n_estimators=6, voting="soft", shrinkage="auto", **PURE),
-        KFHEClassifier([LogisticRegression(), CARTClassifier()], n_estimators=6, measurement="out-of-bag"),
+        KFHEClassifier(
+            state_space=StateSpace(measurement="out-of-bag", n_measurements=2),
+            n_estimators=6,
+            emphasis="margin",
+        ),
+        KFHEClassifier(
+            state_space=StateSpace(transition=0.9, process_noise=[0.1, 0.01], fusion=1.0), n_estimators=6
+        ),
+        KFHEClassifier(CARTClassifier(shrinkage="auto", **PURE), n_estimators=6, voting="soft"),
+        KFHEClassifier(
+            [LogisticRegression(), CARTClassifier()],
+            state_space=StateSpace(measurement="out-of-bag"),
+            n_estimators=6,
+        ),
         RobustKFHEClassifier(n_estimators=25),
         CARTClassifier(),
         CARTClassifier(**PURE),

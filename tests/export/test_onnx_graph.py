@@ -104,7 +104,9 @@ def test_categories_can_be_numbers():
     )
     X["flag"] = rng.random(300) < 0.5
     y = X["zip"].isin([10, 35]) ^ (X["half"] == 0.5) ^ X["flag"]
-    model = KFHEClassifier(n_estimators=5, categorical_features=["zip", "half", "flag"]).fit(X, y)
+    model = KFHEClassifier(CARTClassifier(categorical_features=["zip", "half", "flag"]), n_estimators=5).fit(
+        X, y
+    )
     X.loc[:50, "zip"] = 99  # unknown
     check(model, X)
     model.fit(X.assign(zip=np.where(X["flag"], 2**60, 2**60 + 1)), y)

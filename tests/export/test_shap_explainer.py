@@ -89,10 +89,9 @@ def case(request):
     sizes = [[], [7, 7, 3], [12], [2, 12], [5, 4, 3, 2], [30, 6]][request.param]
     X, scores = random_table(rng, 150, sizes, 0.2 * (request.param % 3 > 0))
     model = KFHEClassifier(
+        CARTClassifier(min_samples_split=2, min_samples_leaf=3),
         n_estimators=4,
         voting=["hard", "soft"][request.param % 2],
-        min_samples_split=2,
-        min_samples_leaf=3,
         random_state=0,
     ).fit(X, random_classes(scores, 2 + request.param % 3))
     rows, _ = random_table(rng, 4, [size + 1 for size in sizes], 0.2)

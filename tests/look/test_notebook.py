@@ -36,7 +36,7 @@ def test_scikit_learns_diagram_comes_first_then_the_trace(model):
 
 def test_the_trace_is_a_line_of_facts_and_four_lines(model):
     html = trace_html(model.trace_, 3)
-    error, variance = model.trace_["training_error"][-1], model.variances_[-1]
+    error, variance = model.trace_["training_error"][-1], model.trace_["posterior_variance"][-1]
     assert (
         f"20 components after the initial one · 3 classes · training error {error:.3g} "
         f"· final variance P {variance:.3g}<" in html

@@ -19,7 +19,11 @@ def test_verbose_shows_the_iteration_and_the_filter(iris, capsys, verbose):
     out, err = capsys.readouterr()
     assert out == ""
     shown = re.search(r"KFHE .* 7/7 R (\S+)\s+P (\S+)\s+K (\S+)", err)
-    expected = (model.measurement_errors_[-1], model.variances_[-1], model.gains_[-1])
+    expected = (
+        model.trace_["measurement_error"][-1],
+        model.trace_["posterior_variance"][-1],
+        model.trace_["gain"][-1],
+    )
     for text, value in zip(shown.groups(), expected, strict=True):
         assert float(text) == pytest.approx(value, rel=0.01, abs=1e-4)
 

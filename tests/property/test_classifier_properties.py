@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.tree import DecisionTreeClassifier
 
-from kfhe import KFHEClassifier
+from kfhe import CARTClassifier, KFHEClassifier
 from kfhe.kalman import component_weights
 
 quickly = settings(max_examples=40)
@@ -28,13 +28,15 @@ def problems(draw):
         weights[rng.uniform(size=n) < 0.2] = 0
         weights[rng.integers(n)] = 1.0
     model = KFHEClassifier(
-        draw(st.sampled_from([None, DecisionTreeClassifier(max_depth=2)])),
+        draw(
+            st.sampled_from(
+                [CARTClassifier(min_samples_leaf=1, min_samples_split=2), DecisionTreeClassifier(max_depth=2)]
+            )
+        ),
         emphasis=draw(st.sampled_from(["exponential", "linear"])),
         voting=draw(st.sampled_from(["hard", "soft"])),
         class_weight=draw(st.sampled_from([None, "balanced"])),
         n_estimators=draw(st.integers(1, 6)),
-        min_samples_leaf=1,
-        min_samples_split=2,
         random_state=seed,
     )
     return X, y, weights, model
@@ -71,10 +73,11 @@ def test_stages_end_in_the_final_scores(problem):
 def test_the_filter_only_ever_gets_more_certain(problem):
     X, y, weights, model = problem
     model.fit(X, y, sample_weight=weights)
-    assert ((model.gains_ > 0) & (model.gains_ <= 1)).all()
-    assert ((model.measurement_errors_ >= 0) & (model.measurement_errors_ <= 1)).all()
-    assert (np.diff(model.variances_) <= 0).all()
-    assert (model.variances_[:-1] > 0).all()  # once it is certain, training is over
+    assert ((model.trace_["gain"] > 0) & (model.trace_["gain"] <= 1)).all()
+    assert ((model.trace_["measurement_error"] >= 0) & (model.trace_["measurement_error"] <= 1)).all()
+    variances = np.append(1.0, model.trace_["posterior_variance"])
+    assert (np.diff(variances) <= 0).all()
+    assert (variances[:-1] > 0).all()  # once it is certain, training is over
     assert model.component_weights_.sum() == pytest.approx(1, abs=1e-12)
     assert model.component_weights_.min() >= 0
     present = len(y) if weights is None else np.count_nonzero(weights)
@@ -117,6 +120,6 @@ def test_any_votes_give_the_scores_of_the_recursion(data):
     estimator = Scripted(lambda t, rows: votes[t, rows], None, Log())
     model = KFHEClassifier(estimator, n_estimators=n_iter).fit(numbered(n), y)
     scores = np.eye(n_classes)[votes[0]]
-    for gain, fit in zip(model.gains_, np.cumsum(model.trace_["resets"] + 1), strict=True):
+    for gain, fit in zip(model.trace_["gain"], np.cumsum(model.trace_["resets"] + 1), strict=True):
         scores = scores + gain * ((scores + np.eye(n_classes)[votes[fit]]) / 2 - scores)
     np.testing.assert_allclose(model.predict_proba(numbered(n)), scores, rtol=0, atol=1e-12)

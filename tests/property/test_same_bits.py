@@ -6,6 +6,7 @@ import multiprocessing
 import numpy as np
 import pandas as pd
 import pytest
+from components import as_parameters
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from joblib import Parallel, delayed
@@ -49,7 +50,7 @@ def expected(large):
 
 
 def model(**settings):
-    return KFHEClassifier(random_state=3, **({"n_estimators": 8} | settings))
+    return KFHEClassifier(random_state=3, **as_parameters({"n_estimators": 8} | settings))
 
 
 parameters = st.fixed_dictionaries(
@@ -147,8 +148,11 @@ def test_workers_of_joblib_give_the_same_model(large, expected):
 
 def test_a_grid_search_finds_the_same_on_any_number_of_jobs(large):
     X, y, _ = large
-    grid = {"emphasis": ["exponential", "linear"], "min_samples_leaf": [3, 30]}
-    searches = [GridSearchCV(model(), grid, cv=2, n_jobs=n_jobs).fit(X, y) for n_jobs in (1, 2)]
+    grid = {"emphasis": ["exponential", "linear"], "estimator__min_samples_leaf": [3, 30]}
+    searches = [
+        GridSearchCV(model(estimator=CARTClassifier()), grid, cv=2, n_jobs=n_jobs).fit(X, y)
+        for n_jobs in (1, 2)
+    ]
     scores = [search.cv_results_["mean_test_score"].tolist() for search in searches]
     assert scores[0] == scores[1]
     assert searches[0].best_estimator_.fingerprint() == searches[1].best_estimator_.fingerprint()

@@ -88,13 +88,11 @@ def tiny_models():
     numbers[rng.uniform(size=numbers.shape) < 0.2] = np.nan
     text = rng.choice(np.array(["red", "green", "blue", None], dtype=object), size=(40, 1))
     mixed = np.hstack([numbers.astype(object), text])
-    small = {
-        "n_estimators": 3,
-        "max_depth": 3,
-        "min_samples_leaf": 1,
-        "min_samples_split": 2,
-        "random_state": 0,
-    }
+    small = {"n_estimators": 3, "random_state": 0}
+
+    def tree(**settings):
+        return kfhe.CARTClassifier(max_depth=3, min_samples_leaf=1, min_samples_split=2, **settings)
+
     labels = rng.integers(3, size=40)
     stopping = kfhe.EarlyStopping(3, scoring="accuracy")
     words = np.array(["x", "y", "z"])[labels]
@@ -104,13 +102,15 @@ def tiny_models():
     towns = rng.integers(13, size=40)
     coded = np.column_stack([mixed, ids, towns.astype(str)])
     return [
-        kfhe.KFHEClassifier(**small, early_stopping=stopping).fit(
+        kfhe.KFHEClassifier(tree(), **small, early_stopping=stopping).fit(
             numbers, labels, X_val=numbers, y_val=labels
         ),
-        kfhe.KFHEClassifier(**small, voting="soft", class_weight={"x": 2.0, "z": 1.0}).fit(mixed, words),
-        kfhe.KFHEClassifier(**small, max_bins=2, categorical_features=[1, 2]).fit(mixed, labels > 0),
-        kfhe.KFHEClassifier(**small).fit(dated, words),
-        kfhe.KFHEClassifier(**small, honest_categories=True).fit(coded, words[towns % 3]),
+        kfhe.KFHEClassifier(tree(), **small, voting="soft", class_weight={"x": 2.0, "z": 1.0}).fit(
+            mixed, words
+        ),
+        kfhe.KFHEClassifier(tree(max_bins=2, categorical_features=[1, 2]), **small).fit(mixed, labels > 0),
+        kfhe.KFHEClassifier(tree(), **small).fit(dated, words),
+        kfhe.KFHEClassifier(tree(honest_categories=True), **small).fit(coded, words[towns % 3]),
     ]
 
 

@@ -134,7 +134,7 @@ def test_the_components_weights_come_from_the_steps(contents):
     description, arrays = taken_apart(contents[0])
     arrays["trace"][description["trace"].index("step")] *= 0.5
     model = loaded(put_together(description, arrays))
-    np.testing.assert_array_equal(model.component_weights_, component_weights(model.gains_ / 4))
+    np.testing.assert_array_equal(model.component_weights_, component_weights(model.trace_["gain"] / 4))
 
 
 def test_a_component_may_count_for_nothing_or_for_everything(contents):
@@ -142,7 +142,7 @@ def test_a_component_may_count_for_nothing_or_for_everything(contents):
     for name in ("gain", "step"):
         arrays["trace"][description["trace"].index(name), :2] = 0, 1
     model = loaded(put_together(description, arrays))
-    np.testing.assert_array_equal(model.gains_[:2], [0, 1])
+    np.testing.assert_array_equal(model.trace_["gain"][:2], [0, 1])
     np.testing.assert_array_equal(model.component_weights_ > 0, [False, False, True, True])
 
 
@@ -187,7 +187,12 @@ def test_validation_scores_are_checked(contents, scores):
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("estimator", [0]), ("process_noise", 10**400), ("max_depth", 2**63), ("max_leaf_nodes", 2**64)],
+    [
+        ("estimator", [0]),
+        ("state_space", {"state_space": {"process_noise": 10**400}}),
+        ("estimator", {"tree": {"max_depth": 2**63}}),
+        ("estimator", {"tree": {"max_leaf_nodes": 2**64}}),
+    ],
 )
 def test_a_parameter_of_another_kind_or_too_large_is_damage(contents, name, value):
     description, arrays = taken_apart(contents[0])
@@ -298,14 +303,15 @@ def test_arrays_are_checked(contents, name, change, message):
         ("trace.3", "loss", "trace"),
         ("class", ["KFHEClassifier"], "class"),
         ("parameters.estimator", {"tree": {"colour": 1}}, "parameters"),
+        ("parameters.state_space", {"state_space": {"colour": 1}}, "parameters"),
         ("parameters.estimator", {"tree": {"max_depth": -1}}, "'max_depth' parameter of CARTClassifier"),
         ("parameters", [], "parameters"),
-        ("parameters.cp", {"float": "1"}, "parameters"),
-        ("parameters.cp", {"import": "os"}, "parameters"),
+        ("parameters.estimator.tree.cp", {"float": "1"}, "parameters"),
+        ("parameters.estimator.tree.cp", {"import": "os"}, "parameters"),
         ("parameters.class_weight", {"pairs": [["x"]]}, "parameters"),
         ("parameters.class_weight", {"pairs": [[[], 1]]}, "parameters"),
         ("parameters.class_weight", [[[[[[1]]]]]], "parameters"),
-        ("parameters.categorical_features", {"array": 1}, "parameters"),
+        ("parameters.estimator.tree.categorical_features", {"array": 1}, "parameters"),
         ("rules.sharpness", 0.25, "rules"),
         ("rules.sharpness", 8.125, "rules"),
         ("rules.sharpness", 1.3, "rules"),  # no eighths
@@ -320,11 +326,15 @@ def test_arrays_are_checked(contents, name, change, message):
         ("parameters.voting", "loud", "'voting' parameter"),
         ("parameters.n_estimators", 0, "'n_estimators' parameter"),
         ("parameters.n_jobs", 0, "'n_jobs' parameter"),
-        ("parameters.process_noise", [], "process_noise must be a number"),
-        ("parameters.process_noise", [-1.0], "process_noise"),
-        ("parameters.transition", 0.5, "transition=0.5 needs a process_noise"),
+        ("parameters.state_space", {"state_space": {"process_noise": []}}, "process_noise must be a number"),
+        ("parameters.state_space", {"state_space": {"process_noise": [-1.0]}}, "process_noise"),
+        (
+            "parameters.state_space",
+            {"state_space": {"transition": 0.5}},
+            "transition=0.5 needs a process_noise",
+        ),
         ("parameters.estimator", [], "estimator is an empty list"),
-        ("parameters.shrinkage", 1e7, "'shrinkage' parameter"),
+        ("parameters.estimator.tree.shrinkage", 1e7, "'shrinkage' parameter"),
         ("parameters.estimator", {"absent": "evil"}, "'estimator' parameter"),
         ("parameters.early_stopping", {"early_stopping": [0, "accuracy"]}, "rounds of at least 1"),
         ("parameters.early_stopping", {"early_stopping": [3, "accuracy", 7]}, "validation_fraction must be"),

@@ -127,7 +127,11 @@ def _summary(model: BaseKFHE, class_counts: dict[str, int], seconds: float) -> s
             f"labels. {_noise(model, class_counts)}"
         )
     wrong = float(model.trace_["training_error"][-1])
-    ended = "; the last one made no error, so training ended" if model.variances_[-1] == 0 else ""
+    ended = (
+        "; the last one made no error, so training ended"
+        if model.trace_["posterior_variance"][-1] == 0
+        else ""
+    )
     return (
         f"{trained}{ended}. "
         f"They miss {wrong:.1%} of the training rows; kfhe evaluate tells how they do on others."

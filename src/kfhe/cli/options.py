@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 _PANEL = "Training"
 _CSV_PANEL = "How the file is written"
 _PAPER_PANEL = "Trees of kfhe-e and kfhe-l"
+_TREE_SETTINGS = ("max_depth", "min_samples_leaf", "min_samples_split")
 
 
 class Model(StrEnum):
@@ -341,7 +342,7 @@ class Training:
 
     def check(self, model: Model) -> None:
         """Raise if an option is given that the model doesn't take."""
-        for name in ("max_depth", "min_samples_leaf", "min_samples_split"):
+        for name in _TREE_SETTINGS:
             if model is Model.robust and getattr(self, name) is not None:
                 raise typer.BadParameter(
                     "it is for --model kfhe-e and kfhe-l; robust finds out by itself how far to trust a leaf",
@@ -367,6 +368,8 @@ class Training:
 
     def new_model(self, model: Model, categorical_features: Any, classifiers: Any = None) -> BaseKFHE:
         """Return an unfitted model with these settings; `classifiers` is the module that has its class."""
+        from kfhe import CARTClassifier
+
         if classifiers is None:
             import kfhe as classifiers
 
@@ -380,9 +383,9 @@ class Training:
         if model is Model.robust:
             return classifiers.RobustKFHEClassifier(categorical_features=categorical_features, **given)
         emphasis = {Model.kfhe_e: "exponential", Model.kfhe_l: "linear"}[model]
-        return classifiers.KFHEClassifier(
-            emphasis=emphasis, categorical_features=categorical_features, **given
-        )
+        trees = {name: given.pop(name) for name in _TREE_SETTINGS if name in given}
+        tree = CARTClassifier(categorical_features=categorical_features, **trees)
+        return classifiers.KFHEClassifier(tree, emphasis=emphasis, **given)
 
 
 GROUPS = (CsvInput, ReadingInput, LabelledInput, LabelledFiles, Training)

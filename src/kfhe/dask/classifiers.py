@@ -16,7 +16,7 @@ from kfhe.dask.reading import Reader
 from kfhe.dask.rows import SpreadRows
 from kfhe.dask.spread import Spread
 from kfhe.dask.workers import ClusterLostError, Workers
-from kfhe.early_stopping import EarlyStopping
+from kfhe.early_stopping import EarlyStopping, is_boolean
 from kfhe.training import TrainingRun
 
 
@@ -51,6 +51,11 @@ class OnDask(BaseKFHE):
             The scheduler or too many workers were lost. The trees so far are kept: with ``warm_start=True``,
             the next call of `fit` with the same data, on another cluster, goes on from there.
         """
+        if is_boolean(self.early_stopping) and self.early_stopping and further.get("X_val") is None:
+            raise ValueError(
+                "early_stopping=True holds back rows of one machine; on a cluster, give a validation set: "
+                "fit(X, y, X_val=..., y_val=...), as an array or a frame"
+            )
         if not self.warm_start:
             self.__dict__.pop("_grown", None)
         grown = self.__dict__.setdefault(
@@ -125,8 +130,8 @@ class KFHEClassifier(OnDask, kfhe.KFHEClassifier):
     It is trained by the current `distributed.Client`, on Dask's data frames, series and arrays, of which rows
     stay on the workers. The model is equal, bit for bit, to that of `kfhe.KFHEClassifier` on the same rows.
     All parameters and attributes are those of `kfhe.KFHEClassifier`; these need all rows on one machine:
-    `estimator`, functions as the `emphasis`, ``measurement="out-of-bag"`` and a `validation_fraction`. With
-    `groups`, each draw sends the weights of all rows to one worker.
+    an `estimator` other than a `CARTClassifier`, functions as the `emphasis`, measurements out of the bag and
+    a `validation_fraction`. With `groups`, each draw sends the weights of all rows to one worker.
 
     Examples
     --------
@@ -145,17 +150,17 @@ class KFHEClassifier(OnDask, kfhe.KFHEClassifier):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        if self.estimator is not None:
-            raise ValueError("estimator trains on the rows of one machine; on a cluster, leave it out")
+        if not self._grows_trees():
+            raise ValueError(
+                "estimator trains on the rows of one machine; on a cluster, use a CARTClassifier, or none"
+            )
         if callable(self.emphasis):
             raise ValueError(
                 "emphasis is a function of all rows of one machine; on a cluster, use 'exponential', "
                 "'linear' or 'margin'"
             )
-        if self.measurement != "training":
-            raise ValueError(
-                f"measurement={self.measurement!r} needs all rows on one machine; use 'training'"
-            )
+        if (measurement := self._state_space().measurement) != "training":
+            raise ValueError(f"measurement={measurement!r} needs all rows on one machine; use 'training'")
 
 
 class RobustKFHEClassifier(OnDask, kfhe.RobustKFHEClassifier):

@@ -79,8 +79,9 @@ def _refused(constant: str) -> Any:
 
 def write_parameters(parameters: dict[str, Any]) -> dict[str, Any]:
     """Describe parameters; a `random_state` other than an int is not kept."""
-    seed = parameters["random_state"]
-    parameters = {**parameters, "random_state": seed if isinstance(seed, int | np.integer) else None}
+    seed = parameters.get("random_state")
+    if not isinstance(seed, int | np.integer):
+        parameters = {**parameters, **dict.fromkeys(parameters.keys() & {"random_state"})}
     return {name: _write(value, f"{name}=") for name, value in parameters.items()}
 
 
@@ -93,6 +94,7 @@ def read_parameters(found: Any) -> dict[str, Any]:
 def _write(value: Any, what: str) -> Any:
     """Describe a value: an object of JSON with one key stands for what JSON doesn't have."""
     from kfhe.early_stopping import EarlyStopping  # they import scikit-learn, which prediction does without
+    from kfhe.state_space import StateSpace
     from kfhe.tree import CARTClassifier
 
     if isinstance(value, np.generic):
@@ -105,6 +107,8 @@ def _write(value: Any, what: str) -> Any:
         return {"array": write_array(value, what)}
     if type(value) is CARTClassifier:
         return {"tree": write_parameters(value.get_params(deep=False))}
+    if isinstance(value, StateSpace):
+        return {"state_space": write_parameters(value.get_params(deep=False))}
     if isinstance(value, EarlyStopping):
         parts = [value.rounds, value.scoring, value.validation_fraction]
         return {"early_stopping": [_write(part, what) for part in parts if part is not None]}
@@ -138,15 +142,24 @@ def _read(found: Any, levels: int = 4) -> Any:
         case {"tree": dict(parameters)}:
             from kfhe.tree import CARTClassifier
 
-            _require(parameters.keys() <= CARTClassifier().get_params().keys(), "parameters")
-            tree = CARTClassifier(**{name: _read(value, levels - 1) for name, value in parameters.items()})
-            tree._validate_params()
-            return tree
+            return _read_into(CARTClassifier(), parameters, levels - 1)
+        case {"state_space": dict(parameters)}:
+            from kfhe.state_space import StateSpace
+
+            return _read_into(StateSpace(), parameters, levels - 1)
         case {"pairs": list(pairs)}:
             _require(all(isinstance(pair, list) and len(pair) == 2 for pair in pairs), "parameters")
             _require(all(_is_label(key) for key, _ in pairs), "parameters")
             return {key: _read(value, levels - 1) for key, value in pairs}
     raise ValueError("there is something wrong with its parameters")
+
+
+def _read_into(estimator: Any, parameters: dict[str, Any], levels: int) -> Any:
+    """Read the parameters of what is itself a parameter."""
+    _require(parameters.keys() <= estimator.get_params().keys(), "parameters")
+    estimator.set_params(**{name: _read(value, levels) for name, value in parameters.items()})
+    estimator._validate_params()
+    return estimator
 
 
 def write_array(values: NDArray[Any], what: str) -> dict[str, Any]:

@@ -183,9 +183,10 @@ def _imported(path: str, key: str) -> Any:
 
 def _kfhe(emphasis: str) -> Maker:
     def make(categorical: Categorical, parameters: Parameters) -> Any:
-        from kfhe import KFHEClassifier
+        from kfhe import CARTClassifier, KFHEClassifier, StateSpace
 
-        return KFHEClassifier(**{"emphasis": emphasis, **parameters})
+        classifier = KFHEClassifier(CARTClassifier(), emphasis=emphasis, state_space=StateSpace())
+        return classifier.set_params(**parameters)  # also estimator__max_depth and the like
 
     return make
 

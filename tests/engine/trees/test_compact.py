@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from kfhe import KFHEClassifier
+from kfhe import CARTClassifier, KFHEClassifier
 from kfhe.engine.trees.compact import compact
 from kfhe.engine.trees.traversal import add_trees
 from kfhe.forest import NODE_DTYPE
@@ -71,7 +71,9 @@ def test_gaps_and_categories_are_no_other_bits(n_levels):
     rng = np.random.default_rng(n_levels)
     X = with_gaps(np.column_stack([rng.normal(size=2000), rng.integers(n_levels, size=(2000, 2))]), 1)
     y = (np.nan_to_num(X[:, 0]) > 0).astype(int) + (X[:, 1] % 3 == 0) + (rng.random(2000) < 0.3)
-    model = KFHEClassifier(n_estimators=9, categorical_features=[1, 2], random_state=0).fit(X, y)
+    model = KFHEClassifier(CARTClassifier(categorical_features=[1, 2]), n_estimators=9, random_state=0).fit(
+        X, y
+    )
     forest = model.estimators_
     assert len(forest.category_sets) > 20
     sides = forest.nodes["kind"][forest.nodes["kind"] != 0] & 4
@@ -185,7 +187,9 @@ def test_votes_are_left_out_once_they_can_not_turn_the_highest_score(voting, n_c
     rng = np.random.default_rng(n_classes)
     X = rng.normal(size=(3000, 4))
     y = (n_classes * (np.argsort(np.argsort(X[:, 0] + 0.3 * rng.normal(size=3000))) / 3000)).astype(int)
-    model = KFHEClassifier(n_estimators=40, max_leaf_nodes=12, voting=voting, random_state=0).fit(X, y)
+    model = KFHEClassifier(
+        CARTClassifier(max_leaf_nodes=12), n_estimators=40, voting=voting, random_state=0
+    ).fit(X, y)
     forest, factors = model.estimators_, np.ones(n_classes) if even else rng.uniform(0.3, 3, size=n_classes)
     found = scores(forest, X, 2, forest.compact, factors=factors)
     leaves = model.apply(X)
