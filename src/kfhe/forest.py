@@ -314,7 +314,11 @@ class Forest(Ensemble):
         some, width = slice(starts[0], starts[-1]), len(self.schema.names)
         cells = np.repeat(np.arange(len(starts) - 1) * width, np.diff(starts)) + self.nodes["feature"][some]
         gains = np.where(self.nodes["kind"][some] != LEAF, self.gains[some].clip(min=0), 0.0)
-        features: Floats = np.bincount(cells, gains, (len(starts) - 1) * width).reshape(-1, width)
+        features = (
+            np.bincount(cells, gains, (len(starts) - 1) * width)
+            .astype(np.float64, copy=False)
+            .reshape(-1, width)
+        )
         columns = self.schema.by_column(features)
         totals = columns.sum(axis=1, keepdims=True)
         return np.divide(columns, totals, out=columns, where=totals > 0)
