@@ -1,7 +1,7 @@
 """Fitted models for other programs: ONNX, JSON and shap, all of them exact.
 
-Categories, missing values and the weights of the trees are included, and values and categories that were never
-seen are treated as in `predict`; files that kfhe reads again are those of `kfhe.saving`.
+Categories, missing values and the weights of the trees are included, and values and categories that were
+never seen are treated as in `predict`. Files that kfhe reads again are those of `kfhe.saving`.
 """
 
 from __future__ import annotations
