@@ -54,6 +54,7 @@ def results(kfhe, csv, tmp_path):
     options += ["sklearn.naive_bayes.GaussianNB", "--noise", 0, "--noise", 0.2, "--folds", 2, "--jobs", 1]
     out, errors = kfhe("study", "run", *options)
     assert "16 cells were run; the results are in study.sqlite." in errors
+    assert out.startswith("Best average rank by macro F1, by share of changed labels: ")
     assert "Mean macro F1 over the datasets" in out
     return tmp_path / "study.sqlite"
 
