@@ -66,7 +66,7 @@ def test_the_battery_ends_at_the_best_estimate(run):
     assert variables["estimates"][-1] == pytest.approx(1.5, abs=2 * np.sqrt(variables["variances"][-1]))
 
 
-def test_noisy_labels_compares_four_ensembles_at_five_levels(run):
+def test_noisy_labels_compares_five_ensembles_at_five_levels(run):
     variables, _ = run(example("noisy_labels"))
     assert list(variables["scores"]) == ["Robust KFHE", "KFHE-l", "KFHE-e", "bagging", "AdaBoost"]
     for scores in variables["scores"].values():
