@@ -13,7 +13,6 @@ from kfhe.engine.draws import Draws, Stream, bootstrap, random_numbers
 from kfhe.engine.trees.growing import Grower
 from kfhe.engine.trees.grown_tree import GrownTree
 from kfhe.engine.trees.storage import TreeStore
-from kfhe.engine.trees.team import Team
 
 uint64 = st.integers(0, 2**64 - 1)
 
@@ -154,7 +153,7 @@ def test_weights_that_do_not_sum_to_one_are_refused(n, total):
         bootstrap(np.full(n, total / n), 0, 1, 0)
 
 
-@pytest.mark.parametrize("kind", [Draws, Measurer, Grower, GrownTree, Team, TreeStore])
+@pytest.mark.parametrize("kind", [Draws, Measurer, Grower, GrownTree, TreeStore])
 def test_nothing_is_made_without_its_arrays(kind):
     with pytest.raises(TypeError, match="positional argument"):
         kind.__new__(kind)

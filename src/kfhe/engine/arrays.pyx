@@ -37,7 +37,7 @@ def correct(double[::1] state, const double[::1] measurement, double gain, int n
     if n_chunks == 1:
         correct_range(&state[0], &measurement[0], gain, n)
         return
-    for c in prange(n_chunks, nogil=True, num_threads=n_threads, schedule="static"):
+    for c in prange(n_chunks, nogil=True, num_threads=n_threads, schedule="dynamic"):
         correct_range(
             &state[c * CHUNK], &measurement[c * CHUNK], gain, min(<int64_t> CHUNK, n - c * CHUNK)
         )
@@ -173,7 +173,7 @@ cdef class Measurer:
                 &self.z[0, 0], &self.flags[0], self.n_classes, 0, self.n,
             )
             return sums.measurement_units, sums.component_units
-        for c in prange(self.n_chunks, nogil=True, num_threads=self.n_threads, schedule="static"):
+        for c in prange(self.n_chunks, nogil=True, num_threads=self.n_threads, schedule="dynamic"):
             sums = measure_range(
                 &scores[0, 0], voted, vote_scores, &self.labels[0], &self.base[0], fusion,
                 &self.z[0, 0], &self.flags[0], self.n_classes, c * CHUNK, min(self.n, (c + 1) * CHUNK),
@@ -187,7 +187,7 @@ cdef class Measurer:
         cdef int64_t c, missed = 0
         if self.n_chunks == 1:
             return missed_range(&scores[0, 0], &self.labels[0], &self.base[0], self.n_classes, 0, self.n)
-        for c in prange(self.n_chunks, nogil=True, num_threads=self.n_threads, schedule="static"):
+        for c in prange(self.n_chunks, nogil=True, num_threads=self.n_threads, schedule="dynamic"):
             missed += missed_range(
                 &scores[0, 0], &self.labels[0], &self.base[0], self.n_classes, c * CHUNK, min(self.n, (c + 1) * CHUNK)
             )
@@ -220,7 +220,7 @@ cpdef double highest(const double[::1] values, int n_threads=1) noexcept:
         return 0
     if n_chunks == 1:
         return highest_range(&values[0], n)
-    for c in prange(n_chunks, nogil=True, num_threads=n_threads, schedule="static"):
+    for c in prange(n_chunks, nogil=True, num_threads=n_threads, schedule="dynamic"):
         tops[c] = highest_range(&values[c * CHUNK], min(<int64_t> CHUNK, n - c * CHUNK))
     top = tops[0]
     for c in range(1, n_chunks):
@@ -246,7 +246,7 @@ cpdef int64_t sum_of_units(const double[::1] values, int unit, int n_threads=1) 
         return 0
     if n_chunks == 1:
         return sum_range(&values[0], half_scale, other_half, n)
-    for c in prange(n_chunks, nogil=True, num_threads=n_threads, schedule="static"):
+    for c in prange(n_chunks, nogil=True, num_threads=n_threads, schedule="dynamic"):
         total += sum_range(&values[c * CHUNK], half_scale, other_half, min(<int64_t> CHUNK, n - c * CHUNK))
     return total
 
@@ -269,7 +269,7 @@ def normalise(double[::1] weights, int n_threads=1):
         for i in range(n):
             weights[i] /= total
     elif total > 0:
-        for i in prange(n, nogil=True, num_threads=n_threads, schedule="static"):
+        for i in prange(n, nogil=True, num_threads=n_threads, schedule="dynamic", chunksize=CHUNK):
             weights[i] = weights[i] / total
     return total
 
@@ -283,7 +283,7 @@ def multiply(const double[::1] weights, const cpp_bool[::1] missed, double right
         for i in range(n):
             products[i] = weights[i] * (wrong if missed[i] else right)
     else:
-        for i in prange(n, nogil=True, num_threads=n_threads, schedule="static"):
+        for i in prange(n, nogil=True, num_threads=n_threads, schedule="dynamic", chunksize=CHUNK):
             products[i] = weights[i] * (wrong if missed[i] else right)
     return result
 
@@ -304,7 +304,7 @@ def effective_sample_size(const double[::1] weights, int n_threads=1):
     if n_chunks == 1:
         total = sum_squares(&weights[0], half_scale, other_half, n)
     else:
-        for c in prange(n_chunks, nogil=True, num_threads=n_threads, schedule="static"):
+        for c in prange(n_chunks, nogil=True, num_threads=n_threads, schedule="dynamic"):
             total += sum_squares(&weights[c * CHUNK], half_scale, other_half, min(<int64_t> CHUNK, n - c * CHUNK))
     return 1 / ldexp(<double> total, -unit)
 

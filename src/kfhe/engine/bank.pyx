@@ -141,7 +141,7 @@ cdef class HonestBank:
         ``votes`` has the shape (n_filters, n_leaves, n_classes).
         """
         cdef int64_t c
-        for c in prange(self.n_chunks, nogil=True, num_threads=self.n_threads, schedule="static"):
+        for c in prange(self.n_chunks, nogil=True, num_threads=self.n_threads, schedule="dynamic"):
             correct_rows(
                 &self.cells[0, 0, 0], self.n_filters, self.n, self.n_classes, &leaves[0], &votes[0, 0, 0],
                 votes.shape[1], &counts[0], &self.read[0], c * CHUNK, min(self.n, (c + 1) * CHUNK),
@@ -157,7 +157,7 @@ cdef class HonestBank:
         result = np.empty(self.n_filters)
         for b in range(self.n_filters):
             total = 0
-            for c in prange(self.n_chunks, nogil=True, num_threads=self.n_threads, schedule="static"):
+            for c in prange(self.n_chunks, nogil=True, num_threads=self.n_threads, schedule="dynamic"):
                 total += brier_of(
                     &self.cells[b, 0, 0], &self.labels[0], &self.base[0], self.n_classes,
                     c * CHUNK, min(self.n, (c + 1) * CHUNK),
@@ -175,7 +175,7 @@ cdef class HonestBank:
         cdef cpp_bool[::1] missed = result
         for i in range(n_leaves):
             classes[i] = <int32_t> largest(&votes[i, 0], self.n_classes)
-        for c in prange(self.n_chunks, nogil=True, num_threads=self.n_threads, schedule="static"):
+        for c in prange(self.n_chunks, nogil=True, num_threads=self.n_threads, schedule="dynamic"):
             sums[c] = miss_rows(
                 &leaves[0], classes.data(), &counts[0], &self.labels[0], &self.base[0], c * CHUNK,
                 min(self.n, (c + 1) * CHUNK), &missed[0],

@@ -151,13 +151,13 @@ cdef draw_blocks(
     cdef vector[int64_t] chosen = vector[int64_t](n_blocks * n_chunks)
     if n < PARALLEL_ROWS:
         n_threads = 1
-    for block in prange(n_blocks, nogil=True, num_threads=n_threads, schedule="static"):
+    for block in prange(n_blocks, nogil=True, num_threads=n_threads, schedule="dynamic"):
         size = min(<int64_t> BLOCK, n - block * BLOCK)
         block_totals[block] = cumulate(&weights[block * BLOCK], size, &cumulated[block * BLOCK])
     for block in range(1, n_blocks):
         block_totals[block] += block_totals[block - 1]
     check_total(block_totals[n_blocks - 1])
-    for chunk in prange(n_chunks, nogil=True, num_threads=n_threads, schedule="static"):
+    for chunk in prange(n_chunks, nogil=True, num_threads=n_threads, schedule="dynamic"):
         choose_blocks(
             block_totals.data(), n_blocks, chunk * CHUNK, min(n_draws, (chunk + 1) * CHUNK),
             seed, iteration, attempt, &chosen[chunk * n_blocks],
@@ -165,7 +165,7 @@ cdef draw_blocks(
     for chunk in range(1, n_chunks):
         for block in range(n_blocks):
             chosen[block] += chosen[chunk * n_blocks + block]
-    for block in prange(n_blocks, nogil=True, num_threads=n_threads, schedule="static"):
+    for block in prange(n_blocks, nogil=True, num_threads=n_threads, schedule="dynamic"):
         size = min(<int64_t> BLOCK, n - block * BLOCK)
         draw_in_block(
             &cumulated[block * BLOCK], size, chosen[block], seed, iteration, attempt, block, &counts[block * BLOCK]

@@ -38,9 +38,9 @@ cdef void gather(
             frame.codes = &frames.codes[n_gathered * problem.n_features]
             frame.origin = &frames.origins[n_gathered]
             n_gathered += frame.stride
-    for f in prange(problem.n_features, num_threads=n_threads, schedule="static"):
+    for f in prange(problem.n_features, num_threads=n_threads, schedule="dynamic"):
         hand_out(&table.codes[f * table.stride], table.stride, tasks, frames, f)
-    for t in prange(n_tasks, num_threads=n_threads, schedule="static"):
+    for t in prange(n_tasks, num_threads=n_threads, schedule="dynamic"):
         number_rows(&frames.of_task[t], tasks[t].start, tasks[t].end)
 
 

@@ -19,18 +19,9 @@ from kfhe.engine.trees.histogram_nodes cimport grow_by_histogram
 from kfhe.engine.trees.nodes cimport Buffer, Frame, Growth, Pending, Problem, Workspace, add_node, clear
 from kfhe.engine.trees.pruning cimport cut_back
 from kfhe.engine.trees.tallies cimport Tallies
-from kfhe.engine.trees.team cimport Team
-
-cdef extern from *:
-    """
-    #include <chrono>
-    static inline double kfhe_now() {
-        return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-    }
-    """
-    double now "kfhe_now"() noexcept nogil
 
 cdef enum:
+    PARALLEL_CELLS = 32768  # rows times features from which threads are worth their start
     TASKS_PER_THREAD = 4
     MAX_SORTED_ROWS = 8192
     MAX_TASK_ROWS = 40960  # that fit a core's cache, in a table that is not wide
@@ -111,7 +102,7 @@ cdef class Grower:
     cdef const int32_t[::1] labels
     cdef int64_t max_leaves
     cdef double cp
-    cdef Team team
+    cdef int n_threads
     cdef vector[int32_t] features
     cdef vector[int64_t] offsets
     cdef vector[Workspace*] workspaces
@@ -138,7 +129,7 @@ cdef class Grower:
         self.codes, self.lines, self.n_bins, self.categorical = codes, lines, n_bins, categorical
         self.low, self.high, self.labels = low, high, labels
         self.max_leaves, self.cp = max_leaf_nodes, cp
-        self.team = Team(n_threads, force_parallel)
+        self.n_threads = n_threads
         self.problem.max_depth = max_depth if max_depth else 1 << 30
         self.problem.min_split, self.problem.min_leaf = min_samples_split, min_samples_leaf
         self.problem.max_features, self.problem.seed = max_features, seed
@@ -201,19 +192,18 @@ cdef class Grower:
         """
         cdef GrownTree grown = GrownTree(self.problem.n_classes)
         cdef int64_t n_cells, n_parts
-        cdef double started = now()
         self.problem.tree = tree
         self.problem.weighted = not counts
         with nogil:
             grown.row_leaves.resize(self.problem.n_rows)
             self.load(&weights[0])
             n_cells = <int64_t> self.rows.size() * self.problem.n_features
-            grown.n_threads = self.team.size(n_cells)
+            if self.problem.force_parallel or n_cells >= PARALLEL_CELLS:
+                grown.n_threads = self.n_threads
             n_parts = self.grow_nodes(key, grown.n_threads)
             cut_back(self.buffers, n_parts, self.problem.n_classes, self.max_leaves, self.cp, grown.n_threads)
             assemble(grown, self.buffers, n_parts, self.members.data())
             grown.find_leaves(&self.problem, &weights[0])
-            self.team.worked(grown.n_threads, n_cells, now() - started)
         return grown
 
     cdef void load(self, const int32_t *weights) noexcept nogil:

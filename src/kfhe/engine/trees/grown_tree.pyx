@@ -58,7 +58,7 @@ cdef void plant(
         for i in range(n_nodes):
             forks[i] = fork_of(&nodes[i], n_bins)
     else:
-        for i in prange(n_nodes, num_threads=n_threads, schedule="static"):
+        for i in prange(n_nodes, num_threads=n_threads, schedule="dynamic", chunksize=PARALLEL_NODES):
             forks[i] = fork_of(&nodes[i], n_bins)
 
 
@@ -191,7 +191,7 @@ cdef class GrownTree:
                 for i in range(votes.shape[0]):
                     votes[i] = leaf_classes[self.row_leaves[i]]
             else:
-                for i in prange(votes.shape[0], num_threads=self.n_threads, schedule="static"):
+                for i in prange(votes.shape[0], num_threads=self.n_threads, schedule="dynamic", chunksize=PARALLEL_ROWS):
                     votes[i] = leaf_classes[self.row_leaves[i]]
         return result
 
@@ -225,7 +225,7 @@ cdef class GrownTree:
             for block in range(n_blocks):
                 settle(forks.data(), nodes, sets, problem, plain, weights, block, leaves)
             return
-        for block in prange(n_blocks, num_threads=self.n_threads, schedule="static"):
+        for block in prange(n_blocks, num_threads=self.n_threads, schedule="dynamic", chunksize=4):
             settle(forks.data(), nodes, sets, problem, plain, weights, block, leaves)
 
 

@@ -49,7 +49,7 @@ cdef void prune_parts(
     cdef double price = cp * misses(buffers[0], 0, n_classes)
     cdef vector[double] costs = vector[double](n_parts)
     cdef int64_t i
-    for i in prange(1, n_parts, num_threads=n_threads, schedule="static"):
+    for i in prange(1, n_parts, num_threads=n_threads, schedule="dynamic"):
         costs[i] = prune(buffers[i], n_classes, price, NULL)
     prune(buffers[0], n_classes, price, costs.data())
 
