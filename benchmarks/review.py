@@ -76,14 +76,21 @@ class Outcome:
         return self.task.n_wrong / len(self.task.given)
 
 
-def tasks(folder: Path) -> Iterator[Task]:
-    """Yield the tables of a folder; equal rows are never split between training and test."""
+def tables(folder: Path) -> Iterator[tuple[str, Path, pd.DataFrame, Labels, Labels]]:
+    """Yield the tables of a folder: name, file, features, given and true labels."""
     for path in sorted(folder.glob("*.csv")):
         if path.stem in TEST_FILES.values():
             continue
         table = pd.read_csv(path)
-        X = _features(table)
-        true = table["true"].to_numpy()
+        for column in ("given", OTHER_GIVEN.get(path.stem)):
+            if column is not None:
+                name = path.stem if column == "given" else f"{path.stem}, {column.removeprefix('given_')}"
+                yield name, path, _features(table), table[column].to_numpy(), table["true"].to_numpy()
+
+
+def tasks(folder: Path) -> Iterator[Task]:
+    """Yield the tables of a folder; equal rows are never split between training and test."""
+    for name, path, X, given, true in tables(folder):
         groups = pd.util.hash_pandas_object(X, index=False)
         split = GroupShuffleSplit(1, test_size=HELD_OUT, random_state=0)
         train, test = next(split.split(X, groups=groups))
@@ -91,11 +98,8 @@ def tasks(folder: Path) -> Iterator[Task]:
         if path.stem in TEST_FILES:
             other = pd.read_csv(folder / f"{TEST_FILES[path.stem]}.csv")
             X_test, true_test = _features(other), other["true"].to_numpy()
-        for column in ("given", OTHER_GIVEN.get(path.stem)):
-            if column is not None:
-                name = path.stem if column == "given" else f"{path.stem}, {column.removeprefix('given_')}"
-                rows = X.iloc[train].reset_index(drop=True)
-                yield Task(name, rows, table[column].to_numpy()[train], true[train], X_test, true_test)
+        rows = X.iloc[train].reset_index(drop=True)
+        yield Task(name, rows, given[train], true[train], X_test, true_test)
 
 
 def _features(table: pd.DataFrame) -> pd.DataFrame:

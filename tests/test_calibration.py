@@ -12,11 +12,11 @@ from kfhe.calibration import (
     best_rates,
     calibrate,
     calibrated,
+    rate_among_the_surest,
     sampled,
 )
 from kfhe.engine.draws import ROWS_OF_BLOCK
 from kfhe.forest import sharpened
-from kfhe.noise import estimated_rate
 from kfhe.rows import TrainingRows
 
 POWERS = ["0x1.e29f855704bd3p-1", "0x1.8a10533864ee2p-5", "0x1.2fdd5d5d3cfaep-7"]  # of 0.7, 0.2 and 0.1
@@ -50,6 +50,21 @@ def loss_of(k, rate, scores, labels, expected):
     return np.log(SHARPNESSES[k]) ** 2 + ((rate - expected) / RATE_SPREAD) ** 2 / 2 - np.log(chances).sum()
 
 
+class TestAmongTheSurest:
+    def rate(self, confidences, right):
+        votes = np.column_stack([confidences, 1 - np.array(confidences)])
+        return rate_among_the_surest(votes, 1 - np.array(right, dtype=np.int32))
+
+    def test_it_is_the_disagreement_among_the_surest(self):
+        """The surest half is wrong in 1 of 10, the rest by chance."""
+        right = np.tile([0, 1, 1, 1, 1, 1, 1, 1, 1, 1], 5).tolist() + [0, 1] * 25
+        assert self.rate(np.linspace(1, 0.51, 100), right) == pytest.approx(0.1)
+
+    def test_a_lucky_few_don_t_count(self):
+        """A handful of rows without a mistake say little: at least a fifth has to be looked at."""
+        assert self.rate(np.linspace(1, 0.51, 100), [1] * 10 + [0] * 90) == pytest.approx(11 / 21)
+
+
 @pytest.mark.parametrize("n_classes", [2, 3, 7])
 @pytest.mark.parametrize("rate", [0.0, 0.1, 0.3])
 @pytest.mark.parametrize("sharpness", [1.0, 2.0, 4.0])
@@ -66,7 +81,7 @@ def test_the_likeliest_of_all_steps_is_found(seed):
     scores, labels, _ = timid(300, 3, 2.0, 0.2, seed)
     labels[:3] = 0, 1, 2
     found = calibration_of(scores, labels)
-    expected = estimated_rate(scores, labels)
+    expected = rate_among_the_surest(scores, labels)
     rates = RATES[RATES <= 0.63]
     losses = [[loss_of(k, rate, scores, labels, expected) for rate in rates] for k in range(len(SHARPNESSES))]
     k, j = np.unravel_index(np.argmin(losses), (len(SHARPNESSES), len(rates)))

@@ -17,6 +17,7 @@ from sklearn.metrics import f1_score
 from sklearn.tree import DecisionTreeClassifier
 
 from kfhe import CARTClassifier, KFHEClassifier, stats
+from kfhe.look.palette import PALETTE
 from kfhe.plotting import (
     CalibrationDisplay,
     ConfusionMatrixDisplay,
@@ -96,7 +97,12 @@ def displays(model, iris, plane):
         "many classes": ConfusionMatrixDisplay(np.eye(30), display_labels=[f"{LONG} {i}" for i in range(30)]),
         "hundreds": ConfusionMatrixDisplay(np.eye(300), display_labels=[f"{LONG} {i}" for i in range(300)]),
         "calibration": CalibrationDisplay(rng.random(9), np.linspace(0.1, 1, 9), np.arange(1, 10), name=LONG),
-        "roc": RocCurveDisplay(*[[np.array([0, 1])] * 20] * 2, roc_auc=rng.random(20), names=many),
+        "roc": RocCurveDisplay(
+            fpr=[np.array([0, 1])] * 20,
+            tpr=[np.array([0, 1])] * 20,
+            roc_auc=rng.random(20).tolist(),
+            name=many,
+        ),
     }
     # Not drawn by pyplot, so that making them opens no figure
     regions = DecisionRegionsDisplay.from_estimator(plane_model, X, y, ax=mpl.figure.Figure().add_subplot())
@@ -464,6 +470,14 @@ class TestNoise:
             np.testing.assert_array_equal(line.get_ydata(), values[name])
             np.testing.assert_array_equal(line.get_xdata(), [0, 10, 20])
         assert display.ax_.get_ylabel() == "macro F1"
+
+    def test_lines_are_named_where_they_end_and_marked_ones_alone_have_colours(self):
+        values = {"ours": [0.9, 0.8], "theirs": [0.7, 0.8], "gone": [np.nan, np.nan]}
+        display = NoiseDisplay([0, 0.2], values, value_name="macro F1", marked=["ours"]).plot()
+        assert display.ax_.get_legend() is None
+        names = [text.get_text() for text in display.ax_.texts]
+        assert [name for name in names if name] == ["ours", "theirs"]
+        assert [line.get_color() for line in display.lines_] == [PALETTE[0], "0.55", "0.55"]
 
     def test_ranks_have_the_best_at_the_top(self):
         frame = pd.DataFrame({"a": [1.0, 1.5], "b": [2.0, 1.5]})

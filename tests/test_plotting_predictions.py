@@ -82,7 +82,7 @@ class TestConfusionMatrix:
 
     def test_right_ones_and_mistakes_differ_in_colour_and_shares_in_strength(self):
         display = ConfusionMatrixDisplay(np.array([[6, 2], [0, 0]])).plot()
-        shades = np.asarray(display.image_.get_array())
+        shades = np.asarray(display.im_.get_array())
         assert [mpl.colors.to_hex(shades[i, j, :3]) for i, j in ((0, 0), (0, 1), (1, 1))] == [
             BLUE,
             VERMILION,
@@ -96,7 +96,7 @@ class TestConfusionMatrix:
         display = ConfusionMatrixDisplay.from_estimator(model, X, y, normalize=normalize)
         expected = confusion_matrix(y, model.predict(X), normalize=normalize)
         assert [text.get_text() for text in display.ax_.texts] == [f"{n:.2f}" for n in expected.ravel()]
-        assert np.asarray(display.image_.get_array())[..., 3].max() == pytest.approx(0.9)
+        assert np.asarray(display.im_.get_array())[..., 3].max() == pytest.approx(0.9)
 
     def test_classes_are_in_the_order_and_by_the_names_that_are_given(self):
         display = ConfusionMatrixDisplay.from_predictions(
@@ -132,7 +132,7 @@ class TestCalibration:
         display = CalibrationDisplay.from_predictions(y, scores)
         codes = np.unique(y, return_inverse=True)[1]
         expected = f"calibration error {calibration_error(codes, scores):.3f}"
-        assert [text.get_text() for text in display.ax_.get_legend().get_texts()] == [expected]
+        assert [text.get_text() for text in display.ax_.get_legend().get_texts()][1:] == [expected]
 
     def test_of_scores_the_shares_are_the_probabilities(self):
         y_true, scores = [0, 1, 1], np.array([[0.8, 0.2], [0.4, 0.6], [0.7, 0.3]])
@@ -154,33 +154,33 @@ class TestCalibration:
         assert (first.line_.get_color(), second.line_.get_color()) == PALETTE[:2]
         assert len(first.ax_.lines) == 3
         names = [text.get_text().split(":")[0] for text in second.ax_.get_legend().get_texts()]
-        assert names == ["first", "second"]
+        assert names == ["Perfectly calibrated", "first", "second"]
 
 
 class TestRocCurve:
     def test_lines_and_areas_are_those_of_each_class_against_the_others(self, case):
         _, _, y, scores = case
         display = RocCurveDisplay.from_predictions(y, scores)
-        assert display.names == ["ash", "birch", "cedar"]
-        for position, name in enumerate(display.names):
+        assert display.name == ["ash", "birch", "cedar"]
+        for position, name in enumerate(display.name):
             fpr, tpr, _ = roc_curve(y == name, scores[:, position])
             np.testing.assert_array_equal(display.lines_[position].get_xdata(), fpr)
             np.testing.assert_array_equal(display.lines_[position].get_ydata(), tpr)
             assert display.roc_auc[position] == pytest.approx(roc_auc_score(y == name, scores[:, position]))
         legend = display.ax_.get_legend()
         assert legend.get_title().get_text() == f"area, on average {np.mean(display.roc_auc):.3f}"
-        assert [text.get_text().split("  ")[0] for text in legend.get_texts()] == display.names
+        assert [text.get_text().split("  ")[0] for text in legend.get_texts()] == display.name
 
     def test_two_classes_are_one_line(self):
         true, scores = ["no", "no", "yes", "yes"], np.array([0.1, 0.4, 0.3, 0.8])
         one = RocCurveDisplay.from_predictions(true, scores)
         both = RocCurveDisplay.from_predictions(true, np.column_stack([1 - scores, scores]))
-        assert one.names == both.names == ["yes"]
+        assert one.name == both.name == ["yes"]
         assert one.roc_auc == both.roc_auc == [0.75]
 
     def test_a_class_without_rows_has_no_line(self):
         scores = np.eye(3)[[0, 1, 1]]
-        assert RocCurveDisplay.from_predictions([0, 1, 1], scores, classes=[0, 1, 2]).names == [0, 1]
+        assert RocCurveDisplay.from_predictions([0, 1, 1], scores, classes=[0, 1, 2]).name == [0, 1]
         with pytest.raises(ValueError, match="need rows of two classes"):
             RocCurveDisplay.from_predictions([0, 0, 0], scores, classes=[0, 1, 2])
 

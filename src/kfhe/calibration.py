@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 
 from kfhe.engine.draws import ROWS_OF_BLOCK
 from kfhe.forest import STEPS_OF_SHARPNESS, eighth_root, sharpened, times_itself
-from kfhe.noise.rate import estimated_rate
 
 if TYPE_CHECKING:
     from kfhe.rows import TrainingRows
@@ -36,6 +35,7 @@ SHARPNESSES = np.array(STEPS) / STEPS_OF_SHARPNESS  # 0.5 to 8
 RATES = np.arange(96) / 100
 COARSE = 6  # every so many sharpnesses are tried first, then those around the best
 RATE_SPREAD = 0.1  # standard deviation of the prior of the rate
+SUREST = 0.2  # share of the rows by which the rate is foretold, at least
 
 
 class Calibration(NamedTuple):
@@ -94,7 +94,7 @@ def calibrated(sample: Floats, prior: Floats) -> Calibration:
     """
     labels, scores = sample[:, 0].astype(np.int32), sample[:, 2:]
     n_rows, n_classes = scores.shape
-    expected = estimated_rate(scores, labels)
+    expected = rate_among_the_surest(scores, labels)
     of_class = np.bincount(labels, weights=sample[:, 1], minlength=n_classes)
     if n_classes == 1 or prior[of_class > 0].sum() < LEAST_COVERED:
         return Calibration(1.0, expected, prior)
@@ -119,6 +119,32 @@ def calibrated(sample: Floats, prior: Floats) -> Calibration:
     k, rate = likeliest(range(max(0, k - COARSE + 1), min(len(SHARPNESSES), k + COARSE)))
     shares = (weights[:, None] * sharpened(scores, SHARPNESSES[k])).sum(axis=0) / weights.sum()
     return Calibration(float(SHARPNESSES[k]), rate, np.array([float(f"{share:.6g}") for share in shares]))
+
+
+def calibrated_votes(votes: Floats, labels: Labels) -> Calibration:
+    """Return what stands between votes on rows, which count alike, and true classes.
+
+    Of many rows every so many are enough.
+    """
+    n, n_classes = votes.shape
+    rows = slice(None, None, max(1, n // ENOUGH))
+    sample = np.column_stack([labels, np.full(n, 1 / n), votes])[rows]
+    return calibrated(sample, np.bincount(labels[rows], minlength=n_classes) / len(sample))
+
+
+def rate_among_the_surest(votes: Floats, labels: Labels) -> float:
+    """Return the lowest rate of disagreement among the rows that votes are surest of, a fifth or more of all.
+
+    Rows that are easy to tell apart are wrong as often as others, if labels went wrong by chance. Votes on a
+    single class are sure of nothing.
+    """
+    n, n_classes = votes.shape
+    if not n or n_classes < 2:
+        return 0.0
+    *_, second, first = np.sort(votes, axis=1).T
+    differ = votes.argmax(axis=1) != labels
+    counts = differ[np.argsort(second - first, kind="stable")].cumsum()
+    return float((counts / np.arange(1, n + 1))[round(SUREST * n) :].min())
 
 
 def best_rates(right: Floats, n_classes: int, weights: Floats, expected: float) -> tuple[Floats, Floats]:

@@ -23,6 +23,7 @@ from kfhe.tables.sparse import SparseRows, blocks
 Floats = NDArray[np.float64]
 
 LEAF, NUMERIC, CATEGORICAL, MISSING_LEFT = 0, 1, 2, 4
+MANY = 1 << 22  # cells of a table of trees and features: more than that are not made at once
 # Fields that say how leaves vote and how scores are used.
 RULES = ("shrinkage", "sharpness", "class_shares", "prior_power")
 STEPS_OF_SHARPNESS = 8
@@ -300,9 +301,27 @@ class Forest(Ensemble):
     def importances(self) -> Floats:
         """Return each column's share of the trees' gains, trees averaged by weight."""
         total = np.zeros(len(self.schema.columns))
-        for tree, weight in zip(self, self.weights, strict=True):
-            total += weight * tree.feature_importances_
+        step = max(1, MANY // len(self.schema.names))
+        for first in range(0, len(self), step):  # many trees at once, unless the table is wide
+            some = slice(first, first + step)
+            for weight, shares in zip(self.weights[some], self.column_shares(some), strict=True):
+                total += weight * shares
         return total / (total.sum() or 1.0)  # trees without a split have none
+
+    def column_shares(self, trees: slice) -> Floats:
+        """Return each column's share of the gains of some trees' splits; all zero for a tree without any."""
+        starts = self.tree_nodes[trees.start : trees.stop + 1]
+        some, width = slice(starts[0], starts[-1]), len(self.schema.names)
+        cells = np.repeat(np.arange(len(starts) - 1) * width, np.diff(starts)) + self.nodes["feature"][some]
+        gains = np.where(self.nodes["kind"][some] != LEAF, self.gains[some].clip(min=0), 0.0)
+        features = (
+            np.bincount(cells, gains, (len(starts) - 1) * width)
+            .astype(np.float64, copy=False)
+            .reshape(-1, width)
+        )
+        columns = self.schema.by_column(features)
+        totals = columns.sum(axis=1, keepdims=True)
+        return np.divide(columns, totals, out=columns, where=totals > 0)
 
     def digest(self) -> str:
         """Return a hex digest of all that determines predictions."""
@@ -445,11 +464,8 @@ class Tree:
     @property
     def feature_importances_(self) -> Floats:
         """Share of each column in the tree's gains; all zero for a tree without a split."""
-        splits = self.nodes["kind"] != LEAF
-        total = np.zeros(len(self._forest.schema.names))
-        np.add.at(total, self.nodes["feature"][splits], self.gains[splits].clip(min=0))
-        total = self._forest.schema.by_column(total)
-        return total / (total.sum() or 1.0)
+        shares: Floats = self._forest.column_shares(slice(self._t, self._t + 1))[0]
+        return shares
 
     def _depths(self) -> NDArray[np.int64]:
         nodes = self.nodes

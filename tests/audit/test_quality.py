@@ -167,23 +167,6 @@ def test_any_votes_give_a_sound_result(data, n, c):
     assert not (audit.suspects & (audit.suggested == labels)).any()
 
 
-class TestEstimatedShare:
-    def judged(self, confidences, right):
-        votes = np.column_stack([confidences, 1 - np.array(confidences)])
-        return LabelAudit.from_votes(np.array([0, 1]), 1 - np.array(right, dtype=np.int32), votes)
-
-    def test_it_is_the_disagreement_among_the_surest(self):
-        """The surest half is wrong in 1 of 10, the rest by chance."""
-        right = np.tile([0, 1, 1, 1, 1, 1, 1, 1, 1, 1], 5).tolist() + [0, 1] * 25
-        audit = self.judged(np.linspace(1, 0.51, 100), right)
-        assert audit.estimated_share == pytest.approx(0.1)
-
-    def test_a_lucky_few_don_t_count(self):
-        """A handful of rows without a mistake say little: at least a fifth has to be looked at."""
-        audit = self.judged(np.linspace(1, 0.51, 100), [1] * 10 + [0] * 90)
-        assert audit.estimated_share == pytest.approx(11 / 21)
-
-
 class TestMistakes:
     @pytest.mark.parametrize(
         ("X", "y", "message"),

@@ -8,7 +8,7 @@ import pytest
 from sklearn.datasets import load_iris
 
 from kfhe.audit import label_quality
-from kfhe.noise import estimated_rate, estimated_rate_range, flip_labels
+from kfhe.noise import flip_labels
 from kfhe.review import Decision, DecisionError, audit_again, row_digests, wrong_chances
 
 X, TRUE = load_iris(return_X_y=True, as_frame=True)
@@ -127,17 +127,3 @@ class TestChances:
         setosa = GIVEN == "setosa"
         found = wrong_chances(first, judged, setosa)
         assert found.wrong[~judged & setosa].min() > np.median(found.wrong[~judged & ~setosa])
-
-
-class TestByChance:
-    def test_the_range_is_around_the_estimate(self, first):
-        labels = np.searchsorted(first.classes, GIVEN).astype(np.int32)
-        low, high = estimated_rate_range(first.votes, labels)
-        assert low < estimated_rate(first.votes, labels) < high
-        assert estimated_rate(first.votes, labels) == first.estimated_share
-
-    def test_a_handful_of_rows_tells_little(self):
-        votes = np.array([[0.9, 0.1]] * 5)
-        low, high = estimated_rate_range(votes, np.zeros(5, dtype=np.int32))
-        assert low == 0
-        assert high > 0.4

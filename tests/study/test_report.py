@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import zlib
+from copy import copy
 from dataclasses import replace
 from html.parser import HTMLParser
 
@@ -23,7 +24,7 @@ from kfhe.study.plan import Algorithm, Plan
 from kfhe.study.report import write_cells, write_report
 from kfhe.study.report.latex import escaped, latex
 from kfhe.study.report.page import chart_data
-from kfhe.study.report.tables import Table, Value, all_tables
+from kfhe.study.report.tables import Table, Value, all_tables, finding
 from kfhe.study.run import run
 from kfhe.study.store import Store
 
@@ -54,6 +55,14 @@ class Tags(HTMLParser):
 
     def handle_endtag(self, tag):
         assert self.open.pop() == tag
+
+
+def test_one_sentence_says_who_is_first_and_where(paper):
+    assert finding(paper) == (
+        "Best average rank by macro F1, by share of changed labels: "
+        "KFHE-e at 0%; "
+        "KFHE-e and KFHE-l at 5%; KFHE-l at 10%, 15%, 20%."
+    )
 
 
 def test_the_page_is_whole_and_needs_nothing_from_elsewhere(page):
@@ -270,6 +279,31 @@ def test_accuracies_are_not_set_beside_the_papers_macro_f1(accuracies, tmp_path)
     assert not charts["comparison"]
     with pytest.raises(StudyError, match="nothing of this study is in the paper"):
         write_reproduction(accuracies, tmp_path / "reproduction.md")
+
+
+def test_of_one_dataset_there_are_no_lines_of_ranks(plan, tmp_path):
+    run(plan, tmp_path / "r.sqlite", n_jobs=1)
+    analysis = Analysis(tmp_path / "r.sqlite")
+    assert chart_data(analysis)["ranks"] == {}
+    page = write_report(analysis, tmp_path / "report")
+    assert not (page.parent / "figures" / "average_ranks.svg").exists()
+    assert (page.parent / "figures" / "scores_small.svg").exists()
+
+
+def test_an_algorithm_of_its_short_name_is_named_once(plan, tmp_path):
+    plan = replace(plan, algorithms=(*plan.algorithms, Algorithm("CART", "CART")), repeats=1)
+    run(plan, tmp_path / "r.sqlite", n_jobs=1)
+    text = write_report(Analysis(tmp_path / "r.sqlite"), tmp_path / "report", files=False).read_text()
+    about = text[text.index('id="about"') :]
+    assert "tree: sklearn.tree.DecisionTreeClassifier {&#34;max_depth&#34;: 3}\n" in about
+    assert "Bayes: sklearn.naive_bayes.GaussianNB\nCART</pre>" in about
+
+
+def test_of_many_lines_ours_alone_have_colours(paper):
+    assert paper.marked is None
+    many = copy(paper)
+    many.algorithms = [*paper.algorithms, "another"]
+    assert many.marked == ["KFHE-e", "KFHE-l"]
 
 
 def test_without_the_papers_data_there_is_no_reproduction(plan, tmp_path):

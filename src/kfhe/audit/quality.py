@@ -130,12 +130,10 @@ def label_quality(
     So look at the suspects before you change or drop them. Wrong labels that follow a pattern in X
     (always one kind of row) look right.
 
-    The share of wrong labels is estimated where the votes are surest: rows that are easy to tell apart
-    are wrong as often as others, if labels went wrong by chance, and there a label that the votes
-    disagree with is likely wrong. It is the lowest rate of disagreement among the surest rows, at least a
-    fifth of them all. Where even those rows are hard it is too high: if X says nothing about y, all
-    labels look wrong. Where mistakes are all of one class it is too low, and may be 0: the surest rows are
-    of the others. The ranks don't depend on it.
+    The share of wrong labels is estimated as the robust classifier estimates its `noise_rate_`: how timid
+    the votes are, and how many labels went wrong by chance, is what makes the given labels likeliest. Where
+    all rows are hard it may be too high: if X says nothing about y, most labels look wrong. Where mistakes
+    are all of one class it is too low, and may be 0: the votes learn them. The ranks don't depend on it.
 
     Early stopping compares, after every 25 trees, the ranks by the trees of odd and of even numbers. Their
     rank correlation tells how noisy the votes still are, and so how the ranks by now will compare with those
@@ -150,7 +148,7 @@ def label_quality(
     >>> noisy = flip_labels(y, 0.1, random_state=0)
     >>> audit = label_quality(X, noisy, random_state=0)
     >>> audit
-    LabelAudit of 150 labels: about 11.3% look wrong, 17 suspects; the votes disagree with 21
+    LabelAudit of 150 labels: about 10.7% look wrong, 16 suspects; the votes disagree with 21
     >>> audit.to_frame().head(3).round(3)
          rank  given  suggested  quality  suspect
     row

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kfhe.audit.chances import chances
 from kfhe.audit.findings import RowFindings
 from kfhe.audit.html import WorstRows, audit_html
 from kfhe.groups import Groups
 from kfhe.look.counts import counted
-from kfhe.noise import estimated_rate
 from kfhe.tables.columns import is_bare, some_rows
 from kfhe.tables.sparse import is_sparse
 from kfhe.validation import SPARSE_FORMATS, check_same_length, encode_labels
@@ -41,7 +41,10 @@ class LabelAudit:
         The proposed cut: as many of the most suspicious labels as are estimated to be wrong. Only labels
         that the votes disagree with are among them.
     estimated_share : float
-        Estimated share of wrong labels, 0 to 1, if they went wrong by chance.
+        Estimated share of wrong labels, 0 to 1, if they went wrong by chance. Those of one kind can't be told
+        from right ones by votes; `kfhe.review.wrong_chances` knows more once somebody has judged some.
+    share_range : tuple of (float, float)
+        The range that the share is in, with a chance of 90 %.
     classes : ndarray of shape (n_classes,)
         The classes.
     votes : ndarray of shape (n, n_classes)
@@ -67,6 +70,7 @@ class LabelAudit:
     rank: NDArray[np.int64]
     suspects: NDArray[np.bool_]
     estimated_share: float
+    share_range: tuple[float, float]
     classes: NDArray[Any]
     votes: Floats
     index: Any = None
@@ -88,11 +92,22 @@ class LabelAudit:
         order = np.argsort(quality, kind="stable")  # NaN last
         rank = np.empty(n, dtype=np.int64)
         rank[order] = np.arange(1, n + 1)
-        share = estimated_rate(votes[judged], labels[judged])
+        found = chances(votes, labels)
         suspects = np.zeros(n, dtype=bool)
         disputed = order[suggested[order] != labels[order]]
-        suspects[disputed[: round(share * n)]] = True
-        return cls(classes[labels], quality, classes[suggested], rank, suspects, share, classes, votes, index)
+        suspects[disputed[: round(found.share * n)]] = True
+        return cls(
+            given=classes[labels],
+            quality=quality,
+            suggested=classes[suggested],
+            rank=rank,
+            suspects=suspects,
+            estimated_share=found.share,
+            share_range=(found.low, found.high),
+            classes=classes,
+            votes=votes,
+            index=index,
+        )
 
     def __len__(self) -> int:
         return len(self.given)
@@ -185,7 +200,7 @@ class LabelAudit:
         >>> audit = label_quality(X, noisy, random_state=0)
         >>> X_clean, y_clean = audit.cleaned(X, noisy)
         >>> X_clean.shape
-        (133, 4)
+        (134, 4)
         """
         if suspects not in SUSPECTS:
             raise ValueError(f"suspects must be 'drop' or 'relabel', got {suspects!r}")

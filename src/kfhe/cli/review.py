@@ -67,13 +67,7 @@ def audited(
 
 def _by_chance(found: LabelAudit) -> str:
     """Say which share of the labels is wrong by the votes alone."""
-    import numpy as np
-
-    from kfhe.noise import estimated_rate_range
-
-    voted = ~np.isnan(found.quality)
-    labels = np.searchsorted(found.classes, found.given[voted]).astype(np.int32)
-    low, high = estimated_rate_range(found.votes[voted], labels)
+    low, high = found.share_range
     return (
         f"{low:.1%} to {high:.1%} of them seem to be wrong, if mistakes happened by chance, in all "
         "classes alike; those that follow a pattern look right, and are not counted."

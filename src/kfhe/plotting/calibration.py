@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.lines import Line2D
-from numpy.typing import NDArray
+from sklearn import calibration
 
 from kfhe.look.palette import PALETTE
 from kfhe.metrics import CALIBRATION_BINS, CalibrationBins
@@ -18,9 +16,8 @@ from kfhe.plotting.predictions import coded, scores_of
 LARGEST = 200.0  # area of a marker, in square points
 
 
-@dataclass(eq=False, repr=False)
-class CalibrationDisplay(Display):
-    """How often predictions are right, by the probability that they were given.
+class CalibrationDisplay(Display, calibration.CalibrationDisplay):
+    """scikit-learn's display of how often predictions are right, for any number of classes.
 
     Rows are put into bins by the probability of their likeliest class. A bin on the diagonal is as often
     right as its probabilities say; below it they promise too much. The larger a marker, the more rows it
@@ -54,24 +51,12 @@ class CalibrationDisplay(Display):
     'calibration error 0.000'
     """
 
-    prob_true: NDArray[Any]
-    prob_pred: NDArray[Any]
-    n_rows: NDArray[Any]
-    _: KW_ONLY
-    name: str | None = None
-    line_: Line2D = field(init=False)
+    def __init__(self, prob_true: Any, prob_pred: Any, n_rows: Any, *, name: str | None = None) -> None:
+        super().__init__(prob_true, prob_pred, None, estimator_name=name)
+        self.n_rows = n_rows
 
     @classmethod
-    def from_estimator(
-        cls,
-        estimator: Any,
-        X: Any,
-        y: Any,
-        *,
-        n_bins: int = CALIBRATION_BINS,
-        name: str | None = None,
-        ax: Axes | None = None,
-    ) -> CalibrationDisplay:
+    def from_estimator(cls, estimator: Any, X: Any, y: Any, **options: Any) -> CalibrationDisplay:
         """Draw whether the probabilities of a fitted classifier can be believed.
 
         Parameters
@@ -82,20 +67,15 @@ class CalibrationDisplay(Display):
             Rows that it has not been trained on.
         y : array-like of shape (n_samples,)
             Their labels.
-        n_bins : int, default=15
-            Number of bins of equal width from 0 to 1.
-        name : str, default=None
-            What to call the line in the legend.
-        ax : matplotlib Axes, default=None
-            Where to draw. None: on a new figure.
+        **options
+            `n_bins`, `name` and `ax`, as in `from_predictions`.
 
         Returns
         -------
         CalibrationDisplay
             The display.
         """
-        scores = scores_of(estimator, X)
-        return cls.from_predictions(y, scores, classes=estimator.classes_, n_bins=n_bins, name=name, ax=ax)
+        return cls.from_predictions(y, scores_of(estimator, X), classes=estimator.classes_, **options)
 
     @classmethod
     def from_predictions(
@@ -141,18 +121,14 @@ class CalibrationDisplay(Display):
         return 4.6, 4.2
 
     def _draw(self, ax: Axes) -> None:
-        if not ax.lines:
-            ax.plot([0, 1], [0, 1], color=ink(), linewidth=0.8, linestyle=":", zorder=1)
         differences = np.abs(np.asarray(self.prob_true) - self.prob_pred)
         label = f"calibration error {np.average(differences, weights=self.n_rows):.3f}"
-        (self.line_,) = ax.plot(
-            self.prob_pred,
-            self.prob_true,
-            color=PALETTE[(len(ax.lines) - 1) % len(PALETTE)],
-            label=label if self.name is None else f"{shortened(self.name)}: {label}",
-        )
+        label = label if self.estimator_name is None else f"{shortened(self.estimator_name)}: {label}"
+        colour = PALETTE[max(0, len(ax.lines) - 1) % len(PALETTE)]
+        calibration.CalibrationDisplay.plot(self, ax=ax, name=label, color=colour, marker="")
+        ax.lines[0].set(color=ink(), linewidth=0.8, zorder=1)  # the diagonal
         areas = LARGEST * np.asarray(self.n_rows) / np.max(self.n_rows)
-        ax.scatter(self.prob_pred, self.prob_true, areas, color=self.line_.get_color(), alpha=0.7, zorder=2)
+        ax.scatter(self.prob_pred, self.prob_true, areas, color=colour, alpha=0.7, zorder=2)
         ax.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), xlabel="probability of the likeliest class")
         ax.set(ylabel="share of rows in which it is the true one")
         ax.legend(fontsize="small", loc="upper left")

@@ -7,20 +7,19 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
-from matplotlib.image import AxesImage
-from numpy.typing import NDArray
-from sklearn.metrics import confusion_matrix as count_pairs
+from sklearn import metrics
+from sklearn.utils.multiclass import unique_labels
 from sklearn.utils.validation import check_is_fitted
 
 from kfhe.look.palette import BLUE, VERMILION
-from kfhe.plotting.display import Display, label_ticks, width_of
+from kfhe.plotting.display import Display, ink, label_ticks, width_of
 
 MOST_NUMBERS = 20  # classes; cells of more are too small for numbers
 NAME = 24  # letters of a class's name
 
 
-class ConfusionMatrixDisplay(Display):
-    """Rows by true and predicted class: right ones in blue, others in vermilion.
+class ConfusionMatrixDisplay(Display, metrics.ConfusionMatrixDisplay):
+    """scikit-learn's display of rows by true and predicted class: right ones blue, others vermilion.
 
     The stronger the shade, the larger the share of the true class's rows (of the largest value, if the
     matrix has been normalised). With more than 20 classes there are shades only.
@@ -36,8 +35,10 @@ class ConfusionMatrixDisplay(Display):
     ----------
     ax_, figure_
         What it was drawn on last.
-    image_ : matplotlib AxesImage
+    im_ : matplotlib AxesImage
         The shades.
+    text_ : ndarray of matplotlib Text, or None
+        The numbers.
 
     Examples
     --------
@@ -48,23 +49,8 @@ class ConfusionMatrixDisplay(Display):
            [1, 1]])
     """
 
-    image_: AxesImage
-
-    def __init__(self, confusion_matrix: NDArray[Any], *, display_labels: Any = None) -> None:
-        self.confusion_matrix = confusion_matrix
-        self.display_labels = display_labels
-
     @classmethod
-    def from_estimator(
-        cls,
-        estimator: Any,
-        X: Any,
-        y: Any,
-        *,
-        normalize: str | None = None,
-        display_labels: Any = None,
-        ax: Axes | None = None,
-    ) -> ConfusionMatrixDisplay:
+    def from_estimator(cls, estimator: Any, X: Any, y: Any, **options: Any) -> ConfusionMatrixDisplay:
         """Draw which classes a fitted classifier takes for which.
 
         Parameters
@@ -75,12 +61,8 @@ class ConfusionMatrixDisplay(Display):
             Rows that it has not been trained on.
         y : array-like of shape (n_samples,)
             Their labels.
-        normalize : {"true", "pred", "all"}, default=None
-            Draw shares of the true classes, of the predicted ones or of all rows instead of numbers.
-        display_labels : sequence, default=None
-            What to call the classes. None: by their labels.
-        ax : matplotlib Axes, default=None
-            Where to draw. None: on a new figure.
+        **options
+            `normalize`, `display_labels` and `ax`, as in `from_predictions`.
 
         Returns
         -------
@@ -88,14 +70,7 @@ class ConfusionMatrixDisplay(Display):
             The display.
         """
         check_is_fitted(estimator)
-        return cls.from_predictions(
-            y,
-            estimator.predict(X),
-            labels=estimator.classes_,
-            normalize=normalize,
-            display_labels=display_labels,
-            ax=ax,
-        )
+        return cls.from_predictions(y, estimator.predict(X), labels=estimator.classes_, **options)
 
     @classmethod
     def from_predictions(
@@ -128,57 +103,43 @@ class ConfusionMatrixDisplay(Display):
         ConfusionMatrixDisplay
             The display.
         """
-        if labels is None:
-            labels = np.unique(np.concatenate([np.asarray(y_true), np.asarray(y_pred)]))
-        matrix = count_pairs(y_true, y_pred, labels=labels, normalize=normalize)
-        if display_labels is None:
-            display_labels = labels
-        if len(display_labels) != len(labels):
-            raise ValueError(f"there are {len(labels)} classes, got {len(display_labels)} display_labels")
-        return cls(matrix, display_labels=display_labels).plot(ax)
+        labels = unique_labels(y_true, y_pred) if labels is None else labels
+        names = labels if display_labels is None else display_labels
+        if len(names) != len(labels):
+            raise ValueError(f"there are {len(labels)} classes, got {len(names)} display_labels")
+        matrix = metrics.confusion_matrix(y_true, y_pred, labels=labels, normalize=normalize)
+        return cls(matrix, display_labels=names).plot(ax)
 
     def _names(self) -> list[Any]:
-        given = range(len(self.confusion_matrix)) if self.display_labels is None else self.display_labels
-        return list(given)
-
-    def _texts(self) -> list[list[str]]:
-        is_count = np.issubdtype(self.confusion_matrix.dtype, np.integer)
-        return [
-            [f"{value}" if is_count else f"{value:.2f}" for value in row] for row in self.confusion_matrix
-        ]
+        return list(range(len(self.confusion_matrix)) if self.display_labels is None else self.display_labels)
 
     def _size(self) -> tuple[float, float]:
         n_classes, names = len(self.confusion_matrix), width_of(self._names(), NAME)
         if n_classes > MOST_NUMBERS:
             cells = min(0.2 * n_classes, 12.0)
             return 1.2 + cells + names, 1.2 + cells + names
-        widest = max(len(text) for row in self._texts() for text in row)
-        width = n_classes * max(0.5, 0.2 + 0.09 * widest)
+        width = n_classes * max(0.5, 0.2 + 0.09 * max(4, len(f"{np.max(self.confusion_matrix):.0f}")))
         across = names if names * n_classes > width else 0.2  # upright, if there is no room
         return 1.2 + max(width, 2.0) + names, 1.2 + 0.4 * max(n_classes, 4) + across
 
     def _draw(self, ax: Axes) -> None:
         matrix = np.asarray(self.confusion_matrix)
-        n_classes = len(matrix)
-        shades = np.empty((n_classes, n_classes, 4))
-        shades[..., :3] = to_rgb(VERMILION)
-        shades[np.arange(n_classes), np.arange(n_classes), :3] = to_rgb(BLUE)
-        shades[..., 3] = 0.9 * self._strength(matrix)  # by transparency, so that it suits any background
-        self.image_ = ax.imshow(shades, aspect="auto", interpolation="nearest")
-        if n_classes <= MOST_NUMBERS:
-            for i, row in enumerate(self._texts()):
-                for j, text in enumerate(row):
-                    ax.text(j, i, text, ha="center", va="center", fontsize="small")
+        counts = np.issubdtype(matrix.dtype, np.integer)
+        metrics.ConfusionMatrixDisplay.plot(
+            self,
+            ax=ax,
+            include_values=len(matrix) <= MOST_NUMBERS,
+            values_format="d" if counts else ".2f",
+            colorbar=False,
+            im_kw={"aspect": "auto"},
+            text_kw={"color": ink(), "fontsize": "small"},
+        )
+        # By the root of the share, so that rare mistakes can be seen; by transparency, to suit any background
+        whole = matrix.sum(axis=1, keepdims=True) if counts else matrix.max()
+        strength = np.divide(matrix, whole, out=np.zeros(matrix.shape), where=np.asarray(whole) > 0) ** 0.5
+        colours = np.where(np.eye(len(matrix), dtype=bool)[..., None], to_rgb(BLUE), to_rgb(VERMILION))
+        self.im_.set_data(np.dstack([colours, 0.9 * strength]))
         label_ticks(ax.xaxis, self._names(), NAME)
         label_ticks(ax.yaxis, self._names(), NAME)
         ax.set(xlabel="predicted class", ylabel="true class")
         ax.grid(False)
-
-    @staticmethod
-    def _strength(matrix: NDArray[Any]) -> NDArray[np.float64]:
-        """Return how strong the shades are, 0 to 1, by a count's share of its row, a share's of the largest.
-
-        By the root, so that rare mistakes can be seen.
-        """
-        whole = matrix.sum(axis=1, keepdims=True) if np.issubdtype(matrix.dtype, np.integer) else matrix.max()
-        return np.sqrt(np.divide(matrix, whole, out=np.zeros(matrix.shape), where=np.asarray(whole) > 0))

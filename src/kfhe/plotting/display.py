@@ -15,6 +15,7 @@ import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 from rich.cells import cell_len
 from sklearn.utils.validation import check_is_fitted
@@ -158,14 +159,15 @@ def _legend_columns(n_entries: int) -> int:
     return 1 + (n_entries - 1) // 25
 
 
-def legend_beside(ax: Axes, n_entries: int, *, title: str | None = None) -> None:
+def legend_beside(ax: Axes, handles: Sequence[Line2D], *, title: str | None = None) -> None:
     """Put a legend to the right of the axes, where no line can be under it."""
     ax.legend(
+        handles=handles,
         loc="center left",
         bbox_to_anchor=(1, 0.5),
         frameon=False,
         fontsize="small",
-        ncols=_legend_columns(n_entries),
+        ncols=_legend_columns(len(handles)),
         alignment="left",
         title=title,
         title_fontsize="small",

@@ -142,7 +142,7 @@ class DecisionRegionsDisplay(Display):
             for name, colour in zip(self.classes, colours, strict=True):
                 ax.plot([], [], linestyle="", marker="s", color=colour, label=shortened(name))
         ax.set(xlabel=shortened(self.feature_names[0], 50), ylabel=shortened(self.feature_names[1], 40))
-        legend_beside(ax, len(self.classes) + 1)
+        legend_beside(ax, ax.lines)
 
     def _draw_shades(self, ax: Axes, colours: list[Any]) -> None:
         n_classes = len(self.classes)

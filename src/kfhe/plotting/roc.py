@@ -2,38 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
-from numpy.typing import NDArray
-from sklearn.metrics import auc, roc_curve
+from sklearn import metrics
 
 from kfhe.look.palette import PALETTE
 from kfhe.plotting.display import Display, ink, legend_beside, shortened, width_of
 from kfhe.plotting.predictions import coded, scores_of
 
-MOST_NAMED = len(PALETTE)  # lines that have a colour and a name
-Floats = NDArray[np.float64]
 
-
-@dataclass(eq=False, repr=False)
-class RocCurveDisplay(Display):
-    """How well scores tell each class from all others: true against false positives.
+class RocCurveDisplay(Display, metrics.RocCurveDisplay):
+    """scikit-learn's display of true against false positives, for each class against all others.
 
     Of two classes it is one line, of more there is one for each. Of more than seven, those with the smallest
     areas have names and colours, and the others are grey.
 
     Parameters
     ----------
-    fpr, tpr : sequences of ndarray
+    fpr, tpr : list of ndarray
         False and true positive rates of each line.
-    roc_auc : sequence of float
+    roc_auc : list of float
         The area under each line.
-    names : sequence
+    name : list
         The class that each line is of.
 
     Attributes
@@ -41,22 +34,17 @@ class RocCurveDisplay(Display):
     ax_, figure_
         What it was drawn on last.
     lines_ : list of matplotlib Line2D
-        The lines, in the order of the names.
+        The lines, in the order of the classes.
 
     Examples
     --------
     >>> from kfhe.plotting import RocCurveDisplay
     >>> display = RocCurveDisplay.from_predictions(["no", "no", "yes", "yes"], [0.1, 0.4, 0.3, 0.8])
-    >>> display.names, display.roc_auc
+    >>> display.name, display.roc_auc
     (['yes'], [0.75])
     """
 
-    fpr: Sequence[Floats]
-    tpr: Sequence[Floats]
-    _: KW_ONLY
-    roc_auc: Sequence[float]
-    names: Sequence[Any]
-    lines_: list[Line2D] = field(init=False)
+    lines_: list[Line2D]
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any, *, ax: Axes | None = None) -> RocCurveDisplay:
@@ -108,34 +96,33 @@ class RocCurveDisplay(Display):
         drawn = [code for code in drawn if 0 < np.sum(codes == code) < len(codes)]
         if not drawn:
             raise ValueError("ROC curves need rows of two classes or more")
-        curves = [roc_curve(codes == code, scores[:, code])[:2] for code in drawn]
-        fpr, tpr = zip(*curves, strict=True)
-        areas = [float(auc(*curve)) for curve in curves]
-        return cls(fpr, tpr, roc_auc=areas, names=classes[drawn].tolist()).plot(ax)
+        curves = [metrics.roc_curve(codes == code, scores[:, code])[:2] for code in drawn]
+        fpr, tpr = map(list, zip(*curves, strict=True))
+        areas = [float(metrics.auc(*curve)) for curve in curves]
+        return cls(fpr=fpr, tpr=tpr, roc_auc=areas, name=classes[drawn].tolist()).plot(ax)
 
     def _size(self) -> tuple[float, float]:
-        return 4.5 + max(1.9, width_of(self.names) + 1.0), 3.8
+        return 4.5 + max(1.9, width_of(self.name) + 1.0), 3.8
 
     def _draw(self, ax: Axes) -> None:
-        ax.plot([0, 1], [0, 1], color=ink(), linewidth=0.8, linestyle=":", zorder=1)
-        worst = sorted(range(len(self.names)), key=lambda position: self.roc_auc[position])
+        worst = np.argsort(self.roc_auc, kind="stable").tolist()
         # In the order of the classes, if all have a name
-        named = sorted(worst) if len(worst) <= MOST_NAMED else worst[:MOST_NAMED]
-        others = [position for position in worst if position not in named]
-        lines = {position: self._line(ax, position, "0.6", None) for position in others}
+        named = sorted(worst) if len(worst) <= len(PALETTE) else worst[: len(PALETTE)]
+        plain = {"linestyle": "-", "alpha": 1.0}
+        looks = [{**plain, "color": "0.6", "linewidth": 0.8, "zorder": 1.5, "label": None} for _ in worst]
         for position, colour in zip(named, PALETTE, strict=False):
-            label = f"{shortened(self.names[position])}  {self.roc_auc[position]:.3f}"
-            lines[position] = self._line(ax, position, colour, label)
-        self.lines_ = [lines[position] for position in range(len(self.names))]
+            label = f"{shortened(self.name[position])}  {self.roc_auc[position]:.3f}"
+            looks[position] = {**plain, "color": colour, "linewidth": 1.5, "label": label}
+        chance = {"color": ink(), "linewidth": 0.8, "linestyle": ":", "zorder": 1}
+        metrics.RocCurveDisplay.plot(
+            self, ax=ax, curve_kwargs=looks, plot_chance_level=True, chance_level_kw=chance
+        )
+        self.lines_ = np.atleast_1d(self.line_).tolist()
+        handles, others = [self.lines_[position] for position in named], worst[len(named) :]
         if others:
             least, most = self.roc_auc[others[0]], self.roc_auc[others[-1]]
             label = f"{len(others)} others  {least:.3f} to {most:.3f}"
-            ax.plot([], [], color="0.6", linewidth=0.8, label=label)
-        ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
-        ax.set(xlabel="false positive rate", ylabel="true positive rate")
-        mean = f", on average {np.mean(self.roc_auc):.3f}" if len(self.names) > 1 else ""
-        legend_beside(ax, len(named) + 1, title=f"area{mean}")
-
-    def _line(self, ax: Axes, position: int, colour: str, label: str | None) -> Line2D:
-        width = 0.8 if label is None else 1.5
-        return ax.plot(self.fpr[position], self.tpr[position], color=colour, linewidth=width, label=label)[0]
+            handles += ax.plot([], [], color="0.6", linewidth=0.8, label=label)
+        ax.set(xlabel="false positive rate", ylabel="true positive rate", aspect="auto")
+        mean = f", on average {np.mean(self.roc_auc):.3f}" if len(worst) > 1 else ""
+        legend_beside(ax, handles, title=f"area{mean}")

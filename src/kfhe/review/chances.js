@@ -1,20 +1,23 @@
-// The chance that a label is wrong, by what was found of others: the sums of chances.py
+// The chance that a label is wrong, by what was found of others: the sums of kfhe/audit/chances.py
 
 const sigmoid = (x) => 1 / (1 + Math.exp(-x));
 const logit = (p) => Math.log(p / (1 - p));
 const softplus = (x) => (x > 30 ? x : Math.log1p(Math.exp(x)));
-const oddsAgainst = (quality, noVote) => Math.log((1 - quality + noVote) / (quality + noVote));
 
-// Solve a x = b for several b at once, by elimination; a is symmetric and positive definite
-function solve(a, b) {
-  const n = a.length;
-  const rows = a.map((row, i) => [...row, ...b[i]]);
-  for (let i = 0; i < n; i++) {
-    for (let j = i + 1; j < n; j++) {
+// Rows of a matrix, symmetric and positive definite in its first columns, with zeros below their diagonal
+function eliminated(rows) {
+  for (let i = 0; i < rows.length; i++) {
+    for (let j = i + 1; j < rows.length; j++) {
       const factor = rows[j][i] / rows[i][i];
       if (factor) for (let k = i; k < rows[j].length; k++) rows[j][k] -= factor * rows[i][k];
     }
   }
+  return rows;
+}
+
+// Solve a x = b for several b at once
+function solve(a, b) {
+  const n = a.length, rows = eliminated(a.map((row, i) => [...row, ...b[i]]));
   for (let i = n - 1; i >= 0; i--) {
     for (let k = n; k < rows[i].length; k++) {
       for (let j = i + 1; j < n; j++) rows[i][k] -= rows[i][j] * rows[j][k];
@@ -24,8 +27,18 @@ function solve(a, b) {
   return rows.map((row) => row.slice(n));
 }
 
-// A label has three inputs: 1, the odds against it, and a 1 for its class. cases: {odds, given, wrong}
-class Chances {
+const logDeterminant = (a) => eliminated(a.map((row) => [...row])).reduce((sum, row, i) => sum + Math.log(row[i]), 0);
+
+// Below a value of the normal distribution, by Abramowitz and Stegun 7.1.26
+function normalBelow(x) {
+  const t = 1 / (1 + (0.3275911 * Math.abs(x)) / Math.SQRT2);
+  const tail = t * (0.254829592 + t * (-0.284496736 + t * (1.421413741 + t * (-1.453152027 + t * 1.061405429))));
+  const half = (tail * Math.exp((-x * x) / 2)) / 2;
+  return x > 0 ? 1 - half : half;
+}
+
+// What one explanation makes of labels. A label has three inputs: 1, the odds against it, and a 1 for its class.
+class Fit {
   constructor(prior, nClasses, cases) {
     const means = [prior.level[0], prior.slope[0]], precisions = [prior.level[1] ** -2, prior.slope[1] ** -2];
     for (let i = 0; i < nClasses; i++) {
@@ -60,6 +73,8 @@ class Chances {
       this.weights = next;
       if (Math.max(...move.map(Math.abs)) < 1e-6) break;
     }
+    const deviations = precisions.reduce((sum, precision) => sum - Math.log(precision) / 2, 0);
+    this.evidence = Math.log(prior.weight) - loss(this.weights) - deviations - logDeterminant(this.curvature) / 2;
   }
 
   inputs(label) {
@@ -74,8 +89,8 @@ class Chances {
     return sigmoid(this.score(label));
   }
 
-  // Share of wrong labels among all: known ones, and others in groups of alike: {odds, given, count}
-  share(size, nWrong, groups, width) {
+  // Log-odds of the share of wrong labels among all, and how far they spread
+  spread(size, nWrong, groups) {
     const slope = this.weights.map(() => 0);
     let expected = nWrong, variance = 0;
     for (const group of groups) {
@@ -87,11 +102,40 @@ class Chances {
     const moved = solve(this.curvature, slope.map((value) => [value])).map((row) => row[0]);
     const deviation = Math.sqrt(slope.reduce((sum, value, i) => sum + value * moved[i], 0) + variance / size ** 2);
     const share = Math.min(Math.max(expected / size, 1e-6), 1 - 1e-6);
-    const reach = (width * deviation) / (share * (1 - share));
+    return { center: logit(share), deviation: Math.max(deviation / (share * (1 - share)), 1e-6) };
+  }
+}
+
+// What all explanations make of labels, each believed as far as it foretold the cases: {odds, given, wrong}
+class Chances {
+  constructor(explanations, nClasses, cases) {
+    this.nRight = cases.filter((each) => !each.wrong).length;
+    this.fits = explanations.map((prior) => new Fit(prior, nClasses, cases));
+    const most = Math.max(...this.fits.map((fit) => fit.evidence));
+    const chances = this.fits.map((fit) => Math.exp(fit.evidence - most)), sum = chances.reduce((a, b) => a + b);
+    this.believed = chances.map((chance) => chance / sum);
+  }
+
+  of(label) {
+    return this.fits.reduce((sum, fit, i) => sum + this.believed[i] * fit.of(label), 0);
+  }
+
+  // Range of the share of wrong labels among all: known ones, and others in groups of alike: {odds, given, count}
+  range(size, nWrong, groups, chance) {
+    const spreads = this.fits.map((fit) => fit.spread(size, nWrong, groups));
+    const quantile = (below) => {
+      let low = -20, high = 20;
+      for (let step = 0; step < 60; step++) {
+        const middle = (low + high) / 2;
+        const reached = spreads.reduce((sum, { center, deviation }, i) => sum + this.believed[i] * normalBelow((middle - center) / deviation), 0);
+        if (reached < below) low = middle;
+        else high = middle;
+      }
+      return sigmoid(low);
+    };
     return {
-      share,
-      low: Math.max(sigmoid(logit(share) - reach), nWrong / size),
-      high: sigmoid(logit(share) + reach),
+      low: Math.max(quantile((1 - chance) / 2), nWrong / size),
+      high: Math.min(quantile((1 + chance) / 2), 1 - this.nRight / size),
     };
   }
 }

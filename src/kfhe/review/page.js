@@ -23,7 +23,6 @@ const detail = new Detail(data, $("detail"));
 let listed = items.map((_, place) => place);
 let current = 0; // position in listed
 
-for (const item of items) item.odds = oddsAgainst(item.quality ?? 0.5, data.noVote);
 const texts = items.map((item) => [item.row, ...item.cells].join("\n").toLowerCase());
 
 // Decisions
@@ -261,25 +260,17 @@ function estimate() {
     nWrong += wrong;
     cases.push({ odds: items[place].odds, given: items[place].given, wrong });
   }
-  const chances = new Chances(data.prior, data.classes.length, cases);
-  const groups = unlisted.concat(items.filter((_, place) => !judged(place)).map((item) => ({ ...item, count: 1 })));
+  const chances = new Chances(data.explanations, data.classes.length, cases);
+  const groups = data.unlisted.concat(items.filter((_, place) => !judged(place)).map((item) => ({ ...item, count: 1 })));
   const ahead = [...items.keys()].filter((place) => !decisions.has(place)).slice(0, NEXT);
   return {
     nJudged: cases.length, nWrong, nAhead: ahead.length,
     expected: ahead.reduce((sum, place) => sum + chances.of(items[place]), 0),
-    ...chances.share(data.size, nWrong, groups, data.width),
+    ...chances.range(data.size, nWrong, groups, data.range),
   };
 }
 
 const judged = (place) => ["keep", "change"].includes(decisions.get(place)?.decision);
-
-// Labels that are not on the page, by class and quality
-const unlisted = (() => {
-  const bins = data.counts[0].length, counts = data.counts.map((row) => [...row]);
-  for (const item of items) counts[item.given][Math.min(bins - 1, Math.floor((item.quality ?? 0.5) * bins))]--;
-  return counts.flatMap((row, given) => row.map((count, bin) => ({ given, count, odds: oddsAgainst((bin + 0.5) / bins, data.noVote) })))
-    .filter(({ count }) => count > 0);
-})();
 
 function drawProgress() {
   const found = estimate(), size = data.size.toLocaleString("en");

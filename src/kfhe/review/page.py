@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kfhe.audit import LabelAudit
+from kfhe.audit.chances import BY_PATTERN, RANGE, VotedOdds, by_chance
 from kfhe.files import write_whole
-from kfhe.review import chances as model
 from kfhe.review.cells import cells, column_names, digest, is_gap, label_text, row_digests
 from kfhe.review.cleaning import apply_decisions
 from kfhe.review.decisions import Decision
@@ -36,6 +36,7 @@ LONG = 80  # letters from which on a column holds text to be read
 SHOWN_VOTES = 4  # classes of a row that are named with their votes
 SHOWN_LOOKS = 6  # columns that are named as evidence
 BINS = 50  # of quality
+ODDS_STEPS = 5  # of the log-odds against labels, in 1; rows of one step are a group
 SAMPLED = 1000  # rows that tell whether a page is about the same table
 
 
@@ -155,7 +156,8 @@ class _Content:
         self.names = column_names(shown)
         self.cells = cells(shown, rows)
         self.kinds = [_kind([row[j] for row in self.cells]) for j in range(len(self.names))]
-        self.given = np.searchsorted(audit.classes, audit.given)
+        self.given = np.searchsorted(audit.classes, audit.given).astype(np.int32)
+        self.odds, self.level = VotedOdds.of(audit.votes, self.given)
 
     def table(self) -> dict[str, Any]:
         """Return what there is to say about the whole table."""
@@ -174,10 +176,27 @@ class _Content:
             "counts": counts.tolist(),
             "cut": float(suspicious.max()) if len(suspicious) else None,
             "share": audit.estimated_share,
-            "prior": {"level": model.LEVEL, "slope": model.SLOPE, "ofClass": model.OF_CLASS},
-            "noVote": model.NO_VOTE,
-            "width": model.WIDTH,
+            "explanations": [
+                {"weight": each.weight, "level": each.level, "slope": each.slope, "ofClass": each.of_class}
+                for each in (by_chance(self.level), BY_PATTERN)
+            ],
+            "range": RANGE,
+            "unlisted": self._unlisted(),
         }
+
+    def _unlisted(self) -> list[dict[str, Any]]:
+        """Return the rows that are not listed, in groups of the same label and of similar odds against it."""
+        rest = np.ones(len(self.audit), dtype=bool)
+        rest[self.rows] = False
+        odds, given = self.odds[rest], self.given[rest]
+        steps = np.floor(ODDS_STEPS * odds)
+        groups: dict[tuple[int, float], list[float]] = {}
+        for label, step, each in zip(given.tolist(), steps.tolist(), odds.tolist(), strict=True):
+            groups.setdefault((label, step), []).append(each)
+        return [
+            {"given": label, "count": len(of_group), "odds": round(sum(of_group) / len(of_group), 3)}
+            for (label, _), of_group in sorted(groups.items())
+        ]
 
     def _key(self) -> str:
         """Return by what a browser knows the decisions about this table: its labels, and some rows."""
@@ -220,6 +239,7 @@ class _Content:
                     "given": int(self.given[row]),
                     "suggested": int(suggested[row]),
                     "quality": None if math.isnan(audit.quality[row]) else round(audit.quality[row], 4),
+                    "odds": round(self.odds[row], 3),
                     "suspect": bool(audit.suspects[row]),
                     "votes": [[int(position), round(votes[position], 4)] for position in top],
                     "looks": [[place[j], round(weights[i, j], 4)] for j in looks if weights[i, j]],

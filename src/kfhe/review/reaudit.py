@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kfhe.audit import LabelAudit, label_quality
+from kfhe.audit.chances import Chances
 from kfhe.audit.html import worst_rows
-from kfhe.review.chances import Chances, wrong_chances
+from kfhe.review.chances import wrong_chances
 from kfhe.review.cleaning import Cleaned, apply_decisions
 from kfhe.review.decisions import Decision
 
@@ -67,8 +68,15 @@ def audit_cleaned(X: Any, y: Any, cleaned: Cleaned, **settings: Any) -> tuple[La
     disputed = order[(open_to_doubt & (audit.suggested != given))[order]]
     suspects = np.zeros(len(given), dtype=bool)
     suspects[disputed[: max(expected, 0)]] = True
-    worst = worst_rows(X, rank)
-    return replace(audit, rank=rank, suspects=suspects, estimated_share=found.share, worst=worst), found
+    again = replace(
+        audit,
+        rank=rank,
+        suspects=suspects,
+        estimated_share=found.share,
+        share_range=(found.low, found.high),
+        worst=worst_rows(X, rank),
+    )
+    return again, found
 
 
 def _of_given_labels(learnt: LabelAudit, given: NDArray[Any]) -> LabelAudit:

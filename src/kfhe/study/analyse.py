@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from kfhe import stats
+from kfhe.look.palette import PALETTE
 from kfhe.metrics import LOWER_IS_BETTER, METRICS
 from kfhe.study.errors import StudyError
 from kfhe.study.paper import published
@@ -101,6 +102,17 @@ class Analysis:
     def _average_ranks(self, noise: float) -> Any:
         scores = self.complete(noise)
         return stats.ranks(scores).mean() if len(scores) else scores.mean()
+
+    @property
+    def has_ranks(self) -> bool:
+        """Whether ranks say more than the scores they are of: of one dataset they don't."""
+        return len(self._dataset_order) > 1
+
+    @property
+    def marked(self) -> list[str] | None:
+        """The algorithms that have a colour where lines are many: ours. None: all of them."""
+        ours = [each.name for each in self.plan.algorithms if "KFHE" in each.algorithm]
+        return ours if ours and len(self.algorithms) > len(PALETTE) else None
 
     def can_test(self, noise: float) -> bool:
         """Whether there is enough for a test: two datasets and two algorithms."""

@@ -93,10 +93,12 @@ class Schema:
         return self.encodings[j].shares[:, k - self.feature_columns.index(j)]
 
     def by_column(self, totals: Floats) -> Floats:
-        """Add up what the features have, column by column."""
+        """Add up what the features have, which the last axis is of, column by column."""
         if not self.rules:
             return totals
-        return np.bincount(self.feature_columns, totals, len(self.columns)).astype(np.float64)
+        columns = np.zeros((*totals.shape[:-1], len(self.columns)))
+        np.add.at(columns.T, self.feature_columns, totals.T)
+        return columns
 
     def rows(self, X: Any) -> Floats | SparseRows:
         """Return X as trees take it: as `matrix` does, or, if it is sparse, to be read block by block."""

@@ -13,9 +13,12 @@ from kfhe.study.report.tables import percent
 
 def write_figures(analysis: Analysis, report: ReportFolder) -> None:
     """Write every figure: ranks and scores against noise, rank plots, and training parameters."""
-    levels = analysis.noise_levels
-    ranks = NoiseDisplay(levels, analysis.average_ranks, value_name="average rank", lower_is_better=True)
-    _write(report, ranks, "Average ranks", "average_ranks", analysis.plan.level)
+    levels, marked = analysis.noise_levels, analysis.marked
+    if analysis.has_ranks:
+        ranks = NoiseDisplay(
+            levels, analysis.average_ranks, value_name="average rank", lower_is_better=True, marked=marked
+        )
+        _write(report, ranks, "Average ranks", "average_ranks", analysis.plan.level)
     for noise in filter(analysis.can_test, levels):
         ranks_here = RankDisplay(analysis.average_ranks.loc[noise], analysis.groups(noise))
         _write(report, ranks_here, f"Average ranks, {100 * noise:g}% noise", f"rank_plot_{percent(noise)}")
@@ -23,7 +26,11 @@ def write_figures(analysis: Analysis, report: ReportFolder) -> None:
     for dataset in means[0].index:
         scores = {name: [mean.at[dataset, name] for mean in means] for name in analysis.algorithms}
         chart = NoiseDisplay(
-            levels, scores, value_name=analysis.metric_name, lower_is_better=analysis.lower_is_better
+            levels,
+            scores,
+            value_name=analysis.metric_name,
+            lower_is_better=analysis.lower_is_better,
+            marked=marked,
         )
         _write(report, chart, dataset, f"scores_{dataset}", analysis.plan.level)
     for (dataset, algorithm, noise), trace in analysis.traces.items():

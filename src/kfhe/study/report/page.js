@@ -15,7 +15,7 @@
   ];
   const algorithms = data.algorithms.map((name, position) => ({
     name,
-    colour: colour(position),
+    colour: data.marked.includes(name) ? colour(data.marked.indexOf(name)) : "#8c8c8c",
     shape: shapes[position % shapes.length],
     dash: dashes[Math.floor(position / shapes.length) % dashes.length],
   }));
@@ -143,7 +143,7 @@
     const names = algorithms.filter((one) => one.name in ranks).sort((a, b) => ranks[a.name] - ranks[b.name]);
     const { svg, width } = frame(parent, title, `Rank plot, ${title}`);
     const longest = Math.max(...names.map((one) => one.name.length)) + 6;  // with its rank
-    const margin = Math.min(0.35 * width, Math.max(104, 6.2 * longest + 12));
+    const margin = Math.min(0.35 * width, Math.max(112, 7 * longest + 20));
     const half = Math.ceil(names.length / 2);
     const bars = 34 + groups.length * 9;
     const height = bars + half * 17 + 10;

@@ -60,8 +60,9 @@ def chart_data(analysis: Analysis) -> dict[str, Any]:
         "level": analysis.plan.level,
         "lowIsBetter": analysis.lower_is_better,
         "algorithms": names,
+        "marked": analysis.marked or names,
         "noise": levels,
-        "ranks": {name: _numbers(ranks[name], 3) for name in names} if ranks.notna().to_numpy().any() else {},
+        "ranks": {name: _numbers(ranks[name], 3) for name in names if analysis.has_ranks},
         "rank-plots": [
             {
                 "title": analysis.plan.noise_done(noise),
