@@ -28,9 +28,11 @@ $(INSTALLED): pyproject.toml meson.build meson.options
 	touch $(INSTALLED)
 
 run: $(INSTALLED)
-	rm -f report/quick.sqlite*
-	$(VENV)/bin/kfhe study run --preset quick --results report/quick.sqlite
-	$(VENV)/bin/kfhe study report report/quick.sqlite --output report
+	@echo "KFHE, a random forest, LightGBM and AdaBoost learn from labels of which 0, 15 and 30% are wrong."
+	@echo "14 datasets, none of which chose a setting of KFHE; one to two minutes on two cores."
+	@rm -f report/quick.sqlite*
+	@$(VENV)/bin/kfhe study run --preset quick --results report/quick.sqlite
+	@$(VENV)/bin/kfhe study report report/quick.sqlite --output report
 
 lint: $(INSTALLED) schemas
 	$(VENV)/bin/ruff check .

@@ -3,17 +3,17 @@ Labels that can't be trusted
 ============================
 
 What happens to an ensemble when some of the labels that it learns from are wrong? We change a
-growing share of the training labels of a dataset, train four ensembles of 100 equal trees, and test
-them on labels that are right.
+growing share of the training labels of a dataset, train five ensembles of 100 trees, and test them on
+labels that are right.
 """
 
 # %%
 # Data and contestants
 # --------------------
 #
-# :func:`kfhe.noise.flip_labels` gives a share of the rows another class. KFHE comes in two
-# variants: KFHE-e raises the weight of a missed row exponentially, KFHE-l linearly. AdaBoost and
-# bagging are scikit-learn's.
+# :func:`kfhe.noise.flip_labels` gives a share of the rows another class. The paper's ensemble has two
+# variants: KFHE-e raises the weight of a missed row exponentially, KFHE-l linearly. The robust
+# classifier builds on them. AdaBoost and bagging are scikit-learn's.
 import numpy as np
 from sklearn.base import clone
 from sklearn.datasets import load_iris
@@ -21,7 +21,7 @@ from sklearn.ensemble import AdaBoostClassifier, BaggingClassifier
 from sklearn.metrics import f1_score
 from sklearn.model_selection import RepeatedStratifiedKFold
 
-from kfhe import CARTClassifier, KFHEClassifier
+from kfhe import CARTClassifier, KFHEClassifier, RobustKFHEClassifier
 from kfhe.noise import flip_labels
 
 X, y = load_iris(return_X_y=True)
@@ -31,6 +31,7 @@ noise_levels = (0.0, 0.05, 0.1, 0.15, 0.2)
 
 tree = CARTClassifier()  # the component that KFHE trains by default
 models = {
+    "Robust KFHE": RobustKFHEClassifier(n_estimators=n_estimators, random_state=0),
     "KFHE-l": KFHEClassifier(emphasis="linear", n_estimators=n_estimators, random_state=0),
     "KFHE-e": KFHEClassifier(emphasis="exponential", n_estimators=n_estimators, random_state=0),
     "bagging": BaggingClassifier(tree, n_estimators=n_estimators, random_state=0),
@@ -54,15 +55,15 @@ def macro_f1(model, noise):
 
 scores = {name: [macro_f1(model, noise) for noise in noise_levels] for name, model in models.items()}
 for name, values in scores.items():
-    print(f"{name:10}", *(f"{value:.3f}" for value in values))
+    print(f"{name:12}", *(f"{value:.3f}" for value in values))
 
 # %%
 # The picture
 # -----------
 #
-# On clean labels all four are close together. AdaBoost keeps raising the weight of the rows that it
-# can't get right, and with changed labels these are the wrong ones; KFHE-l raises it gently, and
-# the filter trusts each component only as far as its error allows.
+# With right labels all five are close together. AdaBoost keeps raising the weight of the rows that it
+# misclassifies, and many of these have wrong labels. KFHE-l raises it less, and its filter trusts each
+# component only as far as its error allows. The robust classifier also adapts to the noise.
 import matplotlib.pyplot as plt
 
 from kfhe.plotting import NoiseDisplay

@@ -86,31 +86,22 @@ def test_each_flipped_bit_is_noticed(contents):
             loaded(bytes(changed))
 
 
-def test_a_file_of_a_later_format_asks_for_a_newer_version(contents):
+def test_a_file_of_another_format_says_which_kfhe_reads_it(contents):
     description, arrays = taken_apart(contents[0])
-    with pytest.raises(
-        ModelFileError, match=r"has format 2 and comes from kfhe 9\.0, .* pip install --upgrade"
-    ):
+    with pytest.raises(ModelFileError, match=r"has format 2, of kfhe 9\.0; .* reads format 1\."):
         loaded(put_together({**description, "format": 2, "kfhe": "9.0"}, arrays))
-    description["parameters"]["colour"] = "blue"
-    with pytest.raises(ModelFileError, match=r"has the parameter 'colour' and .* pip install --upgrade"):
-        loaded(put_together({**description, "kfhe": "9.0"}, arrays))
 
 
-def test_what_is_merely_new_in_a_file_is_left_aside(contents):
+def test_what_no_model_of_this_version_has_is_refused(contents):
     description, arrays = taken_apart(contents[0])
-    later = put_together({**description, "colour": "blue"}, {**arrays, "colours": np.zeros(3)})
-    assert loaded(later).fingerprint() == loaded(contents[0]).fingerprint()
-
-
-def test_a_column_of_the_trace_from_the_future_is_left_aside(contents):
+    description["parameters"]["colour"] = "blue"
+    with pytest.raises(ModelFileError, match=r"damaged: there is something wrong with its parameters"):
+        loaded(put_together(description, arrays))
     description, arrays = taken_apart(contents[0])
     description["trace"].insert(2, "mood")
     arrays["trace"] = np.insert(arrays["trace"], 2, 0.125, axis=0)
-    same = loaded(contents[0])
-    later = loaded(put_together(description, arrays))
-    assert later.trace_ == same.trace_
-    assert later.fingerprint() == same.fingerprint()
+    with pytest.raises(ModelFileError, match=r"damaged: there is something wrong with its trace"):
+        loaded(put_together(description, arrays))
 
 
 @pytest.mark.parametrize("column", ["step", "transition", "resets"])
@@ -121,13 +112,6 @@ def test_a_file_with_fewer_columns_of_the_trace_is_refused(contents, column):
     arrays["trace"] = np.delete(arrays["trace"], place, axis=0)
     with pytest.raises(ModelFileError, match="there is something wrong with its trace"):
         loaded(put_together(description, arrays))
-
-
-def test_columns_of_the_trace_are_found_by_name(contents):
-    description, arrays = taken_apart(contents[0])
-    description["trace"].reverse()
-    arrays["trace"] = arrays["trace"][::-1].copy()
-    assert loaded(put_together(description, arrays)).trace_ == loaded(contents[0]).trace_
 
 
 def test_the_components_weights_come_from_the_steps(contents):
@@ -158,10 +142,10 @@ def test_a_subclass_is_not_saved_as_another_class(iris):
         model.save(io.BytesIO())
 
 
-def test_a_class_that_is_not_known_asks_for_a_newer_version(contents):
+def test_a_class_that_is_not_known_is_refused(contents):
     description, arrays = taken_apart(contents[0])
     assert description["class"] == "KFHEClassifier"
-    with pytest.raises(ModelFileError, match=r"a model of the class 'Dreaming' and .* pip install --upgrade"):
+    with pytest.raises(ModelFileError, match=r"damaged: there is something wrong with its class"):
         loaded(put_together({**description, "class": "Dreaming"}, arrays))
 
 
@@ -275,22 +259,22 @@ def test_arrays_are_checked(contents, name, change, message):
         ("columns.names", ["a", "b", 3], "columns"),
         ("columns.names", [], "columns"),
         ("columns.categories", [None], "columns"),
-        ("columns.categories.2", [], "categories"),
-        ("columns.categories.2.values", ["red", "red", "blue"], "categories"),
-        ("columns.categories.2.values", ["red", [], "blue"], "categories"),
-        ("columns.categories.2.values", ["red", 2**64, "blue"], "categories"),
-        ("columns.categories.2.bins", [0, 1, 255], "categories"),
-        ("columns.categories.2.bins", [0, 1, True], "categories"),
-        ("columns.categories.2.bins", [0], "categories"),
-        ("columns.rules", 7, "rules of columns"),
-        ("columns.rules", [[0, "star-date"]], "rules of columns"),
-        ("columns.rules", [[0, "date", "century"]], "rules of columns"),
-        ("columns.rules", [[0, "date", "hour", "month"]], "rules of columns"),
-        ("columns.rules", [[0, "date"], [0, "date"]], "rules of columns"),
-        ("columns.rules", [[0, "boolean", "month"]], "rules of columns"),
-        ("columns.rules", [[2, "date"]], "rules of columns"),  # it has categories
-        ("columns.rules", [[3, "date"]], "rules of columns"),
-        ("columns.rules", [[True, "date"]], "rules of columns"),
+        ("columns.categories.2", [], "columns"),
+        ("columns.categories.2.values", ["red", "red", "blue"], "columns"),
+        ("columns.categories.2.values", ["red", [], "blue"], "columns"),
+        ("columns.categories.2.values", ["red", 2**64, "blue"], "columns"),
+        ("columns.categories.2.bins", [0, 1, 255], "columns"),
+        ("columns.categories.2.bins", [0, 1, True], "columns"),
+        ("columns.categories.2.bins", [0], "columns"),
+        ("columns.rules", 7, "columns"),
+        ("columns.rules", [[0, "star-date"]], "columns"),
+        ("columns.rules", [[0, "date", "century"]], "columns"),
+        ("columns.rules", [[0, "date", "hour", "month"]], "columns"),
+        ("columns.rules", [[0, "date"], [0, "date"]], "columns"),
+        ("columns.rules", [[0, "boolean", "month"]], "columns"),
+        ("columns.rules", [[2, "date"]], "columns"),  # it has categories
+        ("columns.rules", [[3, "date"]], "columns"),
+        ("columns.rules", [[True, "date"]], "columns"),
         ("soft", 1, "voting"),
         ("trace", ["gain"], "trace"),
         ("trace", 7, "trace"),

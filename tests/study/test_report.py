@@ -24,7 +24,7 @@ from kfhe.study.plan import Algorithm, Plan
 from kfhe.study.report import write_cells, write_report
 from kfhe.study.report.latex import escaped, latex
 from kfhe.study.report.page import chart_data
-from kfhe.study.report.tables import Table, Value, all_tables
+from kfhe.study.report.tables import Table, Value, all_tables, finding
 from kfhe.study.run import run
 from kfhe.study.store import Store
 
@@ -55,6 +55,14 @@ class Tags(HTMLParser):
 
     def handle_endtag(self, tag):
         assert self.open.pop() == tag
+
+
+def test_one_sentence_says_who_is_first_and_where(paper):
+    assert finding(paper) == (
+        "Best average rank by macro F1, by share of changed labels: "
+        "KFHE-e at 0%; "
+        "KFHE-e and KFHE-l at 5%; KFHE-l at 10%, 15%, 20%."
+    )
 
 
 def test_the_page_is_whole_and_needs_nothing_from_elsewhere(page):

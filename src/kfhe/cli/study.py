@@ -270,9 +270,10 @@ def _changed(
 
 def _print_averages(results: Path) -> None:
     from kfhe.study.analyse import Analysis
-    from kfhe.study.report.tables import average_ranks, mean_scores
+    from kfhe.study.report.tables import average_ranks, finding, mean_scores
 
     analysis = Analysis(results)
+    echo(finding(analysis))
     _print(mean_scores(analysis))
     _print(average_ranks(analysis))
 

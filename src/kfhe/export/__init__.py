@@ -1,7 +1,7 @@
-"""Export: fitted models for other programs.
+"""Fitted models for other programs: ONNX, JSON and shap, all of them exact.
 
-All of it is exact: categories, missing values and the weights of the trees are included, and values and
-categories that were never seen are treated as in `predict`.
+Categories, missing values and the weights of the trees are included, and values and categories that were
+never seen are treated as in `predict`. Files that kfhe reads again are those of `kfhe.saving`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Noise: change labels, inputs or the balance of classes on purpose, to see how well a classifier copes."""
+"""Noise: labels, inputs or the balance of classes made worse on purpose, to see how well a classifier copes.
+
+How many labels of a table are wrong by themselves, and which, is what `kfhe.audit` looks for.
+"""
 
 from kfhe.noise.imbalance import thin_classes
 from kfhe.noise.inputs import disturb_inputs

@@ -1,6 +1,7 @@
 """Pictures of fitted models and of comparisons, as scikit-learn's displays: ``XDisplay.from_estimator(...)``.
 
-They need matplotlib: ``pip install "kfhe[plot]"``.
+They need matplotlib: ``pip install "kfhe[plot]"``. Charts of pages in a browser are not made here: those of
+studies are in `kfhe.study.report`, those of reviews in `kfhe.review`.
 """
 
 try:

@@ -1,13 +1,14 @@
 """The header of a model file: parameters, classes and columns as plain JSON, and back.
 
-What is read comes from anywhere: it is checked, and a ValueError says what is wrong.
+What is read comes from anywhere. Classes and columns must be just what would be written of what was made of
+them, so that only what they can't be is looked for one by one; classifiers check their parameters themselves.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable
-from itertools import pairwise
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -15,20 +16,15 @@ from numpy.typing import NDArray
 
 from kfhe.forest import RULES, STEPS_OF_SHARPNESS
 from kfhe.tables.dates import PARTS
-from kfhe.tables.features import ENCODED, LEFT_OUT, Encodings, Rule, Rules
+from kfhe.tables.features import ENCODED, LEFT_OUT, Rule
 from kfhe.tables.readings import DATES, READINGS
 from kfhe.tables.schema import Schema
 from kfhe.target_encoding import TargetEncoding
 from kfhe.trace import COLUMNS, TIME, Trace
 
-# Types of arrays, and of their members; strings are as wide as they have to be.
-MEMBERS = {
-    "bool": bool,
-    **dict.fromkeys(("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"), int),
-    **dict.fromkeys(("float16", "float32", "float64"), float),
-    "str": str,
-    "object": object,
-}
+# Types of arrays; strings are as wide as they have to be.
+INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+DTYPES = ("bool", *INTEGERS, "float16", "float32", "float64", "str", "object")
 MOST_BINS = 255
 MOST_COLUMNS = 65535
 TRACE = tuple(name for name in COLUMNS if name != TIME)
@@ -66,6 +62,29 @@ def parse(text: bytes | str) -> Any:
         raise ValueError("JSON is nested too deeply") from None
 
 
+@contextmanager
+def part(what: str) -> Iterator[None]:
+    """Say of what is wrong with a part of the description which one it is."""
+    wrong = f"there is something wrong with its {what}"
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"{wrong}: {error}") from None
+    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError):
+        raise ValueError(wrong) from None
+
+
+def require(condition: Any) -> None:
+    """Raise what `part` turns into words, unless something holds."""
+    if not condition:
+        raise TypeError
+
+
+def require_same(written: Any, found: Any) -> None:
+    """Raise unless what was found is what we would write, to the type of each number."""
+    require(json.dumps(written) == json.dumps(found))
+
+
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) < len(pairs):
@@ -82,12 +101,6 @@ def write_parameters(parameters: dict[str, Any]) -> dict[str, Any]:
     seed = parameters["random_state"]
     parameters = {**parameters, "random_state": seed if isinstance(seed, int | np.integer) else None}
     return {name: _write(value, f"{name}=") for name, value in parameters.items()}
-
-
-def read_parameters(found: Any) -> dict[str, Any]:
-    """Read what `write_parameters` wrote."""
-    _require(isinstance(found, dict), "parameters")
-    return {name: _read(value) for name, value in found.items()}
 
 
 def _write(value: Any, what: str) -> Any:
@@ -118,35 +131,34 @@ def _write(value: Any, what: str) -> Any:
         raise _not_saved(what, value) from None
 
 
-def _read(found: Any, levels: int = 4) -> Any:
-    _require(levels > 0, "parameters")
+def read_parameters(found: dict[str, Any]) -> dict[str, Any]:
+    """Read what `write_parameters` wrote."""
+    return {name: _read(value) for name, value in found.items()}
+
+
+def _read(found: Any) -> Any:
     match found:
-        case None | bool() | int() | float() | str():
-            return found
         case list():
-            return [_read(item, levels - 1) for item in found]
+            return [_read(item) for item in found]
         case {"absent": str(name)}:
             return NotInFile(name)
         case {"array": array}:
-            return read_array(array, "parameters")
-        case {"early_stopping": [rounds, str() | {"absent": str()} as scoring, *fraction]} if (
-            len(fraction) < 2
-        ):
+            return read_array(array)
+        case {"early_stopping": [rounds, scoring, *fraction]}:
             from kfhe.early_stopping import EarlyStopping
 
-            return EarlyStopping(rounds, _read(scoring, levels - 1), *fraction)
-        case {"tree": dict(parameters)}:
+            return EarlyStopping(rounds, _read(scoring), *fraction)
+        case {"tree": parameters}:
             from kfhe.tree import CARTClassifier
 
-            _require(parameters.keys() <= CARTClassifier().get_params().keys(), "parameters")
-            tree = CARTClassifier(**{name: _read(value, levels - 1) for name, value in parameters.items()})
+            tree = CARTClassifier(**read_parameters(parameters))
             tree._validate_params()
             return tree
-        case {"pairs": list(pairs)}:
-            _require(all(isinstance(pair, list) and len(pair) == 2 for pair in pairs), "parameters")
-            _require(all(_is_label(key) for key, _ in pairs), "parameters")
-            return {key: _read(value, levels - 1) for key, value in pairs}
-    raise ValueError("there is something wrong with its parameters")
+        case {"pairs": pairs}:
+            require(all(_is_label(key) for key, _ in pairs))
+            return {key: _read(value) for key, value in pairs}
+    require(not isinstance(found, dict))
+    return found
 
 
 def write_array(values: NDArray[Any], what: str) -> dict[str, Any]:
@@ -156,36 +168,29 @@ def write_array(values: NDArray[Any], what: str) -> dict[str, Any]:
     for label in labels:
         if not _is_label(label):
             raise _not_saved(what, label)
-    if dtype not in MEMBERS:
+    if dtype not in DTYPES:
         raise _not_saved(what, values[0])
     return {"dtype": dtype, "values": labels}
 
 
-def read_array(found: Any, what: str) -> NDArray[Any]:
+def read_array(found: Any) -> NDArray[Any]:
     """Read what `write_array` wrote."""
-    dtype, values = _members(found, what, "dtype", "values")
-    _require(isinstance(dtype, str) and dtype in MEMBERS and isinstance(values, list), what)
-    _require(all(map(_is_label, values)), what)
-    if dtype == "object":
-        array = np.empty(len(values), dtype=object)
-        array[:] = values
-        return array
-    _require(all(type(value) is MEMBERS[dtype] for value in values), what)
-    if MEMBERS[dtype] is int:
-        _require(all(np.iinfo(dtype).min <= value <= np.iinfo(dtype).max for value in values), what)
-    array = np.array(values, dtype=dtype)
-    _require(array.tolist() == values, what)  # not so with 0.1 in 32 bits
+    dtype, values = found["dtype"], found["values"]
+    require(dtype in DTYPES and all(map(_is_label, values)))
+    if dtype != "object":
+        return np.array(values, dtype=dtype)
+    array = np.empty(len(values), dtype=object)
+    array[:] = values
     return array
 
 
+@part("classes")
 def read_classes(found: Any) -> NDArray[Any]:
     """Read the class labels: what `write_array` wrote, in order."""
-    classes = read_array(found, "classes")
-    try:
-        in_order = all(low < high for low, high in pairwise(classes.tolist()))
-    except TypeError:
-        in_order = False
-    _require(in_order and len(classes) > 0, "classes")
+    classes = read_array(found)
+    labels = classes.tolist()
+    require(labels and labels == sorted(set(labels)))
+    require_same(write_array(classes, "classes"), found)
     return classes
 
 
@@ -213,110 +218,85 @@ def _write_categories(name: str, bins: dict[Hashable, int] | None) -> dict[str, 
     return {"values": list(bins)} if own_bins else {"values": list(bins), "bins": list(bins.values())}
 
 
+@part("columns")
 def read_schema(found: Any) -> Schema:
     """Read what `write_schema` wrote."""
-    names, categories = _members(found, "columns", "names", "categories")
-    _require(isinstance(names, list) and isinstance(categories, list), "columns")
-    _require(0 < len(names) == len(categories) <= MOST_COLUMNS, "columns")
-    _require(all(isinstance(name, str) for name in names), "columns")
-    known = [_read_categories(column) for column in categories]
-    rules = _read_rules(found.get("rules", []), known)
-    encodings = _read_encodings(found.get("shares", []), known, rules)
+    names, known = found["names"], [_read_categories(column) for column in found["categories"]]
+    rules = tuple((j, Rule(reading, tuple(parts))) for j, reading, *parts in found.get("rules", []))
+    encoded = [j for j, rule in rules if rule.reading == ENCODED]
+    encodings = {
+        j: TargetEncoding(known[j] or {}, np.array(rows, dtype=np.float64))
+        for j, rows in zip(encoded, found.get("shares", []), strict=True)
+    }
     special = {j for j, rule in rules if rule.reading in (ENCODED, LEFT_OUT)}
     bins = [None if j in special else each for j, each in enumerate(known)]
-    _require(all(max(each.values(), default=0) < MOST_BINS for each in bins if each), "categories")
     schema = Schema.of_columns(names, bins, rules, encodings)
-    _require(len(schema.names) <= MOST_COLUMNS, "columns")
+    places = [j for j, _ in rules]
+    require(0 < len(names) == len(known) and len(schema.names) <= MOST_COLUMNS)
+    require(all(isinstance(name, str) for name in names))
+    require(all(type(bin) is int and 0 <= bin < MOST_BINS for each in bins if each for bin in each.values()))
+    require(all(type(j) is int for j in places) and places == sorted({*places} & {*range(len(names))}))
+    require(all(_fits(rule, known[j], encodings.get(j)) for j, rule in rules))
+    require_same(write_schema(schema), found)
     return schema
 
 
-def _read_rules(found: Any, categories: list[dict[Hashable, int] | None]) -> Rules:
-    """Read how columns are read that are neither plain numbers nor categories, in the columns' order."""
-    _require(isinstance(found, list), "rules of columns")
-    rules: list[tuple[int, Rule]] = []
-    for entry in found:
-        match entry:
-            case [int(j), str(reading), *parts] if type(j) is int and 0 <= j < len(categories):
-                _require(not rules or rules[-1][0] < j, "rules of columns")
-                if reading == ENCODED:
-                    _require(categories[j] is not None, "rules of columns")
-                    _require(all(isinstance(part, str) and part for part in parts), "rules of columns")
-                else:
-                    known = list(PARTS) if reading in DATES else []
-                    _require(reading == LEFT_OUT or reading in READINGS, "rules of columns")
-                    _require((categories[j] is None) == (reading != LEFT_OUT), "rules of columns")
-                    _require(parts == [part for part in known if part in parts], "rules of columns")
-                rules.append((j, Rule(reading, tuple(parts))))
-            case _:
-                _require(False, "rules of columns")
-    return tuple(rules)
-
-
-def _read_encodings(found: Any, categories: list[dict[Hashable, int] | None], rules: Rules) -> Encodings:
-    """Read what categories stand for, in the columns that have such a rule."""
-    encoded = [(j, rule) for j, rule in rules if rule.reading == ENCODED]
-    _require(isinstance(found, list) and len(found) == len(encoded), "shares of classes")
-    encodings = {}
-    for (j, rule), rows in zip(encoded, found, strict=True):
-        known = categories[j] or {}
-        width = 1 + len(rule.parts)
-        _require([*known.values()] == [*range(len(known))], "categories")
-        _require(isinstance(rows, list) and len(rows) == len(known) + 1, "shares of classes")
-        _require(all(isinstance(row, list) and len(row) == width for row in rows), "shares of classes")
-        _require(
-            all(type(share) is float and 0 <= share <= 1 for row in rows for share in row),
-            "shares of classes",
+def _fits(rule: Rule, categories: dict[Hashable, int] | None, encoding: TargetEncoding | None) -> bool:
+    """Whether a column of these categories can be read so."""
+    if encoding is not None and categories is not None:
+        shares = encoding.shares
+        return (
+            [*categories.values()] == [*range(len(categories))]
+            and all(isinstance(part, str) and part for part in rule.parts)
+            and shares.shape == (len(categories) + 1, len(rule.parts) + 1)
+            and bool(((shares >= 0) & (shares <= 1)).all())
         )
-        encodings[j] = TargetEncoding(known, np.array(rows))
-    return encodings
+    if rule.reading == LEFT_OUT:
+        return categories is not None and not rule.parts
+    known = PARTS if rule.reading in DATES else ()
+    parts = tuple(part for part in known if part in rule.parts)
+    return rule.reading in READINGS and categories is None and rule.parts == parts
 
 
 def _read_categories(found: Any) -> dict[Hashable, int] | None:
     if found is None:
         return None
-    (values,) = _members(found, "categories", "values")
-    _require(isinstance(values, list), "categories")
-    bins = found.get("bins", list(range(len(values))))
-    _require(isinstance(bins, list) and len(bins) == len(values), "categories")
-    _require(all(type(bin) is int and bin >= 0 for bin in bins), "categories")
-    _require(all(map(_is_label, values)) and len(set(values)) == len(values), "categories")
-    return dict(zip(values, bins, strict=True))
+    values = found["values"]
+    require(all(map(_is_label, values)))
+    return dict(zip(values, found.get("bins", range(len(values))), strict=True))
 
 
+@part("trace")
 def read_trace(names: Any, columns: NDArray[Any]) -> Trace:
-    """Make a trace of the names and the values of its columns; columns from the future are left aside."""
-    _require(isinstance(names, list) and all(isinstance(name, str) for name in names), "trace")
-    _require(len(set(names)) == len(names) and set(TRACE) <= set(names), "trace")
-    _require(columns.dtype.str[1:] == "f8" and columns.ndim == 2 and len(columns) == len(names), "trace")
-    _require(bool(np.isfinite(columns).all()), "trace")
-    found = dict(zip(names, columns, strict=True))
+    """Make a trace of the names and the values of its columns."""
+    require(names == list(TRACE) and columns.dtype.str[1:] == "f8" and np.isfinite(columns).all())
+    trace = dict(zip(TRACE, columns.tolist(), strict=True))
     for name in ("gain", "step", "transition"):
-        _require(bool(((found[name] >= 0) & (found[name] <= 1)).all()), "trace")
-    trace = {name: found[name].tolist() for name in TRACE}
+        require(all(0 <= value <= 1 for value in trace[name]))
     return Trace({**trace, "resets": [int(resets) for resets in trace["resets"]]})
 
 
+@part("rules")
 def read_rules(found: Any, n_classes: int) -> dict[str, Any]:
     """Read how leaves vote and how scores are used."""
-    rules = dict(zip(RULES, _members(found, "rules", *RULES), strict=True))
-    shares = rules.pop("class_shares")
-    _require(isinstance(shares, list) and len(shares) in (0, n_classes), "rules")
-    _require(all(type(value) is float and 0 <= value < 1e6 for value in (*rules.values(), *shares)), "rules")
-    _require(not shares or abs(sum(shares) - 1) < 0.01, "rules")
-    _require(rules["prior_power"] <= 1 and 0.5 <= rules["sharpness"] <= 8, "rules")
-    _require((STEPS_OF_SHARPNESS * rules["sharpness"]).is_integer(), "rules")
-    return {**rules, "class_shares": tuple(shares)}
+    require(found.keys() == {*RULES})
+    rules = {**found, "class_shares": tuple(found["class_shares"])}
+    shares = rules["class_shares"]
+    numbers = [value for name, value in rules.items() if name != "class_shares"]
+    require(all(type(value) is float and 0 <= value < 1e6 for value in (*numbers, *shares)))
+    require(len(shares) in (0, n_classes) and (not shares or abs(sum(shares) - 1) < 0.01))
+    require(rules["prior_power"] <= 1 and 0.5 <= rules["sharpness"] <= 8)
+    require((STEPS_OF_SHARPNESS * rules["sharpness"]).is_integer())
+    return rules
 
 
+@part("findings")
 def read_found(found: Any, names: tuple[str, ...]) -> dict[str, float | str]:
-    """Read what training found out, as far as it is known here."""
-    _require(isinstance(found, dict), "findings")
-    known = {name: found[name] for name in names if name in found}
-    plain = (
-        isinstance(value, str) or (type(value) is float and 0 <= value < 1e6) for value in known.values()
-    )
-    _require(all(plain), "findings")
-    return known
+    """Read what training found out."""
+    require(found.keys() <= {*names})
+    for value in found.values():
+        require(isinstance(value, str) or (type(value) is float and 0 <= value < 1e6))
+    return dict(found)
 
 
 def _is_label(value: Any) -> bool:
@@ -331,13 +311,3 @@ def _not_saved(what: str, value: Any) -> ValueError:
         f"{what} of type {type(value).__name__} can't be saved; accepted are strings, finite numbers and "
         "booleans. To save the model as it is, use skops.io.dump"
     )
-
-
-def _members(found: Any, what: str, *names: str) -> list[Any]:
-    _require(isinstance(found, dict) and set(names) <= set(found), what)
-    return [found[name] for name in names]
-
-
-def _require(condition: bool, what: str) -> None:
-    if not condition:
-        raise ValueError(f"there is something wrong with its {what}")

@@ -10,7 +10,7 @@ from kfhe.base import BaseKFHE, fitted_attributes
 from kfhe.classifier import KFHEClassifier
 from kfhe.robust import RobustKFHEClassifier
 from kfhe.saving import header
-from kfhe.saving.model_file import File, read_file, read_forest, told_as_damage, too_new
+from kfhe.saving.model_file import File, read_file, read_forest, told_as_damage
 
 # The classes that a file can name
 MODELS: dict[str, type[BaseKFHE]] = {kind._saved_as: kind for kind in (KFHEClassifier, RobustKFHEClassifier)}
@@ -36,7 +36,7 @@ def load(file: File) -> Any:
     Raises
     ------
     ModelFileError
-        The file is damaged, is no model file, or needs a newer kfhe.
+        The file is damaged, is no model file, or of another format.
     OSError
         There is no such file, or it can't be read.
 
@@ -60,19 +60,12 @@ def _model(description: dict[str, Any], content: bytes) -> BaseKFHE:
     """Make the model, each part of which is checked."""
     saved = read_forest(description, content)
     with told_as_damage():
-        name = description["class"]
-        if not isinstance(name, str):
-            raise ValueError("there is something wrong with its class")
-        parameters = header.read_parameters(description["parameters"])
-    if name not in MODELS:
-        raise too_new(f"a model of the class {name!r:.50}", description["kfhe"])
-    kind = MODELS[name]
-    unknown = parameters.keys() - kind().get_params()
-    if unknown:
-        raise too_new(f"the parameter {min(unknown)!r:.50}", description["kfhe"])
-    with told_as_damage():
-        model = kind(**parameters)
-        model._validate_params()
+        name, given = description["class"], description["parameters"]
+        with header.part("class"):
+            kind = MODELS[name]
+        with header.part("parameters"):
+            model = kind(**header.read_parameters(given))
+            model._validate_params()
         found = header.read_found(description["found"], model._found)
     names = saved.forest.schema.columns
     model.n_features_in_ = len(names)

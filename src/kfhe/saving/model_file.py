@@ -5,9 +5,8 @@ known of the model. Nothing in it is code and nothing is compressed: a stranger'
 takes memory in proportion to its size. It has a checksum over all of its bytes, and what it says is checked
 before it is used.
 
-A file has a format number. It goes up only when an earlier kfhe could no longer read a file rightly; that one
-then refuses it and asks for a newer kfhe. What is merely new in a file, such as another column of the trace,
-is left aside. The places of checksum and number never change.
+A file has a format number, and a kfhe reads files of one. What no model of this kfhe has, such as another
+parameter, is refused.
 """
 
 from __future__ import annotations
@@ -190,7 +189,12 @@ def _read(file: BinaryIO) -> tuple[dict[str, Any], bytes]:
     if digest.hexdigest() != checksum:
         raise _damaged("its checksum is wrong")
     if number != FORMAT:
-        raise too_new(f"format {number!r:.20}", writer)
+        from importlib.metadata import version
+
+        raise ValueError(
+            f"it has format {number!r:.20}, of kfhe {writer!s:.20}; this is kfhe {version('kfhe')}, which "
+            f"reads format {FORMAT}. Install that one, or save the model again"
+        )
     return description, content
 
 
@@ -206,16 +210,6 @@ def _read_up_to(file: BinaryIO, length: int) -> bytes:
 def _damaged(how: str) -> ValueError:
     how = how.rstrip(".") if len(how) < 300 else f"{how[:300]} ..."  # it may quote the file
     return ValueError(f"the file is damaged: {how}. Get another copy of it, or save the model again")
-
-
-def too_new(what: str, writer: Any) -> ValueError:
-    """Return the error of a file that comes from a later version."""
-    from importlib.metadata import version
-
-    return ValueError(
-        f"it has {what} and comes from kfhe {writer!s:.20}, but this is kfhe {version('kfhe')}. "
-        "Get a newer one: pip install --upgrade kfhe"
-    )
 
 
 def read_forest(description: dict[str, Any], content: bytes) -> SavedForest:

@@ -1,1 +1,5 @@
-"""The study: many classifiers on many datasets, with and without label noise, and what follows from it."""
+"""Studies: classifiers compared on many datasets, with and without noise, from the plan to the report.
+
+The tests of significance are `kfhe.stats`, the noise is `kfhe.noise`, and what is about the paper alone is in
+`paper`.
+"""

@@ -1,4 +1,7 @@
-"""The report: one page that needs nothing else, and the same tables and figures as files."""
+"""The report of a study: one page that needs nothing else, and the same tables and figures as files.
+
+What the tables say is found out in `kfhe.study.analyse`, and figures are drawn by `kfhe.plotting`.
+"""
 
 from __future__ import annotations
 

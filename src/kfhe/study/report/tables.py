@@ -76,6 +76,16 @@ def all_tables(analysis: Analysis) -> list[Table]:
     return [table for table in tables if table.rows]
 
 
+def finding(analysis: Analysis) -> str:
+    """Say in one sentence which algorithms have the best average rank, and at which noise levels."""
+    levels: dict[str, list[str]] = {}
+    for noise, ranks in analysis.average_ranks.iterrows():
+        best = " and ".join(ranks.index[ranks == ranks.min()])
+        levels.setdefault(best, []).append(f"{100 * noise:g}%")
+    firsts = "; ".join(f"{best} at {', '.join(at)}" for best, at in levels.items() if best)
+    return f"Best average rank by {analysis.metric_name}, by {analysis.plan.level}: {firsts}."
+
+
 def average_ranks(analysis: Analysis) -> Table:
     """Return average ranks by noise level, and beside them those of the paper."""
     ranks = analysis.average_ranks
