@@ -27,7 +27,7 @@ Labels = NDArray[np.int32]
 
 NO_VOTE = 0.04  # of a vote, spread over all classes: a handful of trees is no proof
 LEAST_RATE = RATES[1] / 2  # a rate of 0 is one that is nearer to 0 than to the next step
-RANGE = 0.9  # the chance that the range covers the share
+RANGE = 0.95  # the chance that the range covers the share
 LEAST = 1e-6
 
 
@@ -40,7 +40,7 @@ class Explanation(NamedTuple):
     of_class: tuple[float, float]
 
 
-BY_PATTERN = Explanation(1.0, level=(-1.25, 1.0), slope=(0.85, 0.3), of_class=(0.0, 1.0))
+BY_PATTERN = Explanation(1.0, level=(-1.25, 1.0), slope=(0.75, 0.2), of_class=(0.0, 1.0))
 
 
 def by_chance(level: float) -> Explanation:
@@ -59,7 +59,7 @@ class Chances:
     share : float
         Expected share of wrong labels.
     low, high : float
-        The range that the share is in, with a chance of 90 % if one of the explanations is right.
+        The range that the share is in, with a chance of 95 % if one of the explanations is right.
     n_judged, n_wrong : int
         How many labels were judged, and how many of these found wrong.
     """

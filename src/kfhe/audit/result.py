@@ -44,7 +44,7 @@ class LabelAudit:
         Estimated share of wrong labels, 0 to 1, if they went wrong by chance. Those of one kind can't be told
         from right ones by votes; `kfhe.review.wrong_chances` knows more once somebody has judged some.
     share_range : tuple of (float, float)
-        The range that the share is in, with a chance of 90 %.
+        The range that the share is in, with a chance of 95 % if they did.
     classes : ndarray of shape (n_classes,)
         The classes.
     votes : ndarray of shape (n, n_classes)

@@ -17,14 +17,13 @@ from kfhe.engine.trees.grown_tree import GrownTree, leaves_of_codes
 from kfhe.engine.trees.histograms import class_histograms, count_histograms
 from kfhe.engine.trees.nodes import drawn_features
 from kfhe.engine.trees.partitioning import cut, partition, sides
-from kfhe.engine.trees.random_cuts import cut_numbers
-from kfhe.engine.trees.splitting import best_split
+from kfhe.engine.trees.splitter import best_split, cut_numbers
 from kfhe.tables.binned import BinnedTable
 from kfhe.tables.schema import Schema
 from kfhe.tree_settings import TreeSettings
 
 if TYPE_CHECKING:
-    from kfhe.engine.trees.splitting import Split
+    from kfhe.engine.trees.splitter import Split
 
 Integers = NDArray[np.int64]
 

@@ -17,7 +17,7 @@ from kfhe.tree_settings import TreeSettings
 
 if TYPE_CHECKING:
     from kfhe.dask.trees import TreeArrays
-    from kfhe.engine.trees.splitting import Split
+    from kfhe.engine.trees.splitter import Split
 
 Integers = NDArray[np.int64]
 Parting = tuple[int, int, int, NDArray[np.uint8]]  # a node, its left child, its feature, which bins go left

@@ -12,13 +12,12 @@ from libcpp.algorithm cimport sort
 from libcpp.vector cimport vector
 
 from kfhe.engine.trees.assembly cimport assemble
-from kfhe.engine.trees.categories cimport scratch_size
 from kfhe.engine.trees.frames cimport Frames, gather
 from kfhe.engine.trees.grown_tree cimport GrownTree
 from kfhe.engine.trees.histogram_nodes cimport grow_by_histogram
 from kfhe.engine.trees.nodes cimport Buffer, Frame, Growth, Pending, Problem, Workspace, add_node, clear
 from kfhe.engine.trees.pruning cimport cut_back
-from kfhe.engine.trees.tallies cimport Tallies
+from kfhe.engine.trees.splitter cimport scratch_size
 
 cdef enum:
     PARALLEL_CELLS = 32768  # rows times features from which threads are worth their start
@@ -168,7 +167,8 @@ cdef class Grower:
             work.left.resize(n_threads * n_classes)
             work.scratch.resize(n_threads * scratch_size(n_classes))
             work.category_histogram.resize(256 * (n_classes + 1))
-            memset(&work.tallies, 0, sizeof(Tallies))
+            work.drawn.resize(self.problem.n_features)
+            memset(&work.tally, 0, sizeof(work.tally))
             self.workspaces.push_back(work)
         self.buffers.push_back(new Buffer())
         return 0

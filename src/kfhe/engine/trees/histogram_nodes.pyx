@@ -8,16 +8,16 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t
 from libc.string cimport memset
 from libcpp.vector cimport vector
 
-from kfhe.engine.trees.categories cimport scratch_size
 from kfhe.engine.trees.histograms cimport add_up, build, build_counts, build_from_lines, build_two, subtract
 from kfhe.engine.trees.nodes cimport (
-    Frame, Growth, Pending, Problem, Workspace, draw_features, is_terminal, origin_of,
+    Frame, Growth, Pending, Problem, Workspace, is_terminal, origin_of,
 )
-from kfhe.engine.trees.partitioning cimport mark_sides, part_rows
-from kfhe.engine.trees.random_cuts cimport cut_histogram, cut_number
+from kfhe.engine.trees.partitioning cimport part_rows
 from kfhe.engine.trees.sorted_nodes cimport grow_sorted
-from kfhe.engine.trees.split cimport NodeTotals, Split, bar_for, better
-from kfhe.engine.trees.splitting cimport split_histogram
+from kfhe.engine.trees.splitter cimport (
+    Histogram, NodeTotals, Split, bar_for, better, bins_of, cut_at_best, cut_at_random, cut_categories, cut_number,
+    draw_features, mark_sides, scratch_size,
+)
 from kfhe.engine.trees.subtrees cimport Way, grow_best_first, grow_subtree
 
 cdef enum:
@@ -269,7 +269,7 @@ cdef void search_drawn(
     cdef int n_threads = team_of(growth, task)
     if n_threads > 1:
         n_tried = n_tries
-        draw_features(0, n_tries, problem.n_features, problem.seed, problem.tree, task.key, work.drawn)
+        draw_features(0, n_tries, problem.n_features, problem.seed, problem.tree, task.key, work.drawn.data())
         built = scattered or is_shared_by_rows(growth, task, n_tries, n_threads)
         if built:
             build_by_rows(growth, task, work.drawn.data(), n_tries, scattered, n_threads)
@@ -279,22 +279,22 @@ cdef void search_drawn(
             work.splits[i].score = 0
             split_feature(problem, work, task, totals, work.drawn[i], threadid(), &work.splits[i])
         for i in range(n_tried):
-            if better(&work.splits[i], best):
+            if better(work.splits[i], best[0]):
                 best[0] = work.splits[i]
     for i in range(n_tried, problem.n_features):
         if i >= n_tries and best.score > 0:
             break
         if i % n_tries == 0:
-            draw_features(i, i + n_tries, problem.n_features, problem.seed, problem.tree, task.key, work.drawn)
+            draw_features(i, i + n_tries, problem.n_features, problem.seed, problem.tree, task.key, work.drawn.data())
         if scattered:
             if i % n_tries == 0:
                 build_by_rows(growth, task, &work.drawn[i], min(n_tries, problem.n_features - i), True, 1)
         elif i >= n_tries or i % 2 == 0:  # two at a time, as long as both are wanted
             other = i + 1 if i + 1 < n_tries else i
             build_features(problem, growth.frame, work, task, work.drawn[i], work.drawn[other])
-        split.score = bar_for(work.drawn[i], best)
+        split.score = bar_for(work.drawn[i], best[0])
         split_feature(problem, work, task, totals, work.drawn[i], 0, &split)
-        if better(&split, best):
+        if better(split, best[0]):
             best[0] = split
 
 
@@ -330,7 +330,7 @@ cdef void search_all(
             split_feature(problem, work, task, totals, f, 0, &work.splits[f])
             best_score = max(best_score, work.splits[f].score)
     for f in range(problem.n_features):
-        if better(&work.splits[f], best):
+        if better(work.splits[f], best[0]):
             best[0] = work.splits[f]
 
 
@@ -339,20 +339,18 @@ cdef void split_feature(
     int thread, Split *split,
 ) noexcept nogil:
     """Search one feature for a split with a higher score than ``split`` has."""
-    cdef const int32_t *histogram = histogram_of(problem, work, task.histogram, feature)
-    cdef const int32_t *counts = counts_of(problem, work, task.histogram, feature)
+    cdef Histogram bins = bins_of(
+        histogram_of(problem, work, task.histogram, feature), counts_of(problem, work, task.histogram, feature),
+        problem.n_bins[feature], problem.n_classes,
+    )
     cdef int64_t *left = &work.left[thread * problem.n_classes]
-    if problem.random_cuts and not problem.categorical[feature]:
-        split.feature, split.categorical = <int32_t> feature, False
-        cut_histogram(
-            histogram, counts, problem.n_bins[feature],
-            cut_number(problem.seed, problem.tree, task.key, feature), totals, left, split,
-        )
+    split.feature, split.categorical = <int32_t> feature, problem.categorical[feature]
+    if split.categorical:
+        cut_categories(bins, totals[0], &work.scratch[thread * scratch_size(problem.n_classes)], left, split)
+    elif problem.random_cuts:
+        cut_at_random(bins, cut_number(problem.seed, problem.tree, task.key, feature), totals[0], left, split)
     else:
-        split_histogram(
-            histogram, counts, <int32_t> feature, problem.n_bins[feature], problem.categorical[feature], totals,
-            &work.scratch[thread * scratch_size(problem.n_classes)], left, split,
-        )
+        cut_at_best(bins, totals[0], left, split)
 
 
 cdef int64_t partition(
@@ -365,7 +363,7 @@ cdef int64_t partition(
     cdef int n_threads = growth.n_threads if problem.force_parallel or n >= THREAD_ROWS else 1
     cdef uint8_t goes_left[256]
     mark_sides(
-        split, problem.n_bins[split.feature], &problem.low[256 * split.feature],
+        split[0], problem.n_bins[split.feature], &problem.low[256 * split.feature],
         &problem.high[256 * split.feature], goes_left,
     )
     if <int64_t> work.spare_rows.size() < n:

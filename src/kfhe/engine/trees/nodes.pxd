@@ -3,8 +3,7 @@
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libcpp.vector cimport vector
 
-from kfhe.engine.trees.split cimport NodeTotals, Row, Split
-from kfhe.engine.trees.tallies cimport Tallies
+from kfhe.engine.trees.splitter cimport NodeTotals, Row, Split, Tally
 
 cdef struct Problem:
     const uint8_t *codes  # bins, one feature after the other
@@ -91,7 +90,7 @@ cdef cppclass Workspace:
     # Nodes of few rows: the rows, in the order of the nodes (members) and of each feature
     vector[Row] rows
     vector[uint64_t] pairs
-    Tallies tallies
+    Tally tally
     vector[uint8_t] codes
     vector[uint16_t] members
     vector[uint32_t] orders
@@ -117,17 +116,12 @@ cdef struct Growth:
     int64_t n_sorted  # and how many there are
 
 
-cdef uint64_t key_of_child(uint64_t key, int side) noexcept nogil
 cdef void clear(Buffer *buffer) noexcept nogil
 cdef int32_t add_node(Buffer *buffer, int64_t n_classes, int64_t count) noexcept nogil
 cdef int32_t add_children(const Problem *problem, Buffer *buffer, int32_t node) noexcept nogil
 cdef void settle_children(const Problem *problem, Buffer *buffer, int32_t node, int64_t n_left) noexcept nogil
 cdef NodeTotals totals_of(const Problem *problem, Buffer *buffer, int32_t node) noexcept nogil
 cdef bint is_terminal(const Problem *problem, Buffer *buffer, int32_t node, int64_t depth) noexcept nogil
-cdef void draw_features(
-    int64_t start, int64_t stop, int64_t n_features, uint64_t seed, uint64_t tree, uint64_t key,
-    vector[int32_t] &features,
-) noexcept nogil
 cdef void record(
     const Problem *problem, Buffer *buffer, int32_t node, const Split *split, const NodeTotals *totals
 ) noexcept nogil

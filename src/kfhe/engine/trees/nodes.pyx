@@ -2,21 +2,10 @@
 
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from libc.string cimport memset
-from libcpp.vector cimport vector
 
-from kfhe.engine.philox cimport FEATURES_STREAM, philox, scaled
-from kfhe.engine.trees.partitioning cimport cut_of
-from kfhe.engine.trees.split cimport NodeTotals, Split
+from kfhe.engine.trees.splitter cimport NodeTotals, Split, cut_of, draw_features, key_of_child
 
 import numpy as np
-
-
-cdef uint64_t key_of_child(uint64_t key, int side) noexcept nogil:
-    """Key of a child; mixed, so that paths of any length stay apart."""
-    cdef uint64_t z = 2 * key + side + <uint64_t> 0x9E3779B97F4A7C15
-    z = (z ^ (z >> 30)) * <uint64_t> 0xBF58476D1CE4E5B9
-    z = (z ^ (z >> 27)) * <uint64_t> 0x94D049BB133111EB
-    return z ^ (z >> 31)
 
 
 def child_key(uint64_t key, int side):
@@ -24,32 +13,11 @@ def child_key(uint64_t key, int side):
     return key_of_child(key, side)
 
 
-cdef void draw_features(
-    int64_t start, int64_t stop, int64_t n_features, uint64_t seed, uint64_t tree, uint64_t key,
-    vector[int32_t] &features,
-) noexcept nogil:
-    """Draw some of a node's features, in a random order that depends on the node alone.
-
-    The ones before ``start`` have been drawn; those from ``stop`` on are not needed yet.
-    """
-    cdef uint64_t numbers[4]
-    cdef int64_t i, j
-    if start == 0:
-        features.resize(n_features)
-        for i in range(n_features):
-            features[i] = i
-    for i in range(start, min(stop, n_features - 1)):
-        if i == start or i % 4 == 0:
-            philox(seed, FEATURES_STREAM, i // 4, key, tree, 0, numbers)
-        j = i + scaled(numbers[i % 4], n_features - i)
-        features[i], features[j] = features[j], features[i]
-
-
 def drawn_features(int64_t n_features, uint64_t seed, uint64_t tree, uint64_t key):
     """Return the order (int32) in which a node of a tree tries the features."""
-    cdef vector[int32_t] features
-    draw_features(0, n_features, n_features, seed, tree, key, features)
-    return np.asarray(features, dtype=np.int32)
+    cdef int32_t[::1] features = np.empty(n_features, dtype=np.int32)
+    draw_features(0, n_features, n_features, seed, tree, key, &features[0])
+    return np.asarray(features)
 
 
 cdef void clear(Buffer *buffer) noexcept nogil:
@@ -108,7 +76,7 @@ cdef void record(
     else:
         raw.category_set = -1
         raw.cut = cut_of(
-            split, problem.n_bins[split.feature], &problem.low[256 * split.feature],
+            split[0], problem.n_bins[split.feature], &problem.low[256 * split.feature],
             &problem.high[256 * split.feature], &raw.threshold,
         )
 

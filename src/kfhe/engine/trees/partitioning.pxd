@@ -1,15 +1,5 @@
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t
 
-from kfhe.engine.trees.split cimport Split
-
-cdef int cut_of(
-    const Split *split, int n_bins, const double *low, const double *high, double *threshold
-) noexcept nogil
-
-cdef void mark_sides(
-    const Split *split, int n_bins, const double *low, const double *high, uint8_t *goes_left
-) noexcept nogil
-
 cdef int64_t part_rows(
     const uint8_t *column, const uint8_t *goes_left, int64_t n, uint32_t *rows, uint16_t *classes, int32_t *weights,
     uint32_t *spare_rows, uint16_t *spare_classes, int32_t *spare_weights, int64_t *left_totals, int64_t n_classes,

@@ -1,7 +1,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from kfhe.engine.trees.splitting import Split
+from kfhe.engine.trees.splitter import Split
 
 def cut(
     split: Split, n_bins: int, low: NDArray[np.float64], high: NDArray[np.float64]

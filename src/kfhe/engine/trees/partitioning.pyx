@@ -1,56 +1,16 @@
-"""Partitioning: which bins a split sends left, and the rows of a node moved to their sides."""
+"""Partitioning: the rows of a node moved to their sides."""
 
 from cython.parallel cimport prange
-from libc.math cimport INFINITY
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t
 from libc.string cimport memcpy, memmove
 from libcpp.vector cimport vector
 
-from kfhe.engine.trees.split cimport Split
+from kfhe.engine.trees.splitter cimport Split, cut_of, mark_sides
 
 import numpy as np
 
 cdef enum:
     APART = 8  # numbers between those of two threads, so that they don't share a line of the cache
-
-
-cdef inline double midpoint(double a, double b) noexcept nogil:
-    """Midpoint of a < b that is below b whatever the rounding."""
-    cdef double middle = a / 2 + b / 2
-    return middle if a <= middle < b else a
-
-
-cdef int cut_of(
-    const Split *split, int n_bins, const double *low, const double *high, double *threshold
-) noexcept nogil:
-    """Last bin that goes left, and the threshold: midway between the neighbouring values in the node."""
-    cdef int cut = split.last_left
-    cdef double middle
-    if split.first_right == n_bins - 1:  # values go left, missing ones right
-        threshold[0] = INFINITY
-        return split.first_right - 1
-    middle = midpoint(high[cut], low[split.first_right])
-    while cut + 1 < split.first_right and high[cut + 1] <= middle:
-        cut += 1
-    # A bin of several values that spans the middle goes right as a whole.
-    threshold[0] = midpoint(high[cut], low[cut + 1]) if low[cut + 1] <= middle else middle
-    return cut
-
-
-cdef void mark_sides(
-    const Split *split, int n_bins, const double *low, const double *high, uint8_t *goes_left
-) noexcept nogil:
-    """Tell for each bin of the split's feature whether it goes left."""
-    cdef int b, cut
-    cdef double threshold
-    if split.categorical:
-        for b in range(n_bins):
-            goes_left[b] = (split.left_bins[b // 64] >> (b % 64)) & 1
-    else:
-        cut = cut_of(split, n_bins, low, high, &threshold)
-        for b in range(n_bins - 1):
-            goes_left[b] = b <= cut
-        goes_left[n_bins - 1] = split.missing_left
 
 
 cdef int64_t part_block(
@@ -153,7 +113,7 @@ def cut(Split split, int n_bins, const double[::1] low, const double[::1] high):
     ``low`` and ``high`` are the smallest and the largest value in each bin of the split's feature.
     """
     cdef double threshold
-    cdef int last = cut_of(&split, n_bins, &low[0], &high[0], &threshold)
+    cdef int last = cut_of(split, n_bins, &low[0], &high[0], &threshold)
     return last, threshold
 
 
@@ -161,7 +121,7 @@ def sides(Split split, int n_bins, const double[::1] low, const double[::1] high
     """Return for each bin of the split's feature whether it goes left (uint8)."""
     result = np.empty(n_bins, dtype=np.uint8)
     cdef uint8_t[::1] goes_left = result
-    mark_sides(&split, n_bins, &low[0], &high[0], &goes_left[0])
+    mark_sides(split, n_bins, &low[0], &high[0], &goes_left[0])
     return result
 
 

@@ -7,20 +7,17 @@ they have become many.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 
-from kfhe.engine.trees.bounds cimport pair_of
-from kfhe.engine.trees.categories cimport split_categories
-from kfhe.engine.trees.nodes cimport (
-    Frame, Growth, Pending, Problem, Workspace, draw_features, is_terminal, origin_of,
+from kfhe.engine.trees.nodes cimport Frame, Growth, Pending, Problem, Workspace, is_terminal, origin_of
+from kfhe.engine.trees.splitter cimport (
+    Members, NodeTotals, Order, Row, Split, bar_for, better, bins_of, cut_at_best, cut_at_random, cut_categories,
+    cut_number, draw_features, lowest_bit, mark_sides, pair_of,
 )
-from kfhe.engine.trees.orders cimport copy_side, part_members, part_order, sort_members
-from kfhe.engine.trees.partitioning cimport mark_sides
-from kfhe.engine.trees.random_cuts cimport cut_members, cut_number
-from kfhe.engine.trees.split cimport NodeTotals, Row, Split, bar_for, better
 from kfhe.engine.trees.subtrees cimport Way, grow_subtree
-from kfhe.engine.trees.sweeping cimport sweep
-from kfhe.engine.trees.tallies cimport cut_tallies, tally
+
+cdef enum:
+    FEW_ROWS = 72  # most bins have none of them, and are passed over; fewer than 256
 
 cdef Way SORTED
 SORTED.passes_on = passes_on
@@ -42,34 +39,46 @@ cdef void split_feature(
 
     ``order`` has its rows sorted by a numeric feature; NULL: they are tallied.
     """
+    cdef const uint8_t *codes = &work.codes[feature * n_sorted]
+    cdef const uint16_t *members = &work.members[task.start]
+    cdef int64_t i, n = task.end - task.start, n_bins = problem.n_bins[feature]
+    cdef int64_t *left = work.left.data()
     cdef Split split
     # What is not better than the best so far need not be looked at.
-    cdef double bar = bar_for(feature, best)
+    cdef double bar = bar_for(feature, best[0])
     split.score = bar
     split.feature = feature
     split.categorical = problem.categorical[feature]
     if split.categorical:
-        fill_categories(problem, work, &work.codes[feature * n_sorted], task, problem.n_bins[feature])
-        split_categories(
-            work.category_histogram.data(),
-            &work.category_histogram[problem.n_bins[feature] * totals.n_classes] if problem.weighted else NULL,
-            problem.n_bins[feature], totals, work.scratch.data(), work.left.data(), &split,
+        fill_categories(problem, work, codes, task, n_bins)
+        cut_categories(
+            bins_of(
+                work.category_histogram.data(),
+                &work.category_histogram[n_bins * totals.n_classes] if problem.weighted else NULL, n_bins,
+                totals.n_classes,
+            ),
+            totals[0], work.scratch.data(), left, &split,
         )
     elif problem.random_cuts:
-        cut_members(
-            &work.codes[feature * n_sorted], &work.members[task.start], task.end - task.start, work.rows.data(),
-            work.pairs.data(), problem.n_bins[feature],
-            cut_number(problem.seed, problem.tree, task.key, feature), totals, work.left.data(), work.found.data(),
-            &split,
+        for i in range(n):
+            work.found[i] = codes[members[i]]
+        cut_at_random(
+            Members(
+                work.found.data(), members, n, work.rows.data(), work.pairs.data(), totals.n_classes, totals.weighted,
+                <uint8_t> (n_bins - 1),
+            ),
+            cut_number(problem.seed, problem.tree, task.key, feature), totals[0], left, &split,
         )
     elif order == NULL:
-        cut_tallies(&work.tallies, problem.n_bins[feature] - 1, totals, &split)
-    else:
-        sweep(
-            order, n_entries, work.rows.data(), work.pairs.data(), problem.n_bins[feature] - 1, totals,
-            work.left.data(), &split,
+        cut_at_best(
+            work.tally.of(codes, members, n, work.pairs.data(), <uint8_t> (n_bins - 1)), totals[0], left, &split
         )
-    if split.score > bar and better(&split, best):
+    else:
+        cut_at_best(
+            Order(order, n_entries, work.rows.data(), work.pairs.data(), <uint32_t> (n_bins - 1)), totals[0], left,
+            &split,
+        )
+    if split.score > bar and better(split, best[0]):
         best[0] = split
 
 
@@ -116,8 +125,6 @@ cdef void search_drawn(
     cdef Workspace *work = growth.work
     cdef int64_t i, n = task.end - task.start, n_tries = problem.max_features
     cdef int32_t feature
-    cdef const uint8_t *codes
-    cdef const uint16_t *members = &work.members[task.start]
     cdef uint32_t *order = NULL
     if problem.n_classes > 2 or problem.weighted:
         order = work.orders.data()
@@ -125,15 +132,12 @@ cdef void search_drawn(
         if i >= n_tries and best.score > 0:
             break
         if i % n_tries == 0:
-            draw_features(i, i + n_tries, problem.n_features, problem.seed, problem.tree, task.key, work.drawn)
+            draw_features(i, i + n_tries, problem.n_features, problem.seed, problem.tree, task.key, work.drawn.data())
         feature = work.drawn[i]
-        codes = &work.codes[feature * growth.n_sorted]
-        if problem.categorical[feature] or problem.random_cuts:
-            pass
-        elif order == NULL:
-            tally(codes, members, n, work.pairs.data(), &work.tallies)
-        else:
-            sort_members(codes, members, n, problem.n_bins[feature], order)
+        if order != NULL and not problem.categorical[feature] and not problem.random_cuts:
+            sort_members(
+                &work.codes[feature * growth.n_sorted], &work.members[task.start], n, problem.n_bins[feature], order
+            )
         split_feature(problem, work, growth.n_sorted, task, feature, totals, order, n, best)
 
 
@@ -242,7 +246,7 @@ cdef int64_t partition(
     cdef uint8_t goes_left[256]
     cdef int64_t i, row, side
     mark_sides(
-        split, problem.n_bins[split.feature], &problem.low[256 * split.feature],
+        split[0], problem.n_bins[split.feature], &problem.low[256 * split.feature],
         &problem.high[256 * split.feature], goes_left,
     )
     for i in range(task.end - task.start):
@@ -301,3 +305,94 @@ cdef void close(Growth *growth, const Pending *task) noexcept nogil:
         growth.members[growth.first + i] = <uint32_t> origin_of(frame, frame.rows[growth.first + row])
         work.pairs[row] = work.rows[row].weight = 0  # from here on it is on neither side
         work.side[row] = 2
+
+
+# ---------------------------------------------------------------- orders
+
+
+cdef void sort_members(
+    const uint8_t *codes, const uint16_t *members, int64_t n_members, int64_t n_bins, uint32_t *order
+) noexcept nogil:
+    """Sort rows by bin, stably; an entry has the row in its lower 16 bits, and the row's bin above them."""
+    cdef uint32_t starts[257]
+    cdef int64_t i
+    cdef uint32_t code
+    if n_members <= FEW_ROWS:
+        sort_few(codes, members, n_members, order)
+        return
+    memset(starts, 0, (n_bins + 1) * sizeof(uint32_t))
+    for i in range(n_members):
+        starts[codes[members[i]] + 1] += 1
+    for i in range(n_bins):
+        starts[i + 1] += starts[i]
+    for i in range(n_members):
+        code = codes[members[i]]
+        order[starts[code]] = code << 16 | members[i]
+        starts[code] += 1
+
+
+cdef void sort_few(
+    const uint8_t *codes, const uint16_t *members, int64_t n_members, uint32_t *order
+) noexcept nogil:
+    """The same, looking at those bins only that have rows."""
+    cdef uint8_t starts[256]
+    cdef uint64_t bits, present[4]
+    cdef int64_t i, b
+    cdef uint8_t code, size, start = 0
+    memset(starts, 0, sizeof(starts))
+    memset(present, 0, sizeof(present))
+    for i in range(n_members):
+        code = codes[members[i]]
+        starts[code] += 1
+        present[code >> 6] |= <uint64_t> 1 << (code & 63)
+    for i in range(4):
+        bits = present[i]
+        while bits:
+            b = 64 * i + lowest_bit(bits)
+            size, starts[b] = starts[b], start
+            start += size
+            bits &= bits - 1
+    for i in range(n_members):
+        code = codes[members[i]]
+        order[starts[code]] = <uint32_t> code << 16 | members[i]
+        starts[code] += 1
+
+
+cdef int64_t part_members(uint16_t *members, int64_t n, const uint8_t *side, uint16_t *spare) noexcept nogil:
+    """Move the rows that go left to the front, keeping both sides in order."""
+    cdef int64_t i, n_left = 0, n_right = 0
+    cdef uint16_t member
+    cdef uint8_t left
+    for i in range(n):
+        member = members[i]
+        left = side[member]
+        members[n_left] = member
+        spare[n_right] = member
+        n_left += left
+        n_right += 1 - left
+    memcpy(&members[n_left], spare, n_right * sizeof(uint16_t))
+    return n_left
+
+
+cdef void part_order(
+    uint32_t *order, int64_t n, const uint8_t *side, uint8_t wanted, uint32_t *target
+) noexcept nogil:
+    """Move the entries of the rows on one side to the target; both parts stay in order."""
+    cdef int64_t i, n_moved = 0
+    cdef uint32_t entry
+    for i in range(n):
+        entry = order[i]
+        order[i - n_moved] = entry
+        target[n_moved] = entry
+        n_moved += side[entry & 0xFFFF] == wanted
+
+
+cdef int64_t copy_side(
+    const uint32_t *order, int64_t n, const uint8_t *side, uint8_t wanted, uint32_t *target
+) noexcept nogil:
+    """Copy the entries of the rows on one side, in their order; there must be room for one more than they are."""
+    cdef int64_t i, n_copied = 0
+    for i in range(n):
+        target[n_copied] = order[i]
+        n_copied += side[order[i] & 0xFFFF] == wanted
+    return n_copied

@@ -1,7 +1,7 @@
 from libc.stdint cimport int64_t
 
 from kfhe.engine.trees.nodes cimport Growth, Pending
-from kfhe.engine.trees.split cimport NodeTotals, Split
+from kfhe.engine.trees.splitter cimport NodeTotals, Split
 
 # A way to work on nodes: what differs between those of many rows and those of few.
 cdef struct Way:

@@ -9,10 +9,10 @@ from libcpp.algorithm cimport pop_heap, push_heap
 from libcpp.vector cimport vector
 
 from kfhe.engine.trees.nodes cimport (
-    Buffer, Growth, Pending, Problem, Workspace, add_children, is_terminal, key_of_child, record, settle_children,
+    Buffer, Growth, Pending, Problem, Workspace, add_children, is_terminal, record, settle_children,
     totals_of,
 )
-from kfhe.engine.trees.split cimport NodeTotals, Split
+from kfhe.engine.trees.splitter cimport NodeTotals, Split, key_of_child
 
 
 cdef void grow_subtree(Growth *growth, const Pending *root, const Way *way) noexcept nogil:

@@ -1,18 +1,18 @@
-"""Splitting: the best split from histograms, and along sorted orders, is that of the plain twin."""
+"""Splitter: the best split is that of the plain twin, whatever it is looked for in."""
 
 from time import perf_counter
 
 import numpy as np
-from hypothesis import assume, given, settings
+import pytest
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kfhe.engine.trees.histograms import class_histograms, count_histograms
-from kfhe.engine.trees.orders import sorted_order
 from kfhe.engine.trees.partitioning import cut, sides
-from kfhe.engine.trees.splitting import best_split
-from kfhe.engine.trees.sweeping import best_sorted_split
+from kfhe.engine.trees.splitter import best_split
+from kfhe.tables.binned import BinnedTable
 
-from .rows import random_rows
+from .rows import Rows, random_rows, weights_of
 from .twin import Settings, Twin
 
 least_rows = st.sampled_from([1, 1, 2, 7])
@@ -71,22 +71,36 @@ def test_histograms_summed_over_blocks_of_rows_give_the_split_of_all_rows(rows, 
     assert best_split(summed, table.n_bins, table.categorical, min_samples_leaf, counts) == expected
 
 
-@settings(max_examples=200)
-@given(rows=random_rows(), min_samples_leaf=least_rows)
-def test_a_sorted_order_has_the_split_of_the_histogram(rows, min_samples_leaf):
-    table, numbers = rows.table, rows.present[0].astype(np.uint16)
-    numeric = np.flatnonzero(table.categorical == 0)
-    assume(len(numeric))
-    limits = Settings(min_samples_leaf=min_samples_leaf)
-    twin = Twin(table, rows.labels, rows.n_classes, rows.weights, rows.counts, limits)
-    for feature in numeric:
-        n_bins = int(table.n_bins[feature])
-        order = sorted_order(table.codes[feature], numbers, n_bins)
-        split = best_sorted_split(
-            order, rows.labels, rows.weights, n_bins, rows.n_classes, min_samples_leaf, rows.counts
-        )
-        expected = twin.split_numbers(twin.rows, int(feature))
-        assert_same_split(split and {**split, "feature": int(feature)}, expected, table)
+# ---------------------------------------------------------------- nodes of some hundred rows
+
+
+def stumps(n_rows, n_classes, seed, **settings):
+    """One split of rows in many bins, looked for as in nodes of few rows and of many."""
+    rng = np.random.default_rng(seed)
+    X = rng.integers(60, size=(n_rows, 2)).astype(float)
+    labels = (X[:, 0] * n_classes // 60 + rng.integers(n_classes, size=n_rows)).astype(np.int32) % n_classes
+    X[rng.random(X.shape) < rng.choice([0, 0.1, 0.9])] = np.nan
+    rows = Rows(
+        BinnedTable.from_table(X, None, 255, 1),
+        labels,
+        n_classes,
+        *weights_of(rng, n_rows, settings.pop("kind")),
+    )
+    limits = Settings(min_samples_leaf=1 + seed % 9, max_depth=2, **settings)
+    ways = ({}, {"n_threads": 2, "force_parallel": True})
+    return [rows.grow(limits, **way)[0] for way in ways]
+
+
+@pytest.mark.parametrize("kind", ["counts", "real"])
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("settings", [{}, {"max_features": 1}, {"random_cuts": True}])
+def test_sorted_and_tallied_rows_have_the_split_of_the_histogram(n_classes, kind, settings):
+    """All features tried: in sorted order. One drawn: tallied by bin, if rows of two classes are counted."""
+    for seed in range(40):
+        n_rows = int(np.random.default_rng(seed).integers(2, 700))
+        few, many = stumps(n_rows, n_classes, seed, kind=kind, **settings)
+        np.testing.assert_array_equal(few["nodes"], many["nodes"])
+        np.testing.assert_array_equal(few["gains"], many["gains"])
 
 
 def test_of_features_with_equal_splits_the_first_one_is_taken():

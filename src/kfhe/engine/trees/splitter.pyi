@@ -13,6 +13,7 @@ class Split(TypedDict):
     first_right: int
     left_bins: list[int]
 
+def cut_numbers(n_features: int, seed: int, tree: int, key: int) -> NDArray[np.uint64]: ...
 def best_split(
     histograms: NDArray[np.int32],
     n_bins: NDArray[np.int32],
