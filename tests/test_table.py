@@ -143,14 +143,6 @@ def test_a_frame_of_many_columns_is_not_asked_for_all_types_once_for_each_of_the
     assert found[0] == found[1] > 0
 
 
-def test_columns_of_one_name_are_read_by_their_places(rng):
-    X = rng.normal(size=(N, 2))
-    frame = pd.DataFrame(X, columns=["a", "a"])
-    y = X[:, 1] > 0
-    assert fingerprint(frame, y) == fingerprint(pd.DataFrame(X[:, ::-1], columns=["a", "a"]).iloc[:, ::-1], y)
-    np.testing.assert_array_equal(CARTClassifier().fit(frame, y).predict(frame), y)
-
-
 def test_strings_of_an_array_are_categories(rng):
     words = rng.choice(["x", "y", "z"], size=(N, 2))
     y = words[:, 0] == "y"

@@ -138,10 +138,8 @@ class FrameColumns:
     def __init__(self, X: Any) -> None:
         import narwhals.stable.v2 as nw
 
-        self.names = [str(name) for name in (X.column_names if hasattr(X, "column_names") else X.columns)]
-        if len({*self.names}) < len(self.names) and hasattr(X, "set_axis"):  # narwhals tells them by name
-            X = X.set_axis(range(len(self.names)), axis=1)
         self.X = nw.from_native(X, eager_only=True)
+        self.names = [str(name) for name in self.X.columns]
         self.n_rows, self.n_columns = self.X.shape
         self._notes = X.schema if hasattr(X, "column_names") else None
         self._columns = list(self.X.iter_columns())
