@@ -301,7 +301,7 @@ class Forest(Ensemble):
     def importances(self) -> Floats:
         """Return each column's share of the trees' gains, trees averaged by weight."""
         total = np.zeros(len(self.schema.columns))
-        step = max(1, MANY // len(self.schema.names))
+        step = max(1, MANY // max(1, len(self.schema.names)))
         for first in range(0, len(self), step):  # many trees at once, unless the table is wide
             some = slice(first, first + step)
             for weight, shares in zip(self.weights[some], self.column_shares(some), strict=True):
@@ -311,7 +311,7 @@ class Forest(Ensemble):
     def column_shares(self, trees: slice) -> Floats:
         """Return each column's share of the gains of some trees' splits; all zero for a tree without any."""
         starts = self.tree_nodes[trees.start : trees.stop + 1]
-        some, width = slice(starts[0], starts[-1]), len(self.schema.names)
+        some, width = slice(starts[0], starts[-1]), max(1, len(self.schema.names))  # all may be left out
         cells = np.repeat(np.arange(len(starts) - 1) * width, np.diff(starts)) + self.nodes["feature"][some]
         gains = np.where(self.nodes["kind"][some] != LEAF, self.gains[some].clip(min=0), 0.0)
         features = (

@@ -243,7 +243,7 @@ def test_a_study_of_which_no_cell_works_has_failed_and_says_why(kfhe, tmp_path):
         (
             ["--preset", "quick", "--given", "a", "--true", "b"],
             1,
-            "dataset 'iris' (scikit-learn) has no column 'a' of given labels",
+            "dataset 'wine' (scikit-learn) has no column 'a' of given labels",
         ),
         (
             ["--preset", "quick", "--noise", "0.6", "--noise-model", "border"],
