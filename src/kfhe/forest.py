@@ -26,6 +26,7 @@ LEAF, NUMERIC, CATEGORICAL, MISSING_LEFT = 0, 1, 2, 4
 MANY = 1 << 22  # cells of a table of trees and features: more than that are not made at once
 # Fields that say how leaves vote and how scores are used.
 RULES = ("shrinkage", "sharpness", "class_shares", "prior_power")
+DECISIONS: dict[Any, float] = {"balanced": 0.6, "likeliest": 0.0}  # powers of the classes' shares
 STEPS_OF_SHARPNESS = 8
 FEWEST_ROWS = 16  # that walk down compact trees: as many as they take side by side
 
@@ -127,6 +128,12 @@ class Forest(Ensemble):
     def leaf_classes(self) -> NDArray[np.int32]:
         """Class that each leaf votes for; ties go to the first one."""
         return leaf_classes(self.leaf_weights)
+
+    @property
+    def class_counts(self) -> NDArray[np.int64]:
+        """Weight of the training rows of each class: how many they were, if they had no weights."""
+        counts: NDArray[np.int64] = self.leaf_weights[: self.tree_leaves[1]].sum(axis=0, dtype=np.int64)
+        return counts
 
     @cached_property
     def compact(self) -> CompactTrees | None:
@@ -301,7 +308,7 @@ class Forest(Ensemble):
     def importances(self) -> Floats:
         """Return each column's share of the trees' gains, trees averaged by weight."""
         total = np.zeros(len(self.schema.columns))
-        step = max(1, MANY // len(self.schema.names))
+        step = max(1, MANY // max(1, len(self.schema.names)))
         for first in range(0, len(self), step):  # many trees at once, unless the table is wide
             some = slice(first, first + step)
             for weight, shares in zip(self.weights[some], self.column_shares(some), strict=True):
@@ -312,12 +319,13 @@ class Forest(Ensemble):
         """Return each column's share of the gains of some trees' splits; all zero for a tree without any."""
         starts = self.tree_nodes[trees.start : trees.stop + 1]
         some, width = slice(starts[0], starts[-1]), len(self.schema.names)
+        split = self.nodes["kind"][some] != LEAF
         cells = np.repeat(np.arange(len(starts) - 1) * width, np.diff(starts)) + self.nodes["feature"][some]
-        gains = np.where(self.nodes["kind"][some] != LEAF, self.gains[some].clip(min=0), 0.0)
+        gains = self.gains[some][split].clip(min=0)
         features = (
-            np.bincount(cells, gains, (len(starts) - 1) * width)
+            np.bincount(cells[split], gains, (len(starts) - 1) * width)
             .astype(np.float64, copy=False)
-            .reshape(-1, width)
+            .reshape(len(starts) - 1, width)
         )
         columns = self.schema.by_column(features)
         totals = columns.sum(axis=1, keepdims=True)
