@@ -17,6 +17,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, _num_samples, validate_data
 
 from kfhe.engine.arrays import exact_sum
+from kfhe.tables.columns import is_frame
 from kfhe.tables.sparse import is_sparse, same_values, sound
 
 Floats = NDArray[np.float64]
@@ -156,7 +157,7 @@ def _is_frame(X: Any, who: Any) -> bool:
         raise TypeError(f"{_name(who)} does not take a RecordBatch; use pyarrow.Table.from_batches([X])")
     if is_masked(X):
         raise TypeError(f"{_name(who)} does not take masked values; use X.astype(float).filled(numpy.nan)")
-    if type(X).__module__.split(".")[0] not in ("pandas", "polars", "pyarrow") or len(X.shape) != 2:
+    if not is_frame(X):
         return False
     for size, kind in zip(X.shape, ("sample", "feature"), strict=True):
         if size == 0:

@@ -103,7 +103,6 @@ def test_what_is_learnt_is_said_everywhere(kfhe, unnamed, tmp_path):
 def test_no_output_overwrites_the_result_file(kfhe, results):
     for name, command in [
         ("r.csv", ["analyse", "r.csv", "--cells", "r.csv"]),
-        ("r.md", ["report", "r.md", "--no-files", "--reproduction", "r.md"]),
         ("index.html", ["report", "index.html", "--no-files", "-o", "."]),
     ]:
         before = results.read_bytes()
@@ -174,11 +173,10 @@ def test_analyse_writes_the_cells_though_nobody_reads_the_tables(kfhe, results, 
 
 
 def test_report_says_where_the_page_is(kfhe, results, tmp_path):
-    out, _ = kfhe("study", "report", results, "-o", "out", "--reproduction", "reproduction.md")
+    out, _ = kfhe("study", "report", results, "-o", "out")
     assert "The report is in out/index.html" in out
     assert (tmp_path / "out" / "index.html").is_file()
     assert (tmp_path / "out" / "figures" / "scores_mine.svg").is_file()
-    assert "CART: within 0.03 of the paper" in (tmp_path / "reproduction.md").read_text()
 
 
 def test_a_preset_can_be_printed_changed_and_run(kfhe, tmp_path):

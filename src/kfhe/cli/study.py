@@ -168,23 +168,13 @@ def report(
     files: Annotated[
         bool, typer.Option(help="Write tables (csv, LaTeX) and figures (SVG, PNG) as files, too.")
     ] = True,
-    reproduction: Annotated[
-        Path | None, typer.Option(help="Also write the comparison with the paper to this Markdown file.")
-    ] = None,
 ) -> None:
     """Write a page with the charts, tables and tests of a study; it needs no network."""
     from kfhe.study.analyse import Analysis
-    from kfhe.study.paper.reproduction import write_reproduction
     from kfhe.study.report import PAGE, write_report
 
     check_folder(output, [PAGE], results)
-    if reproduction is not None:
-        check_writable(reproduction, results, option="--reproduction")
-    analysis = Analysis(results)
-    page = write_report(analysis, output, files=files)
-    if reproduction is not None:
-        echo(f"The comparison with the paper is in {write_reproduction(analysis, reproduction)}")
-    echo(f"The report is in {page}")
+    echo(f"The report is in {write_report(Analysis(results), output, files=files)}")
 
 
 @app.command()

@@ -1,23 +1,24 @@
-"""The columns of arrays, sparse matrices, and pandas, polars and pyarrow tables, read one at a time."""
+"""The columns of arrays, sparse matrices and data frames, read one at a time."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable
-from datetime import date
-from numbers import Integral
+from datetime import date, time, timedelta
+from numbers import Integral, Number
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kfhe.tables.dates import MICROSECONDS, Dates, days, from_objects, in_microseconds, span_in_days, too_far
+from kfhe.tables.dates import Dates, days, from_objects, in_microseconds, span_in_days
 from kfhe.tables.sparse import by_column, is_sparse
 
 Floats = NDArray[np.float64]
 
 READING = b"kfhe reading"  # in the metadata of a pyarrow column: how its text was read
 LARGEST_EXACT = 2**53  # up to which floats are whole numbers one by one
-FEW_ROWS = 64  # for which pandas takes longer to start than to work
+FEW_ROWS = 64  # for which libraries take longer to start than to work
+NO_WORDS = (Number, date, time, timedelta, np.generic)  # objects that are no categories
 
 
 class Columns(Protocol):
@@ -46,10 +47,10 @@ class Columns(Protocol):
 class ArrayColumns:
     """The columns of a two-dimensional array."""
 
-    def __init__(self, X: NDArray[Any]) -> None:
+    def __init__(self, X: NDArray[Any], *names: str) -> None:
         self.X = X
         self.n_rows, self.n_columns = X.shape
-        self.names = [str(j) for j in range(self.n_columns)]
+        self.names = list(names) or [str(j) for j in range(self.n_columns)]
 
     def is_text(self, j: int) -> bool:
         """Whether column j holds strings."""
@@ -131,231 +132,117 @@ class SparseColumns:
         return _factorize_numbers(self.numbers(j))
 
 
-class PandasColumns:
-    """The columns of a pandas frame."""
+class FrameColumns:
+    """The columns of a data frame: of pandas, polars, pyarrow, or another that narwhals knows."""
 
     def __init__(self, X: Any) -> None:
-        self.X = X
-        self.n_rows, self.n_columns = X.shape
-        self.names = [str(name) for name in X.columns]
+        import narwhals.stable.v2 as nw
+
+        self.X = nw.from_native(X, eager_only=True)
+        self.names = [str(name) for name in self.X.columns]
+        self.n_rows, self.n_columns = self.X.shape
+        self._notes = X.schema if hasattr(X, "column_names") else None
+        self._columns = list(self.X.iter_columns())
+        self._types = list(self.X.schema.values())
 
     def is_text(self, j: int) -> bool:
         """Whether column j holds strings or categories."""
-        import pandas as pd
+        import narwhals.stable.v2 as nw
 
-        column = self.X.iloc[:, j]
-        if column.dtype == object:
-            return pd.api.types.infer_dtype(column, skipna=True) not in _OTHER_OBJECTS
-        if isinstance(column.dtype, pd.ArrowDtype):
-            return self._arrow(j).is_text(0)
-        return isinstance(column.dtype, pd.CategoricalDtype) or pd.api.types.is_string_dtype(column.dtype)
+        if (objects := self._objects(j)) is not None:
+            return any(not (_is_missing(value) or isinstance(value, NO_WORDS)) for value in objects.X[:, 0])
+        return self._types[j] in (nw.String, nw.Categorical, nw.Enum)
 
     def numbers(self, j: int) -> Floats:
         """Return column j as numbers."""
-        import pandas as pd
+        import narwhals.stable.v2 as nw
 
-        column = self.X.iloc[:, j]
-        types = pd.api.types
-        if types.is_timedelta64_dtype(column.dtype):
-            return days(column.to_numpy("m8[us]"))
-        readable = types.is_numeric_dtype(column.dtype) or types.is_bool_dtype(column.dtype)
-        if isinstance(column.dtype, pd.ArrowDtype) and not readable:
-            return self._arrow(j).numbers(0)
-        if types.is_complex_dtype(column.dtype) or not (readable or column.dtype == object):
-            raise _unreadable(self.names[j], column.dtype)
-        if column.dtype == object:
-            return _to_numbers(column.where(column.notna(), np.nan).map(span_in_days), self.names[j])
-        return _to_numbers(column.to_numpy(dtype=np.float64, na_value=np.nan), self.names[j])
-
-    def dates(self, j: int) -> Dates | None:
-        """Return column j as dates."""
-        import pandas as pd
-
-        column = self.X.iloc[:, j]
-        if column.dtype.kind == "M":
-            moments = pd.to_datetime(column, utc=True).dt.tz_localize(None)
-            return in_microseconds(moments.to_numpy(), self.names[j])
-        if column.dtype.kind == "O" and pd.api.types.infer_dtype(column, skipna=True) in _DATES:
-            return from_objects(column.astype(object))
-        return None
-
-    def reading(self, j: int) -> str | None:
-        """Return nothing: a frame does not know."""
-        return None
-
-    def factorize(self, j: int) -> tuple[NDArray[Any], list[Hashable]]:
-        """Return column j as positions in a list of distinct values."""
-        import pandas as pd
-
-        try:
-            if self.n_rows <= FEW_ROWS:
-                return _factorize_objects(self.X.iloc[:, j].tolist())
-            codes, values = pd.factorize(self.X.iloc[:, j])
-        except TypeError as error:
-            raise ValueError(
-                f"column {self.names[j]!r} has values that can't be categories: {error}"
-            ) from None
-        return codes, values.tolist()
-
-    def _arrow(self, j: int) -> ArrowColumns:
-        """Return column j alone, whose values pandas keeps as pyarrow does."""
-        import pyarrow as pa
-
-        return ArrowColumns(pa.Table.from_pandas(self.X.iloc[:, [j]], preserve_index=False))
-
-
-# What pandas calls columns of objects that are numbers, and of others that are no categories either.
-_OTHER_OBJECTS = {"integer", "floating", "mixed-integer-float", "decimal", "boolean", "empty", "complex"}
-_DATES = {"datetime64", "datetime", "date"}
-_OTHER_OBJECTS |= _DATES | {"timedelta64", "timedelta", "time", "period"}
-
-
-class PolarsColumns:
-    """The columns of a polars frame."""
-
-    def __init__(self, X: Any) -> None:
-        self.X = X
-        self.n_rows, self.n_columns = X.shape
-        self.names = list(X.columns)
-        self.dtypes = X.dtypes  # which polars makes anew, for all columns, whenever it is asked
-
-    def is_text(self, j: int) -> bool:
-        """Whether column j holds strings or categories."""
-        import polars as pl
-
-        return self.dtypes[j] in (pl.String, pl.Categorical, pl.Enum)
-
-    def numbers(self, j: int) -> Floats:
-        """Return column j as numbers."""
-        import polars as pl
-
-        dtype = self.dtypes[j]
-        if dtype in (pl.Duration, pl.Time):
-            spans = self.X.to_series(j).cast(pl.Duration("us")).to_numpy()
-            return days(spans.astype("m8[us]"))
-        if not (dtype.is_numeric() or dtype in (pl.Boolean, pl.Null)):
-            raise _unreadable(self.names[j], dtype)
-        return _to_numbers(self.X.to_series(j).cast(pl.Float64).to_numpy(), self.names[j])
+        column, dtype = self._columns[j], self._types[j]
+        if (objects := self._objects(j)) is not None:
+            return objects.numbers(0)
+        if dtype == nw.Duration:
+            return days(column.to_numpy().astype("m8[us]"))
+        if dtype.is_numeric() or dtype == nw.Boolean:
+            return _to_numbers(column.cast(nw.Float64).to_numpy(), self.names[j])
+        if (
+            dtype == nw.Unknown and (values := column.to_numpy()).dtype.kind in "biuf"
+        ):  # sparse ones of pandas
+            return _to_numbers(values, self.names[j])
+        if column.is_null().all():
+            return np.full(self.n_rows, np.nan)
+        native = column.to_native()
+        raise _unreadable(self.names[j], getattr(native, "dtype", getattr(native, "type", dtype)))
 
     def dates(self, j: int) -> Dates | None:
         """Return column j as dates."""
-        import polars as pl
+        import narwhals.stable.v2 as nw
 
-        dtype = self.dtypes[j]
-        if dtype not in (pl.Date, pl.Datetime):
+        column, dtype = self._columns[j], self._types[j]
+        if (objects := self._objects(j)) is not None:
+            return objects.dates(0)
+        if dtype not in (nw.Date, nw.Datetime):
             return None
-        column = self.X.to_series(j)
         if getattr(dtype, "time_zone", None) is not None:
             column = column.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
         return in_microseconds(column.to_numpy(), self.names[j])
 
     def reading(self, j: int) -> str | None:
-        """Return nothing: a frame does not know."""
+        """Return how the text was read that column j was made of."""
+        found = self._notes.field(j).metadata if self._notes else None
+        return found[READING].decode() if found and READING in found else None
+
+    def factorize(self, j: int) -> tuple[NDArray[Any], list[Hashable]]:
+        """Return column j as positions in a list of distinct values."""
+        import narwhals.stable.v2 as nw
+
+        column, dtype = self._columns[j], self._types[j]
+        if dtype.is_float() or dtype in (nw.Boolean, nw.Decimal):
+            return _factorize_numbers(self.numbers(j))
+        if self.n_rows > FEW_ROWS and (dtype.is_integer() or self.is_text(j)) and self._objects(j) is None:
+            present = ~column.is_null().to_numpy()
+            if dtype.is_integer():
+                return _factorize(column.drop_nulls().to_numpy(), present)
+            values = column.drop_nulls().unique(maintain_order=True).to_list()
+            codes = np.full(self.n_rows, -1)
+            positions = dict(zip(values, range(len(values)), strict=True))
+            if values:
+                codes[present] = (
+                    column.drop_nulls().replace_strict(positions, return_dtype=nw.Int64).to_numpy()
+                )
+            return codes, values
+        try:
+            return _factorize_objects(column.to_list())
+        except TypeError as error:
+            raise ValueError(
+                f"column {self.names[j]!r} has values that can't be categories: {error}"
+            ) from None
+
+    def _objects(self, j: int) -> ArrayColumns | None:
+        """Return column j as an array if it holds objects, of which only a look at each tells more."""
+        import narwhals.stable.v2 as nw
+
+        column = self._columns[j]
+        if self._types[j] == nw.Time or getattr(column.to_native(), "dtype", None) == np.dtype(object):
+            values = np.empty((self.n_rows, 1), dtype=object)
+            values[:, 0] = column.to_list()
+            return ArrayColumns(values, self.names[j])
         return None
 
-    def factorize(self, j: int) -> tuple[NDArray[Any], list[Hashable]]:
-        """Return column j as positions in a list of distinct values."""
-        import polars as pl
 
-        if self.dtypes[j].is_integer():
-            whole = self.X.to_series(j)
-            return _factorize(whole.drop_nulls().to_numpy(), whole.is_not_null().to_numpy())
-        if not self.is_text(j):
-            return _factorize_numbers(self.numbers(j))
-        column = self.X.to_series(j).cast(pl.String)
-        values = column.drop_nulls().unique().to_list()
-        codes = column.replace_strict(values, list(range(len(values))), default=-1, return_dtype=pl.Int64)
-        return codes.to_numpy(), values
+def is_frame(X: Any) -> bool:
+    """Whether X is a data frame that narwhals knows."""
+    if isinstance(X, np.ndarray | list | tuple) or is_sparse(X):
+        return False
+    from narwhals.dependencies import is_into_dataframe
 
-
-class ArrowColumns:
-    """The columns of a pyarrow table."""
-
-    def __init__(self, X: Any) -> None:
-        self.X = X
-        self.n_rows, self.n_columns = X.shape
-        self.names = X.schema.names
-
-    def is_text(self, j: int) -> bool:
-        """Whether column j holds strings or categories."""
-        from pyarrow import types
-
-        dtype = self.X.column(j).type
-        return bool(types.is_string(dtype) or types.is_large_string(dtype) or types.is_dictionary(dtype))
-
-    def numbers(self, j: int) -> Floats:
-        """Return column j as numbers."""
-        import pyarrow as pa
-
-        column, types = self.X.column(j), pa.types
-        if types.is_duration(column.type) or types.is_time(column.type):
-            to = pa.duration("us") if types.is_duration(column.type) else pa.time64("us")
-            spans = column.cast(to, safe=False).cast(pa.int64())
-            return _arrow_values(spans.cast(pa.float64(), safe=False).combine_chunks(), np.nan) / MICROSECONDS
-        readable = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal, types.is_null)
-        if not any(is_it(column.type) for is_it in readable):
-            raise _unreadable(self.names[j], column.type)
-        return _arrow_values(column.cast(pa.float64(), safe=False).combine_chunks(), np.nan)
-
-    def dates(self, j: int) -> Dates | None:
-        """Return column j as dates."""
-        import pyarrow as pa
-
-        column, types = self.X.column(j), pa.types
-        if not (types.is_date(column.type) or types.is_timestamp(column.type)):
-            return None
-        zone = getattr(column.type, "tz", None)
-        finer = types.is_timestamp(column.type) and column.type.unit == "ns"
-        try:
-            moments = column.cast(pa.timestamp("us", zone), safe=not finer)
-        except pa.ArrowInvalid:
-            raise too_far(self.names[j]) from None
-        moments = moments.cast(pa.int64()).combine_chunks()
-        return _arrow_values(moments, np.datetime64("NaT").view(np.int64).item()).view("M8[us]")
-
-    def reading(self, j: int) -> str | None:
-        """Return how the text was read that column j was made of."""
-        found = (self.X.schema.field(j).metadata or {}).get(READING)
-        return None if found is None else found.decode()
-
-    def factorize(self, j: int) -> tuple[NDArray[Any], list[Hashable]]:
-        """Return column j as positions in a list of distinct values."""
-        from pyarrow import types
-
-        if not (self.is_text(j) or types.is_integer(self.X.column(j).type)):
-            return _factorize_numbers(self.numbers(j))
-        encoded = self.X.column(j).dictionary_encode().unify_dictionaries().combine_chunks()
-        return _arrow_values(encoded.indices, -1), encoded.dictionary.to_pylist()
-
-
-def _arrow_values(array: Any, gap: float) -> NDArray[Any]:
-    """Return a pyarrow array as it is in memory, with something else for gaps.
-
-    Its to_numpy and fill_null would import pandas, which takes longer than many a table.
-    """
-    dtype = np.dtype(array.type.to_pandas_dtype())
-    if not len(array):
-        return np.empty(0, dtype)
-    bits, data = array.buffers()
-    values = np.frombuffer(data, dtype, len(array), array.offset * dtype.itemsize)
-    if not array.null_count:
-        return values
-    present = np.unpackbits(np.frombuffer(bits, np.uint8), count=array.offset + len(array), bitorder="little")
-    return np.where(present[array.offset :], values, np.asarray(gap))
+    return bool(is_into_dataframe(X))
 
 
 def open_columns(X: Any) -> Columns:
-    """Open an array, a sparse matrix, or a table of pandas, polars or pyarrow."""
+    """Open an array, a sparse matrix, or a data frame."""
     if is_sparse(X):
         return SparseColumns(X)
-    library = type(X).__module__.split(".")[0]
-    if library == "pandas":
-        return PandasColumns(X)
-    if library == "polars":
-        return PolarsColumns(X)
-    if library == "pyarrow":
-        return ArrowColumns(X)
-    return ArrayColumns(X)
+    return FrameColumns(X) if is_frame(X) else ArrayColumns(X)
 
 
 def _unreadable(name: str, dtype: Any) -> ValueError:
