@@ -18,6 +18,7 @@ import kfhe
 from kfhe import KFHEClassifier, RobustKFHEClassifier
 from kfhe.bank import PILOT, SHRINKAGES
 from kfhe.noise import flip_labels
+from kfhe.plotting import StagedScoreDisplay
 
 
 @pytest.fixture(scope="module")
@@ -170,6 +171,20 @@ def test_rare_classes_are_not_lost():
     by_number = RobustKFHEClassifier(decision=0.6, random_state=0).fit(X, y)
     assert by_number.fingerprint() == favoured.fingerprint() != plain.fingerprint()
     assert clone(RobustKFHEClassifier()).decision == "balanced"
+
+
+def test_pictures_and_notebooks_know_the_decision():
+    X, y = make_classification(600, 10, n_informative=5, weights=[0.9], flip_y=0.1, random_state=0)
+    favoured, plain = (
+        RobustKFHEClassifier(n_estimators=20, decision=each, random_state=0).fit(X, y)
+        for each in ("balanced", "likeliest")
+    )
+    assert favoured.score(X, y) != plain.score(X, y)
+    for model in (favoured, plain):
+        assert StagedScoreDisplay.from_estimator(model, X, y).scores[-1] == model.score(X, y)
+    fact = "predict favours rare classes (decision='likeliest' doesn't)"
+    assert fact in favoured._repr_html_()
+    assert fact not in plain._repr_html_()
 
 
 def test_a_decision_goes_by_the_shares_of_the_true_classes():

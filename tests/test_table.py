@@ -345,6 +345,15 @@ def test_a_masked_array_without_masked_values_is_an_array(rng):
 
 
 @pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame])
+@pytest.mark.parametrize("given", [["code"], [1], [False, True, False]], ids=["names", "numbers", "mask"])
+def test_columns_that_are_named_categorical_add_to_those_of_text(rng, make, given):
+    X = make({"x": rng.normal(size=N), "code": rng.integers(0, 5, N), "town": rng.choice(["a", "b"], N)})
+    model = CARTClassifier(categorical_features=given).fit(X, rng.integers(0, 2, N))
+    categories = model.tree_._forest.schema.categories
+    assert [found is not None for found in categories] == [False, True, True]
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame])
 def test_empty_frames_are_refused(make):
     with pytest.raises(ValueError, match="0 sample"):
         CARTClassifier().fit(make({"a": []}), [])

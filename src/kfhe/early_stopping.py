@@ -155,16 +155,19 @@ class ValidationSet:
 
 
 class Predicted(ClassifierMixin, BaseEstimator):
-    """What scorers ask: a classifier that has its scores for the validation set already."""
+    """What scorers ask: a classifier that has its scores for some rows already.
 
-    def __init__(self, classes: NDArray[Any], scores: Floats) -> None:
+    The class with the highest score is predicted, unless other predictions are given.
+    """
+
+    def __init__(self, classes: NDArray[Any], scores: Floats, predicted: NDArray[Any] | None = None) -> None:
         self.classes_ = classes
         self._scores = scores
+        self._predicted = classes[scores.argmax(axis=1)] if predicted is None else predicted
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Return the class with the highest score, whatever X is."""
-        classes: NDArray[Any] = self.classes_[self._scores.argmax(axis=1)]
-        return classes
+        """Return the predictions, whatever X is."""
+        return self._predicted
 
     def predict_proba(self, X: Any) -> Floats:
         """Return the scores, whatever X is."""

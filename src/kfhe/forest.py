@@ -26,6 +26,7 @@ LEAF, NUMERIC, CATEGORICAL, MISSING_LEFT = 0, 1, 2, 4
 MANY = 1 << 22  # cells of a table of trees and features: more than that are not made at once
 # Fields that say how leaves vote and how scores are used.
 RULES = ("shrinkage", "sharpness", "class_shares", "prior_power")
+DECISIONS: dict[Any, float] = {"balanced": 0.6, "likeliest": 0.0}  # powers of the classes' shares
 STEPS_OF_SHARPNESS = 8
 FEWEST_ROWS = 16  # that walk down compact trees: as many as they take side by side
 
@@ -127,6 +128,12 @@ class Forest(Ensemble):
     def leaf_classes(self) -> NDArray[np.int32]:
         """Class that each leaf votes for; ties go to the first one."""
         return leaf_classes(self.leaf_weights)
+
+    @property
+    def class_counts(self) -> NDArray[np.int64]:
+        """Weight of the training rows of each class: how many they were, if they had no weights."""
+        counts: NDArray[np.int64] = self.leaf_weights[: self.tree_leaves[1]].sum(axis=0, dtype=np.int64)
+        return counts
 
     @cached_property
     def compact(self) -> CompactTrees | None:
@@ -311,13 +318,18 @@ class Forest(Ensemble):
     def column_shares(self, trees: slice) -> Floats:
         """Return each column's share of the gains of some trees' splits; all zero for a tree without any."""
         starts = self.tree_nodes[trees.start : trees.stop + 1]
+<<<<<<< HEAD
         some, width = slice(starts[0], starts[-1]), max(1, len(self.schema.names))  # all may be left out
+=======
+        some, width = slice(starts[0], starts[-1]), len(self.schema.names)
+        split = self.nodes["kind"][some] != LEAF
+>>>>>>> main
         cells = np.repeat(np.arange(len(starts) - 1) * width, np.diff(starts)) + self.nodes["feature"][some]
-        gains = np.where(self.nodes["kind"][some] != LEAF, self.gains[some].clip(min=0), 0.0)
+        gains = self.gains[some][split].clip(min=0)
         features = (
-            np.bincount(cells, gains, (len(starts) - 1) * width)
+            np.bincount(cells[split], gains, (len(starts) - 1) * width)
             .astype(np.float64, copy=False)
-            .reshape(-1, width)
+            .reshape(len(starts) - 1, width)
         )
         columns = self.schema.by_column(features)
         totals = columns.sum(axis=1, keepdims=True)

@@ -17,6 +17,7 @@ from kfhe.calibration import calibrate
 from kfhe.early_stopping import EarlyStopping
 from kfhe.emphasis import ByMargin, Emphasis
 from kfhe.engine.threads import thread_count
+from kfhe.forest import DECISIONS
 from kfhe.measurement import OutOfBag
 from kfhe.pilot import PilotSensor
 from kfhe.remarks import leaking_column, of_leak, remarks_on
@@ -28,7 +29,6 @@ Floats = NDArray[np.float64]
 
 SPLIT = 4  # rows that a node needs to be split; the last splits of a tree to purity cost most and say least
 TREE_SETTINGS = ("min_samples_leaf", "max_leaf_nodes", "max_bins", "categorical_features")
-DECISIONS: dict[Any, float] = {"balanced": 0.6, "likeliest": 0.0}  # powers of the classes' shares
 
 
 class RobustKFHEClassifier(BaseKFHE):
@@ -61,7 +61,8 @@ class RobustKFHEClassifier(BaseKFHE):
     max_bins : int, default=255
         Largest number of bins of a numeric feature, and of categories told apart in a categorical one.
     categorical_features : "from_dtype", array-like or None, default="from_dtype"
-        Which columns are categorical: those with strings or categories; or column numbers, names or a mask.
+        Further categorical columns, as numbers, names or a mask. Columns of strings or categories always are,
+        but with None, which takes no column for categorical.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes, on top of `sample_weight`.
     early_stopping : bool, int, EarlyStopping or None, default=None

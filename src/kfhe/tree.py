@@ -61,7 +61,8 @@ class CARTClassifier(ClassifierMixin, BaseEstimator):
     max_bins : int, default=255
         Largest number of bins of a numeric feature, and of categories told apart in a categorical one.
     categorical_features : "from_dtype", array-like or None, default="from_dtype"
-        Which columns are categorical: those with strings or categories; or column numbers, names or a mask.
+        Further categorical columns, as numbers, names or a mask. Columns of strings or categories always are,
+        but with None, which takes no column for categorical.
     honest_categories : bool, default=False
         Whether a column of many categories with few rows each is read as the shares of the classes among
         other rows of its categories (cross-fitted target encoding), or left out if these say nothing. Else

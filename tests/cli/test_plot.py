@@ -154,7 +154,7 @@ def test_codes_that_are_categories_are_so_in_pictures_too(folder, drawn, ending)
     frame = pd.read_csv(folder / "rows.csv").assign(zip=zips)
     frame["kind"] = np.where(frame["zip"] == "01234", frame["kind"], "narrow")
     getattr(frame, f"to_{ending}")(folder / f"zips.{ending}", index=False)
-    fit = ["fit", folder / f"zips.{ending}", "-t", "kind", "--categorical", "zip", "-o", folder / "zips.kfhe"]
+    fit = ["fit", folder / f"zips.{ending}", "-t", "kind", "--as", "zip=category", "-o", folder / "zips.kfhe"]
     assert CliRunner().invoke(app, [*map(str, fit)]).exit_code == 0
     data = ("--data", folder / f"zips.{ending}", "--target", "kind")
     result = run(folder / "zips.kfhe", "--kind", "scores", *data)

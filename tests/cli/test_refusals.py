@@ -148,7 +148,7 @@ def test_a_class_of_one_row_cant_be_evaluated(kfhe):
         (["evaluate", "customers.csv", "-t", "outcome", "--holdout", "1.5"], "between 0 and 1"),
         (["evaluate", "customers.csv", "-t", "outcome", "--folds", "3", "--holdout", "0.5"], "choose one of"),
         (
-            ["evaluate", "customers.csv", "-t", "outcome", "--model", "m", "--max-depth", "3"],
+            ["evaluate", "customers.csv", "-t", "outcome", "--model", "m", "--max-leaf-nodes", "3"],
             "nothing is trained",
         ),
     ],

@@ -1,6 +1,7 @@
 """Tables as they come: dates, money, decimal commas, mixed booleans, Windows files and Excel."""
 
 import datetime
+import json
 import random
 import struct
 from dataclasses import replace
@@ -526,21 +527,30 @@ def test_studies_read_tables_as_fit_does(kfhe):
     assert "not UTF-8" not in said
 
 
+def plan_of_orders(reading, datasets=("orders.csv",)):
+    """Write a plan; return the options that run it."""
+    Path("plan.toml").write_text(
+        f'datasets = {json.dumps(datasets)}\nfolds = 2\ntarget = "label"\ndrop = ["id"]\n'
+        f"reading = {reading}\n[algorithms]\nKFHE-l = {{}}\n"
+    )
+    return "study", "run", "plan.toml", "--jobs", "1", "--results", "all.sqlite"
+
+
 def test_a_study_remembers_how_tables_are_read(kfhe):
     write_csv("orders.csv", orders())
-    said = kfhe(*STUDY, "--as", "joined=category", "--na", "Bern", "--results", "all.sqlite")
+    said = kfhe(*plan_of_orders('{ na = ["Bern"], as = { joined = "category" } }'))
     assert "read as numbers: price" in said
     with Store.read(Path("all.sqlite")) as store:
         assert store.plan.reading == {"na": ["Bern"], "as": {"joined": "category"}}
         assert Plan.from_json(store.plan.to_json()) == store.plan
-    assert "reading" in kfhe(*STUDY, "--results", "all.sqlite", code=1)  # it is another study
+    assert "reading" in kfhe(*plan_of_orders("{}"), code=1)  # it is another study
 
 
 def test_a_study_names_a_column_that_no_table_has(kfhe):
     write_csv("orders.csv", orders())
-    said = kfhe(*STUDY, "--as", "joind=date", "--results", "all.sqlite", code=1)
+    said = kfhe(*plan_of_orders('{ as = { joind = "date" } }'), code=1)
     assert "no table has a column 'joind' to be read as date; did you mean 'joined'?" in said
-    kfhe(*STUDY, "--dataset", "iris", "--as", "joined=date", "--results", "all.sqlite")
+    kfhe(*plan_of_orders('{ as = { joined = "date" } }', ["orders.csv", "iris"]))
 
 
 @pytest.mark.parametrize(

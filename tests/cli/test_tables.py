@@ -200,7 +200,7 @@ def test_categories_are_the_same_whether_python_or_the_command_reads_them(kfhe, 
     frame["label"] = (frame["code"] == 2) ^ (frame["mixed"] == "x") ^ (frame["word"] == "yes")
     frame.to_csv("mine.csv", index=False)
     read = pd.read_csv("mine.csv")
-    chosen = ["--categorical", "code", "--categorical", "gappy code"]
+    chosen = ["--as", "code=category", "--as", "gappy code=category"]
     kfhe("fit", "mine.csv", "-t", "label", "-o", "ours.kfhe", "--model", "kfhe-e", *chosen)
     ours = library.load("ours.kfhe")
     features = read.drop(columns="label")
@@ -399,7 +399,7 @@ def test_labels_come_back_as_they_were_written(kfhe, labels):
 def test_codes_that_are_made_categories_keep_their_zeros(kfhe):
     codes = ["01234", "1234", "001234", "5"]
     write("zip,label\n" + "".join(f"{codes[row % 4]},{'ab'[row % 4 == 1]}\n" for row in range(200)))
-    _, said = kfhe("fit", "mine.csv", "-t", "label", "--categorical", "zip", "-o", "ours.kfhe")
+    _, said = kfhe("fit", "mine.csv", "-t", "label", "--as", "zip=category", "-o", "ours.kfhe")
     assert "4: 001234, 01234, 1234, 5" in said
     kfhe("predict", "ours.kfhe", "mine.csv", "-o", "out.csv")
     assert predictions()["prediction"].tolist() == pd.read_csv("mine.csv")["label"].tolist()
@@ -499,8 +499,8 @@ def test_a_table_as_a_spreadsheet_saves_it_gives_the_same_model(kfhe, model):
 def test_large_whole_numbers_of_a_csv_are_categories_of_their_own(kfhe, kept):
     ids = [2**53 + k % 6 for k in range(300)]
     write("id,y\n" + "".join(f"{each},{'odd' if each % 2 else 'even'}\n" for each in ids))
-    trees = ["--model", "kfhe-e", "--min-samples-split", 2, "--min-samples-leaf", 1, "--n-estimators", 2]
-    kfhe("fit", "mine.csv", "-t", "y", "--categorical", "id", *trees, "-o", "m.kfhe")
+    trees = ["--model", "kfhe-e", "--min-samples-leaf", 1, "--n-estimators", 2]
+    kfhe("fit", "mine.csv", "-t", "y", "--as", "id=category", *trees, "-o", "m.kfhe")
     write(f"id\n{2**53 + 1}\n{2**53 + 2}\n{2**53}.0\n0.5\nNA\n{2**53 + 5}\n", "new.csv")
     _, said = kfhe("predict", "m.kfhe", "new.csv", *kept, "-o", "out.csv")
     assert [*predictions()["prediction"].iloc[[0, 1, -1]]] == ["odd", "even", "odd"]

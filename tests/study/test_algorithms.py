@@ -58,6 +58,19 @@ def test_an_array_has_no_categorical_columns():
     assert Categorical.of(np.zeros((2, 3))) == ([], [])
 
 
+@pytest.mark.parametrize(
+    ("name", "scaled"),
+    [("sklearn.svm.SVC", True), ("sklearn.naive_bayes.MultinomialNB", False), ("random forest", False)],
+)
+def test_numbers_are_standardised_for_classifiers_by_import_path(name, scaled):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"small": rng.random(50), "large": 1000 * rng.random(50)})
+    X["kind"] = pd.Categorical(rng.choice(["a", "b"], 50))
+    classifier = build(Algorithm(name, name), X, 0).fit(X, np.arange(50) % 2)
+    numbers = classifier[:-1].transform(X)[:, 2:]
+    np.testing.assert_allclose(numbers.std(axis=0), [1, 1] if scaled else X[["small", "large"]].std(ddof=0))
+
+
 def test_codes_tell_each_category_and_the_gap_apart():
     X = pd.DataFrame({"x0": [0.5, 1.5, 2.5], "x1": pd.Categorical(["blue", None, "red"])})
     to_codes, _ = encoding_steps("codes", Categorical.of(X), None)

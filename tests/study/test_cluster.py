@@ -16,7 +16,7 @@ import pytest
 from clusters import local_cluster
 from study_runs import cells_in, command, stored, wait_for_cells
 
-from kfhe.study.cluster import IN_FLIGHT, Cluster
+from kfhe.study.workers import IN_FLIGHT, Cluster
 from kfhe.study.datasets import load
 from kfhe.study.errors import StudyError
 from kfhe.study.plan import Algorithm
@@ -148,7 +148,7 @@ def test_a_cluster_without_workers_is_said(plan):
 
 
 def test_workers_with_other_versions_are_refused(plan, address, tmp_path, monkeypatch):
-    monkeypatch.setattr("kfhe.study.cluster.versions_for", lambda plan: {**versions_for(plan), "kfhe": "0.0"})
+    monkeypatch.setattr("kfhe.study.workers.versions_for", lambda plan: {**versions_for(plan), "kfhe": "0.0"})
     message = rf"worker tcp://\S+ has not the versions .*: kfhe {version('kfhe')}, not 0\.0$"
     with pytest.raises(StudyError, match=message):
         run(plan, tmp_path / "results.sqlite", scheduler=address)

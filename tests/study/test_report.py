@@ -19,12 +19,10 @@ from kfhe.study.analyse import Analysis
 from kfhe.study.cells import Result
 from kfhe.study.errors import StudyError
 from kfhe.study.paper import published
-from kfhe.study.paper.reproduction import write_reproduction
 from kfhe.study.plan import Algorithm, Plan
 from kfhe.study.report import write_cells, write_report
-from kfhe.study.report.latex import escaped, latex
 from kfhe.study.report.page import chart_data
-from kfhe.study.report.tables import Table, Value, all_tables, finding
+from kfhe.study.report.tables import Table, Value, all_tables, finding, latex
 from kfhe.study.run import run
 from kfhe.study.store import Store
 
@@ -238,20 +236,9 @@ def test_cells_are_written_as_csv_or_parquet(paper, tmp_path):
 
 
 def test_latex_keeps_special_characters():
-    assert escaped("50% & a_b ± {x}") == r"50\% \& a\_b $\pm$ \{x\}"
+    assert latex("50% & a_b ± {x}") == r"50\% \& a\_b $\pm$ \{x\}"
     table = Table("t", "s", "Title", ["a", "b"], [[Value(1, "x"), Value(2, "y", strong=True)]])
-    assert r"x & \textbf{y} \\" in latex(table)
-
-
-def test_the_reproduction_says_what_holds(paper, tmp_path):
-    text = write_reproduction(paper, tmp_path / "reproduction.md").read_text()
-    assert "- KFHE-e: within 0.03 of the paper on 27 of 27, +0.0000 on average" in text
-    assert "| iris | 0.9433 | 0.9433 | 0.9457 |" in text
-    assert "- `physio`: Its origin is not known" in text
-    assert "one-tailed" in text
-    assert text.count("### Wilcoxon signed-ranks test") == text.count("### Post-hoc") == 5
-    assert text.count("- Holds:") == 10
-    assert text.count("- **Does not hold**:") == 1
+    assert r"x & \textbf{y} \\" in table.latex()
 
 
 @pytest.fixture(scope="module")
@@ -269,7 +256,7 @@ def accuracies(tmp_path_factory):
     return Analysis(path)
 
 
-def test_accuracies_are_not_set_beside_the_papers_macro_f1(accuracies, tmp_path):
+def test_accuracies_are_not_set_beside_the_papers_macro_f1(accuracies):
     tables = {table.key: table for table in all_tables(accuracies)}
     assert "scores_0" in tables
     assert not {"comparison", "claims"} & set(tables)
@@ -277,8 +264,6 @@ def test_accuracies_are_not_set_beside_the_papers_macro_f1(accuracies, tmp_path)
     assert not any(beside)
     charts = chart_data(accuracies)
     assert not charts["comparison"]
-    with pytest.raises(StudyError, match="nothing of this study is in the paper"):
-        write_reproduction(accuracies, tmp_path / "reproduction.md")
 
 
 def test_of_one_dataset_there_are_no_lines_of_ranks(plan, tmp_path):
@@ -304,13 +289,6 @@ def test_of_many_lines_ours_alone_have_colours(paper):
     many = copy(paper)
     many.algorithms = [*paper.algorithms, "another"]
     assert many.marked == ["KFHE-e", "KFHE-l"]
-
-
-def test_without_the_papers_data_there_is_no_reproduction(plan, tmp_path):
-    run(plan, tmp_path / "r.sqlite", n_jobs=1)
-    with pytest.raises(StudyError, match="nothing of this study is in the paper"):
-        write_reproduction(Analysis(tmp_path / "r.sqlite"), tmp_path / "reproduction.md")
-    assert not (tmp_path / "reproduction.md").exists()
 
 
 def test_a_report_that_cannot_be_written_leaves_the_old_one(paper, page, tmp_path, monkeypatch):

@@ -110,7 +110,8 @@ def label_quality(
         Whether to stop before `n_estimators` when more trees would hardly change the ranks (see Notes).
         "auto": in tables of 10,000 rows or more.
     categorical_features : "from_dtype", array-like or None, default="from_dtype"
-        Which columns are categorical: those with strings or categories; or column numbers, names or a mask.
+        Further categorical columns, as numbers, names or a mask. Columns of strings or categories always are,
+        but with None, which takes no column for categorical.
     random_state : int, Generator, RandomState or None, default=None
         Where the randomness comes from.
     n_jobs : int or None, default=None

@@ -10,12 +10,10 @@ import typer
 from kfhe.cli import options
 from kfhe.cli.echo import echo
 
-EXAMPLES = """
+EXAMPLES = """\b
 Examples:
-
   kfhe apply decisions.csv customers.csv -o cleaned.csv
-
-  kfhe apply decisions.csv customers.parquet -o cleaned.parquet --log changes.csv
+  kfhe apply decisions.csv customers.parquet -o clean.parquet --log log.csv
 """
 
 

@@ -14,19 +14,13 @@ if TYPE_CHECKING:
     from kfhe.audit import LabelAudit
     from kfhe.tables.labelled import LabelledTable
 
-EXAMPLES = """
+EXAMPLES = """\b
 Examples:
-
   kfhe audit data.csv --target label -o suspects.csv
-
   kfhe audit data.csv -t label --drop id --all -o quality.parquet
-
   kfhe audit visits.csv -t label --groups patient
-
   kfhe audit data.csv -t label --plot audit.svg
-
   kfhe audit data.csv -t label --page review.html
-
   kfhe audit data.csv -t label --decisions decisions.csv --page review.html
 """
 SHOWN = 10  # suspects on the terminal

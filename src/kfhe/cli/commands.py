@@ -13,6 +13,7 @@ app = typer.Typer(
     help="Kalman Filter-based Heuristic Ensemble: a classifier for labels that can't be trusted.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # plain help: half as long
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command(epilog=fit.EXAMPLES)(fit.fit)

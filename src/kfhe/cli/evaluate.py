@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from math import ceil
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -23,19 +24,12 @@ if TYPE_CHECKING:
     from kfhe.cli.outcome import Outcome
     from kfhe.tables.labelled import LabelledTable
 
-EXAMPLES = """
+EXAMPLES = """\b
 Examples:
-
-  kfhe evaluate data.csv --target label
-
-  kfhe evaluate data.csv -t label --folds 10 --model kfhe-l --drop id
-
+  kfhe evaluate data.csv --target label --folds 10 --repeats 3 --model kfhe-l
   kfhe evaluate data.csv -t label --holdout 0.25
-
   kfhe evaluate visits.csv -t label --groups patient
-
   kfhe evaluate data.csv -t label --plots pictures
-
   kfhe evaluate test.csv -t label --model model.kfhe --json
 """
 
@@ -48,14 +42,19 @@ def evaluate(
     model: Annotated[
         str,
         typer.Option(
-            help="Train robust, kfhe-e or kfhe-l; or a model file: try that one, instead of training."
+            help="Train robust, kfhe-e or kfhe-l; or a model file: test that one, instead of training."
         ),
     ] = options.Model.robust,
     folds: Annotated[
-        int | None, typer.Option(min=2, help="Number of folds of cross-validation; default: 5.")
+        int | None,
+        typer.Option(min=2, help="Number of folds of cross-validation; default: 5.", metavar="N"),
+    ] = None,
+    repeats: Annotated[
+        int | None, typer.Option(min=1, help="Repeat it with other folds, or other rows.", metavar="N")
     ] = None,
     holdout: Annotated[
-        float | None, typer.Option(help="Train once, and test on this share of the rows, such as 0.25.")
+        float | None,
+        typer.Option(help="Train once, and test on this share of the rows, such as 0.25.", metavar="SHARE"),
     ] = None,
     plots: Annotated[
         Path | None,
@@ -87,14 +86,15 @@ def evaluate(
         for note in data.notes:
             echo(f"kfhe: {note}", err=True)
         new = training.new_model(name, labelled.categorical_features(data))
-        with bar("Trees", new.n_estimators * (1 if holdout else folds or 5)) as advance:
-            outcome = _of_training(data, new, folds or 5, holdout, advance)
+        tests = Tests(folds or 5, repeats or 1, holdout, training.random_state)
+        with bar("Trees", new.n_estimators * len(tests)) as advance:
+            outcome = _of_training(data, new, tests, advance)
     else:
-        of_training = [field.name for field in fields(options.Training)]
-        refused = [*of_training, "categorical", "read_as", "drop", "groups", "folds", "holdout"]
+        of_training = {field.name for field in fields(options.Training)} - {"decision"}
+        refused = [*of_training, "read_as", "drop", "groups", "folds", "repeats", "holdout"]
         options.refuse(context, refused, "with a model file nothing is trained; leave it out")
         with bar("Rows", rows_of(labelled.table)) as advance:
-            outcome = _of_model(_model_file(model), labelled, advance)
+            outcome = _of_model(_model_file(model), labelled, training.decision, advance)
     if plots is not None:  # first, as whoever reads what is printed may stop reading
         _write_plots(outcome, plots)
     if as_json:
@@ -122,9 +122,33 @@ def _write_plots(outcome: Outcome, folder: Path) -> None:
     echo(f"The pictures are in {folder}", err=True)
 
 
-def _of_training(
-    data: LabelledTable, model: BaseKFHE, folds: int, holdout: float | None, advance: Callable[[int], None]
-) -> Outcome:
+@dataclass(frozen=True)
+class Tests:
+    """How the rows are parted to train and to test: by folds, unless a share of them is held out."""
+
+    folds: int
+    repeats: int
+    holdout: float | None
+    seed: int
+
+    def __len__(self) -> int:
+        return self.repeats * (self.folds if self.holdout is None else 1)
+
+    def __str__(self) -> str:
+        how = f"{self.folds}-fold cross-validation" if self.holdout is None else "hold-out"
+        return how if self.repeats == 1 else f"{how}, {self.repeats} times"
+
+    def splits(
+        self, data: LabelledTable, labels: NDArray[np.intp]
+    ) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+        """Yield the rows to train on and to test; all classes have the same shares as far as can be."""
+        data.check_can_be_split()
+        parted = _splits if data.groups is None else _splits_of_groups
+        for seed in range(self.seed, self.seed + self.repeats):
+            yield from parted(data, labels, self.folds, self.holdout, seed % 2**32)
+
+
+def _of_training(data: LabelledTable, model: BaseKFHE, how: Tests, advance: Callable[[int], None]) -> Outcome:
     import numpy as np
     from sklearn.base import clone
 
@@ -133,7 +157,7 @@ def _of_training(
 
     classes, labels = np.unique(data.y, return_inverse=True)
     tests, remarks = [], list[tuple[str, ...]]()
-    for train, test in _splits(data, labels, folds, holdout, model.random_state):
+    for train, test in how.splits(data, labels):
         groups = None if data.groups is None else data.groups[train]
         with without_warnings():
             trained = clone(model).fit(
@@ -146,16 +170,14 @@ def _of_training(
         tests.append(Predictions(labels[test], predicted, scores))
         remarks.append(getattr(trained, "remarks_", ()))
     tell(remarks_of_tests(remarks))
-    how = f"{folds}-fold cross-validation" if holdout is None else "hold-out"
-    if data.group_column is not None:
-        how += f", groups by {data.group_column!r}"
-    return Outcome(f"{data.name}: {how}", data.target, classes, tests)
+    grouped = "" if data.group_column is None else f", groups by {data.group_column!r}"
+    return Outcome(f"{data.name}: {how}{grouped}", data.target, classes, tests)
 
 
 def _splits(
     data: LabelledTable, labels: NDArray[np.intp], folds: int, holdout: float | None, seed: int
 ) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-    """Yield the rows to train on and to test, with all classes in the same shares as far as can be."""
+    """Yield the rows to train on and to test, each class in the same shares."""
     import warnings
 
     import numpy as np
@@ -163,10 +185,6 @@ def _splits(
 
     from kfhe.tables.files import TableFileError
 
-    data.check_can_be_split()
-    if data.groups is not None:
-        yield from _splits_of_groups(data, labels, folds, holdout, seed)
-        return
     if holdout is not None:
         n_test, n_classes = ceil(holdout * len(labels)), len(data.class_counts())
         if min(n_test, len(labels) - n_test) < n_classes:
@@ -189,7 +207,7 @@ def _splits(
 def _splits_of_groups(
     data: LabelledTable, labels: NDArray[np.intp], folds: int, holdout: float | None, seed: int
 ) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-    """Yield the same, of which no group is in both."""
+    """Yield the same; no group is in both."""
     import warnings
 
     import numpy as np
@@ -238,7 +256,9 @@ def _model_file(name: str) -> Path:
     return path
 
 
-def _of_model(path: Path, labelled: options.LabelledInput, advance: Callable[[int], None]) -> Outcome:
+def _of_model(
+    path: Path, labelled: options.LabelledInput, decision: str | None, advance: Callable[[int], None]
+) -> Outcome:
     import numpy as np
 
     from kfhe.cli.models import read_forest
@@ -246,7 +266,7 @@ def _of_model(path: Path, labelled: options.LabelledInput, advance: Callable[[in
     from kfhe.cli.scoring import ModelReader
     from kfhe.tables.files import TableFileError, open_table
 
-    saved = read_forest(path)
+    saved = read_forest(path).deciding(options.decision_of(decision))
     reader = ModelReader(saved.forest.schema, saved.forest.classes, named=saved.named)
     true, predictions = [], []
     with open_table(labelled.table, labelled.dialect) as rows:
@@ -263,4 +283,11 @@ def _of_model(path: Path, labelled: options.LabelledInput, advance: Callable[[in
         echo(f"kfhe: {note}", err=True)
     predicted, probabilities = map(np.concatenate, zip(*predictions, strict=True))
     test = Predictions(np.concatenate(true), predicted, probabilities)
+    if np.array_equal(np.bincount(test.true, minlength=len(reader.classes)), saved.forest.class_counts):
+        echo(
+            f"kfhe: {rows.name}: has as many rows of each class as the model was trained on. If it is that "
+            f"table, the figures are too good; for honest ones: kfhe evaluate {quote(str(labelled.table))} "
+            f"--target {quote(labelled.target)}",
+            err=True,
+        )
     return Outcome(f"{rows.name}: the model {path}", labelled.target, reader.classes, [test])

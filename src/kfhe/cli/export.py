@@ -11,13 +11,10 @@ import typer
 from kfhe.cli.echo import echo
 from kfhe.cli.options import check_writable
 
-EXAMPLES = """
+EXAMPLES = """\b
 Examples:
-
   kfhe export model.kfhe -o model.onnx
-
   kfhe export model.kfhe -o model.json
-
   kfhe export model.kfhe --format json -o - | jq '.trees[0]'
 """
 

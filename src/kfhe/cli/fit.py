@@ -18,17 +18,11 @@ if TYPE_CHECKING:
     from kfhe.base import BaseKFHE
     from kfhe.cli.console import Console
 
-EXAMPLES = """
+EXAMPLES = """\b
 Examples:
-
   kfhe fit train.csv --target label -o model.kfhe
-
-  kfhe fit visits.csv -t label --groups patient -o model.kfhe
-
-  kfhe fit train.parquet -t label --drop id --categorical zip --model kfhe-l -o model.kfhe
-
+  kfhe fit visits.csv -t label --groups patient --as ward=category -o m.kfhe
   zcat train.csv.gz | kfhe fit - -t label -o model.kfhe
-
   kfhe fit big/*.parquet -t label -o model.kfhe
 """
 
@@ -39,25 +33,27 @@ def fit(
     output: Annotated[
         Path,
         typer.Option(
-            "--output", "-o", help="The model file to write; - for standard output.", show_default=False
+            "--output",
+            "-o",
+            help="Model file to write; - for standard output.",
+            metavar="FILE",
+            show_default=False,
         ),
     ],
     training: options.Training,
     model: Annotated[
         options.Model,
         typer.Option(
-            help="robust: finds out by itself how wrong the labels are. kfhe-e and kfhe-l: the paper's "
-            "variants, for clean labels and for wrong ones."
+            help="robust estimates how many labels are wrong; kfhe-e (for right labels) and kfhe-l (for "
+            "wrong ones) are the paper's."
         ),
     ] = options.Model.robust,
     scheduler: options.Scheduler = None,
 ) -> None:
     """Train a model on a table and save it.
 
-    Types are found by themselves: a column of numbers is numeric, true and
-    false count as 1 and 0, dates and amounts such as $1,200 are read where
-    they leave no doubt, any other column holds categories. Cells that are
-    empty, NA, nan and the like are gaps. Nothing needs preparation.
+    Numbers, dates, amounts such as $1,200, true and false are recognised; any
+    other column holds categories. Empty cells, NA, nan and the like are missing.
     """
     from kfhe.cli.console import Console
 

@@ -26,10 +26,7 @@ if TYPE_CHECKING:
     from kfhe.tables.labelled import LabelledTable
     from kfhe.tables.parts import PartedTable
 
-_PANEL = "Training"
-_CSV_PANEL = "How the file is written"
-_PAPER_PANEL = "Trees of kfhe-e and kfhe-l"
-_TREE_SETTINGS = ("max_depth", "min_samples_leaf", "min_samples_split")
+_TREE_SETTINGS = ("min_samples_leaf", "max_leaf_nodes")
 
 
 class Model(StrEnum):
@@ -49,19 +46,34 @@ class ClassWeight(StrEnum):
 EscapeFormulas = Annotated[
     bool,
     typer.Option(
-        "--escape-formulas",
-        help="Put an apostrophe in front of text in a csv that a spreadsheet would take for a formula.",
+        "--escape-formulas", help="Put an apostrophe before text that a spreadsheet would run as a formula."
     ),
 ]
-
-
 Scheduler = Annotated[
     str | None,
+    typer.Option(help="Use the Dask cluster of this scheduler (tcp://host:8786).", metavar="ADDRESS"),
+]
+Decision = Annotated[
+    str | None,
     typer.Option(
-        help="Run on the Dask cluster of this scheduler instead, such as tcp://10.0.0.1:8786.",
-        metavar="ADDRESS",
+        help="balanced favours rare classes, likeliest doesn't; or a number between the two, 0 to 1.",
+        metavar="RULE",
     ),
 ]
+
+
+def decision_of(given: str | None) -> str | float | None:
+    """Return what `--decision` says, as `RobustKFHEClassifier` takes it."""
+    from kfhe.forest import DECISIONS
+
+    if given is None or given in DECISIONS:
+        return given
+    with suppress(ValueError):
+        if 0 <= float(given) <= 1:
+            return float(given)
+    raise typer.BadParameter(
+        f"must be {', '.join(DECISIONS)} or a number from 0 to 1, got {given!r}", param_hint="--decision"
+    )
 
 
 def refuse_jobs(jobs: int | None, scheduler: str | None) -> None:
@@ -78,33 +90,20 @@ class CsvInput:
     """How a csv or Excel file is written, where that can't be seen."""
 
     sep: Annotated[
-        str | None,
-        typer.Option(
-            help="What separates columns; default: as the header has it.", rich_help_panel=_CSV_PANEL
-        ),
+        str | None, typer.Option(help="Column separator; default: found by itself.", metavar="CHARACTER")
     ] = None
     decimal: Annotated[
-        str | None,
-        typer.Option(help="The decimal mark: . or ,; default: as it is used.", rich_help_panel=_CSV_PANEL),
+        str | None, typer.Option(help="Decimal mark, . or ,; default: found by itself.", metavar="CHARACTER")
     ] = None
     encoding: Annotated[
-        str | None,
-        typer.Option(
-            help="The encoding, such as latin-1; default: UTF-8, or what Windows writes.",
-            rich_help_panel=_CSV_PANEL,
-        ),
+        str | None, typer.Option(help="Such as latin-1; default: UTF-8 or Windows.", metavar="NAME")
     ] = None
     na: Annotated[
         list[str] | None,
-        typer.Option(
-            help="A word that is a gap, besides NA and the like; repeatable.",
-            metavar="WORD",
-            rich_help_panel=_CSV_PANEL,
-        ),
+        typer.Option(help="A word for missing values, besides NA and the like; repeatable.", metavar="WORD"),
     ] = None
     sheet: Annotated[
-        str | None,
-        typer.Option(help="The sheet of an Excel file; default: the first.", rich_help_panel=_CSV_PANEL),
+        str | None, typer.Option(help="Sheet of an Excel file; default: the first.", metavar="NAME")
     ] = None
 
     @property
@@ -128,8 +127,8 @@ class ReadingInput(CsvInput):
         list[str] | None,
         typer.Option(
             "--as",
-            help="Read a column as category, number, date, day-first, month-first, time or boolean, such as "
-            "joined=day-first; repeatable. Default: as it looks, if that leaves no doubt.",
+            help="Read a column as category, number, date, day-first, month-first, time or boolean; "
+            "repeatable.",
             metavar="COLUMN=KIND",
         ),
     ] = None
@@ -154,59 +153,44 @@ class ReadingInput(CsvInput):
                 )
         return found
 
-    @property
-    def for_plan(self) -> dict[str, Any]:
-        """What these options say, as a plan of a study has it: without what is not said."""
-        dialect = self.dialect
-        names = ("sep", "decimal", "encoding", "sheet")
-        said = {name: getattr(dialect, name) for name in names} | {"na": list(dialect.na), "as": self.kinds}
-        return {name: value for name, value in said.items() if value}
-
 
 @dataclass(frozen=True, kw_only=True)
 class TargetInput(ReadingInput):
     """The target of a table, and which of its columns are learnt from."""
 
-    target: Annotated[str, typer.Option("--target", "-t", help="The column to learn.", show_default=False)]
-    categorical: Annotated[
-        list[str] | None,
-        typer.Option(help="A column of numbers that are categories; repeatable.", metavar="COLUMN"),
-    ] = None
+    target: Annotated[
+        str, typer.Option("--target", "-t", help="Column to learn.", metavar="COLUMN", show_default=False)
+    ]
     drop: Annotated[
         list[str] | None,
-        typer.Option(
-            help="A column to leave out, such as an identifier; repeatable. * stands for any letters.",
-            metavar="COLUMN",
-        ),
+        typer.Option(help="Leave out columns, such as id,x_*.", metavar="COLUMNS"),
     ] = None
     groups: Annotated[
         str | None,
         typer.Option(
-            help="A column that tells which rows belong together, such as those of one patient: no row is "
-            "judged by what was learnt from its group. It is not learnt from.",
+            help="Rows of equal value belong together, such as those of one patient; not learnt from.",
             metavar="COLUMN",
         ),
     ] = None
     drop_unlabelled: Annotated[
-        bool, typer.Option("--drop-unlabelled", help="Leave rows out that have no label.")
+        bool, typer.Option("--drop-unlabelled", help="Leave out rows without a label.")
     ] = False
 
     def check(self) -> None:
         """Raise if the options contradict each other."""
         from kfhe.tables.texts import CATEGORY
 
-        if self.target in (self.drop or ()):
+        if any(self.target in names.split(",") for names in self.drop or ()):
             raise typer.BadParameter("the target can't be left out", param_hint="--drop")
         if self.target == self.groups:
             raise typer.BadParameter(
                 f"{self.target!r} is the target; groups are a column of their own", param_hint="--groups"
             )
-        of_names = {**dict.fromkeys(self.categorical or (), "--categorical"), self.target: "the target"}
-        for column, kind in self.kinds.items():
-            if kind != CATEGORY and column in of_names:
-                raise typer.BadParameter(
-                    f"{column!r} is {of_names[column]}, and can't be read as {kind}", param_hint="--as"
-                )
+        kind = self.kinds.get(self.target, CATEGORY)
+        if kind != CATEGORY:
+            raise typer.BadParameter(
+                f"{self.target!r} is the target, and can't be read as {kind}", param_hint="--as"
+            )
 
     def read_file(self, table: Path) -> LabelledTable:
         """Read a table."""
@@ -215,7 +199,6 @@ class TargetInput(ReadingInput):
         return LabelledTable.read(
             table,
             self.target,
-            categorical=self.categorical or (),
             read_as=self.kinds,
             drop=self.drop or (),
             groups=self.groups,
@@ -254,8 +237,8 @@ class LabelledFiles(TargetInput):
         list[Path],
         typer.Argument(
             metavar="TABLE...",
-            help="A .csv, .csv.gz, .parquet or .xlsx file; - for standard input. Several parquet files, or a "
-            "folder of them, are one table, which may be larger than memory.",
+            help="A .csv, .csv.gz, .parquet or .xlsx file; - for standard input. Several parquet files or "
+            "folders of them are one table, of any size.",
             show_default=False,
         ),
     ]
@@ -280,7 +263,6 @@ class LabelledFiles(TargetInput):
         return PartedTable.open(
             self.tables,
             self.target,
-            categorical=self.categorical or (),
             read_as=self.kinds,
             drop=self.drop or (),
             groups=self.groups,
@@ -292,62 +274,43 @@ class LabelledFiles(TargetInput):
 class Training:
     """How to train: the fields are parameters of the classifiers; None stands for the classifier's own."""
 
-    n_estimators: Annotated[
-        int, typer.Option(min=1, help="Components after the first.", rich_help_panel=_PANEL)
-    ] = 100
+    n_estimators: Annotated[int, typer.Option(min=1, help="Number of trees.", metavar="N")] = 100
     max_samples: Annotated[
         str | None,
         typer.Option(
-            help="Rows to train a component on: a number, a share such as 0.2, or auto; default: as many as "
-            "there are.",
-            metavar="ROWS",
-            rich_help_panel=_PANEL,
+            help="Rows for each tree: a number, a share such as 0.2, or auto; default: all.", metavar="ROWS"
         ),
-    ] = None
-    class_weight: Annotated[
-        ClassWeight | None,
-        typer.Option(help="balanced: rare classes count as much.", rich_help_panel=_PANEL),
-    ] = None
-    random_state: Annotated[
-        int,
-        typer.Option(
-            min=0, max=2**32 - 1, help="Seed: the same one gives the same model.", rich_help_panel=_PANEL
-        ),
-    ] = 0
-    n_jobs: Annotated[
-        int | None,
-        typer.Option(
-            "--jobs",
-            min=1,
-            help="Threads; default: one per processor.",
-            rich_help_panel=_PANEL,
-            show_default=False,
-        ),
-    ] = None
-
-    max_depth: Annotated[
-        int | None,
-        typer.Option(min=1, help="Most splits above a leaf; default: 30.", rich_help_panel=_PAPER_PANEL),
     ] = None
     min_samples_leaf: Annotated[
         int | None,
-        typer.Option(min=1, help="Fewest rows of a leaf; default: 7.", rich_help_panel=_PAPER_PANEL),
-    ] = None
-    min_samples_split: Annotated[
-        int | None,
         typer.Option(
-            min=2, help="Fewest rows of a node that is split; default: 20.", rich_help_panel=_PAPER_PANEL
+            min=1, help="Fewest rows in a leaf; default: 1, and 7 for kfhe-e and kfhe-l.", metavar="N"
         ),
+    ] = None
+    max_leaf_nodes: Annotated[
+        int | None, typer.Option(min=2, help="Most leaves of a tree; default: any number.", metavar="N")
+    ] = None
+    decision: Decision = None
+    class_weight: Annotated[
+        ClassWeight | None, typer.Option(help="Let rare classes count as much as others.")
+    ] = None
+    random_state: Annotated[
+        int,
+        typer.Option(min=0, max=2**32 - 1, help="The same seed gives the same model.", metavar="SEED"),
+    ] = 0
+    n_jobs: Annotated[
+        int | None,
+        typer.Option("--jobs", min=1, help="Threads; default: all.", metavar="N", show_default=False),
     ] = None
 
     def check(self, model: Model) -> None:
         """Raise if an option is given that the model doesn't take."""
-        for name in _TREE_SETTINGS:
-            if model is Model.robust and getattr(self, name) is not None:
-                raise typer.BadParameter(
-                    "it is for --model kfhe-e and kfhe-l; robust finds out by itself how far to trust a leaf",
-                    param_hint=f"--{name.replace('_', '-')}",
-                )
+        if model is not Model.robust and self.decision is not None:
+            raise typer.BadParameter(
+                f"it is for --model robust; {model} always predicts the likeliest class",
+                param_hint="--decision",
+            )
+        decision_of(self.decision)
         self.sample_size()
 
     def sample_size(self) -> int | float | str | None:
@@ -374,7 +337,7 @@ class Training:
             import kfhe as classifiers
 
         settings = {field.name: getattr(self, field.name) for field in fields(self)}
-        settings["max_samples"] = self.sample_size()
+        settings |= {"max_samples": self.sample_size(), "decision": decision_of(self.decision)}
         given: dict[str, Any] = {
             name: str(value) if isinstance(value, StrEnum) else value
             for name, value in settings.items()
@@ -415,6 +378,7 @@ def spread(command: Callable[..., None]) -> Callable[..., None]:
     """
     signature = inspect.signature(command, eval_str=True)
     groups = {name: p.annotation for name, p in signature.parameters.items() if p.annotation in GROUPS}
+    of_csv = {field.name for field in fields(CsvInput)}  # rarely needed, so they come last
     parameters = []
     for name, parameter in signature.parameters.items():
         if name in groups:
@@ -430,6 +394,7 @@ def spread(command: Callable[..., None]) -> Callable[..., None]:
             given[name] = group(**{key: given.pop(key) for key in own})
         command(**given)
 
+    parameters.sort(key=lambda parameter: parameter.name in of_csv)
     spread_command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
     return spread_command
 

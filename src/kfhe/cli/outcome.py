@@ -58,6 +58,18 @@ class Outcome:
         return [metrics_of(*test, len(self.classes)) for test in self.tests]
 
     @cached_property
+    def likeliest(self) -> dict[str, float] | None:
+        """Metrics if the likeliest class were predicted; None if it is."""
+        if all((test.scores.argmax(axis=1) == test.predicted).all() for test in self.tests):
+            return None
+        scores = [
+            metrics_of(test.true, test.scores.argmax(axis=1), test.scores, len(self.classes))
+            for test in self.tests
+        ]
+        of_decisions = ("f1_macro", "accuracy", "balanced_accuracy")
+        return {name: sum(score[name] for score in scores) / len(scores) for name in of_decisions}
+
+    @cached_property
     def together(self) -> Predictions:
         """The rows of all tests."""
         import numpy as np
@@ -93,6 +105,7 @@ class Outcome:
             "how": self.how,
             "rows": int(self.confusion.sum()),
             **{metric: self.mean(metric) for metric in self.metrics},
+            "likeliest": self.likeliest,
             "tests": self.scores,
             "classes": classes,
             "by_class": [
@@ -112,6 +125,12 @@ class Outcome:
             f"{self.how}, {counted(int(self.confusion.sum()), 'row')}", markup=False, soft_wrap=True
         )
         console.print(self._metrics_table())
+        if self.likeliest:
+            figures = ", ".join(f"{METRICS[name]} {value:.4f}" for name, value in self.likeliest.items())
+            console.print(
+                "Predictions favour rare classes. With --decision likeliest, the class of the highest "
+                f"probability is predicted: {figures}."
+            )
         if len(self.classes) > MOST_CLASSES:
             console.print(
                 f"The {LISTED} of {len(self.classes)} classes that are found worst; --json has all:"

@@ -16,14 +16,11 @@ if TYPE_CHECKING:
     from kfhe.plotting import Display
     from kfhe.tables.files import Dialect
 
-EXAMPLES = """
+EXAMPLES = """\b
 Examples:
-
   kfhe plot model.kfhe
-
   kfhe plot model.kfhe --kind importance -o importance.svg
-
-  kfhe plot model.kfhe --kind scores --data train.csv --data test.csv --target label
+  kfhe plot model.kfhe --kind scores --data train.csv --data test.csv -t label
 """
 
 

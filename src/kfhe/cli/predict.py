@@ -7,17 +7,14 @@ from typing import Annotated
 
 import typer
 
-from kfhe.cli.options import CsvInput, EscapeFormulas, check_table_output, spread
+from kfhe.cli.options import CsvInput, Decision, EscapeFormulas, check_table_output, decision_of, spread
 
-EXAMPLES = """
+EXAMPLES = """\b
 Examples:
-
   kfhe predict model.kfhe new.csv -o out.csv
-
   kfhe predict model.kfhe new.parquet --proba -o out.parquet
-
-  kfhe predict model.kfhe new.csv --keep id,name -o out.csv
-
+  kfhe predict model.kfhe new.csv --decision likeliest -o out.csv
+  kfhe predict model.kfhe new.csv --keep 'id,name,address_*' -o out.csv
   kfhe predict model.kfhe new.csv --keep-all -o out.csv
 """
 
@@ -38,17 +35,21 @@ def predict(
     output: Annotated[
         Path,
         typer.Option(
-            "--output", "-o", help="The .csv, .csv.gz or .parquet file to write; - for standard output."
+            "--output",
+            "-o",
+            help="The .csv, .csv.gz or .parquet file to write; - for standard output.",
+            metavar="FILE",
         ),
     ] = Path("-"),
     proba: Annotated[
         bool, typer.Option("--proba", help="Write the probability of each class as well: they sum to 1.")
     ] = False,
+    decision: Decision = None,
     escape_formulas: EscapeFormulas = False,
     keep: Annotated[
         list[str] | None,
         typer.Option(
-            help="Write these columns of the table as well, such as id,name; repeatable.",
+            help="Write these columns of the table as well, such as id,x_*; repeatable.",
             metavar="COLUMNS",
             show_default=False,
         ),
@@ -63,6 +64,10 @@ def predict(
     the column prediction. Columns are found by their names, in any order;
     those that the model doesn't know are ignored. Columns that are kept
     come first, as they are written in the table.
+
+    A robust model does not always predict the likeliest class: unless it
+    was trained otherwise, rare classes are favoured. --decision likeliest
+    predicts the class of the highest probability.
     """
     if keep and keep_all:
         raise typer.BadParameter("choose one of --keep and --keep-all")
@@ -77,6 +82,7 @@ def predict(
         output,
         dialect=csv.dialect,
         proba=proba,
+        decision=decision_of(decision),
         escape_formulas=escape_formulas,
         keep=None if keep_all else keep or (),
     )

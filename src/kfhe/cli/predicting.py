@@ -28,6 +28,7 @@ def predict_table(
     *,
     dialect: Dialect | None = None,
     proba: bool = False,
+    decision: str | float | None = None,
     escape_formulas: bool = False,
     keep: Collection[str] | None = (),
 ) -> None:
@@ -41,6 +42,8 @@ def predict_table(
         How a csv is written; None: as its first rows look.
     proba : bool
         Whether to write the probability of each class as well.
+    decision : str, float or None
+        Which class is predicted, as in `RobustKFHEClassifier`; None: as the model was trained.
     escape_formulas : bool
         Whether labels that a spreadsheet would take for formulas get an apostrophe in front.
     keep : collection of str or None
@@ -52,11 +55,12 @@ def predict_table(
     from kfhe.cli.models import read_forest
     from kfhe.cli.scoring import ModelReader, ahead
     from kfhe.engine.threads import thread_count
+    from kfhe.look.counts import counted
     from kfhe.tables.errors import some
     from kfhe.tables.files import Dialect, open_output, open_table
     from kfhe.tables.output import CsvOutput
 
-    saved = read_forest(model)
+    saved = read_forest(model).deciding(decision)
     reader = ModelReader(saved.forest.schema, saved.forest.classes, named=saved.named)
     with open_table(table, dialect or Dialect()) as rows:
         kept = list(rows.columns) if keep is None else _kept(keep, rows)
@@ -83,19 +87,21 @@ def predict_table(
                     advance(len(batch))
     for note in reader.notes(rows):
         echo(f"kfhe: {note}", err=True)
+    if predictor.n_unlikely:
+        echo(
+            f"kfhe: {rows.name}: {counted(predictor.n_unlikely, 'prediction', 'are')} not the likeliest "
+            "class, as the model favours rare ones. To predict the likeliest: --decision likeliest",
+            err=True,
+        )
     if str(output) != "-":
         echo(f"The predictions are in {output}", err=True)
 
 
 def _kept(keep: Collection[str], rows: TableFile) -> list[str]:
-    """Return the columns to keep; several may be named at once, with commas, unless one is called so."""
-    from kfhe.tables.errors import no_column
+    """Return the columns to keep."""
+    from kfhe.tables.labelled import named_columns
 
-    names = [name for names in keep for name in ([names] if names in rows.columns else names.split(","))]
-    for name in names:
-        if name not in rows.columns:
-            raise no_column(rows.name, name, rows.columns)
-    return list(dict.fromkeys(names))
+    return named_columns(keep, rows.columns, rows.name)
 
 
 def _joined(rows: TableFile, kept: list[str], predictor: _Predictor) -> Any:
@@ -140,6 +146,7 @@ class _Predictor:
     def __init__(self, saved: SavedForest, *, proba: bool, as_text: bool) -> None:
         self._saved, self._proba, self.as_text = saved, proba, as_text
         self._classes = saved.forest.classes.tolist()
+        self._unlikely: list[int] = []  # of each piece of rows, as threads take them
         self.names = ["prediction", *(f"proba_{label}" for label in self._classes * proba)]
 
     @cached_property
@@ -156,12 +163,21 @@ class _Predictor:
 
     def table(self, rows: Any, n_threads: int) -> Any:
         """Return the predictions as a pyarrow table."""
+        import numpy as np
         import pyarrow as pa
 
         decided, scores = self._saved.predict_rows(rows, n_threads, proba=self._proba)
+        if self._proba:
+            taken = scores[np.arange(len(scores)), decided]
+            self._unlikely.append(int(np.count_nonzero(scores.max(axis=1) > taken)))
         columns = [self._labels.take(_as_arrow(decided))]
         columns += [_as_arrow(scores[:, position]) for position in range(len(self.names) - 1)]
         return pa.table(columns, schema=self.schema)
+
+    @property
+    def n_unlikely(self) -> int:
+        """How many rows got another class than the likeliest one; 0 if probabilities weren't asked for."""
+        return sum(self._unlikely)
 
     def line_maker(self, out: CsvOutput) -> Callable[[NDArray[np.float64]], tuple[int, Any]] | None:
         """Return what predicts some rows, on one thread: how many they are, and lines of a csv.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kfhe.cli.echo import echo
-from kfhe.cli.options import ReadingInput, Scheduler, check_folder, check_writable, refuse_jobs, spread
+from kfhe.cli.options import Scheduler, check_folder, check_writable, refuse_jobs
 
 if TYPE_CHECKING:
     from kfhe.study.plan import Plan
@@ -19,23 +19,14 @@ app = typer.Typer(
     help="Compare classifiers on many datasets, with and without noise.",
     no_args_is_help=True,
 )
-_RUN_EXAMPLES = """
+_RUN_EXAMPLES = """\b
 Examples:
-
   kfhe study run --preset quick
-
   kfhe study run --preset paper --data-dir data --results paper.sqlite
-
   kfhe study run --dataset mine.csv --target label --algorithm KFHE-l --algorithm sklearn.svm.SVC --noise 0.2
-
   kfhe study run --preset quick --noise 0 --noise 0.3 --noise-model border
-
-  kfhe study run --dataset mine.csv --given label --true checked_label
-
   kfhe study run --preset real --data-dir tables
-
   kfhe study run --preset paper --data-dir data --scheduler tcp://10.0.0.1:8786
-
   kfhe study run my-plan.toml
 """
 _OPTIONS = {  # of keys of a plan that are called otherwise
@@ -48,9 +39,7 @@ Results = Annotated[Path, typer.Argument(help="The result file of a study.", sho
 
 
 @app.command(epilog=_RUN_EXAMPLES)
-@spread
 def run(
-    reading: ReadingInput,
     plan: Annotated[Path | None, typer.Argument(help="The plan, a TOML file.", show_default=False)] = None,
     preset: Annotated[
         str | None, typer.Option(help="A plan that comes along: quick, paper, noise, others or real.")
@@ -85,16 +74,9 @@ def run(
             show_default=False,
         ),
     ] = None,
-    given: Annotated[
-        str | None,
-        typer.Option(help="Train on the labels in this column, of which some are wrong; with --true."),
-    ] = None,
-    true: Annotated[
-        str | None, typer.Option(help="Test against the true labels, which are in this column; with --given.")
-    ] = None,
     drop: Annotated[
         list[str] | None,
-        typer.Option(help="Leave this column out; repeatable. * stands for any letters.", metavar="COLUMN"),
+        typer.Option(help="Leave out columns, such as id,x_*.", metavar="COLUMNS"),
     ] = None,
     repeats: Annotated[int | None, typer.Option(help="Repeat cross-validation this often.")] = None,
     folds: Annotated[int | None, typer.Option(help="Number of folds.")] = None,
@@ -125,14 +107,10 @@ def run(
         "repeats": repeats,
         "folds": folds,
         "seed": seed,
-        # Labels that are wrong already are not changed unless somebody says so
-        "noise_levels": noise or ([0.0] if given else None),
+        "noise_levels": noise or None,
         "noise_model": noise_model,
-        "given": given,
-        "true": true,
         "target": target,
-        "drop": tuple(drop) if drop else None,
-        "reading": reading.for_plan or None,
+        "drop": tuple(name for names in drop for name in names.split(",")) if drop else None,
     }
     chosen = _changed(_plan(plan, preset, results, bool(dataset)), dataset, algorithm, changes)
     file = results or Path(f"{plan.stem if plan else preset or 'study'}.sqlite")
@@ -190,23 +168,13 @@ def report(
     files: Annotated[
         bool, typer.Option(help="Write tables (csv, LaTeX) and figures (SVG, PNG) as files, too.")
     ] = True,
-    reproduction: Annotated[
-        Path | None, typer.Option(help="Also write the comparison with the paper to this Markdown file.")
-    ] = None,
 ) -> None:
     """Write a page with the charts, tables and tests of a study; it needs no network."""
     from kfhe.study.analyse import Analysis
-    from kfhe.study.paper.reproduction import write_reproduction
     from kfhe.study.report import PAGE, write_report
 
     check_folder(output, [PAGE], results)
-    if reproduction is not None:
-        check_writable(reproduction, results, option="--reproduction")
-    analysis = Analysis(results)
-    page = write_report(analysis, output, files=files)
-    if reproduction is not None:
-        echo(f"The comparison with the paper is in {write_reproduction(analysis, reproduction)}")
-    echo(f"The report is in {page}")
+    echo(f"The report is in {write_report(Analysis(results), output, files=files)}")
 
 
 @app.command()

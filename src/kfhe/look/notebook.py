@@ -18,6 +18,7 @@ class NotebookMixin:
 
     classes_: Any
     trace_: Trace
+    estimators_: Any
 
     def _repr_html_inner(self) -> str:
         html: str = super()._repr_html_inner()  # type: ignore[misc]
@@ -30,10 +31,14 @@ class NotebookMixin:
         return bundle
 
     def _trace_html(self) -> str:
-        return trace_html(self.trace_, len(self.classes_)) if hasattr(self, "trace_") else ""
+        if not hasattr(self, "trace_"):
+            return ""
+        favours = getattr(self.estimators_, "prior_power", 0.0) > 0
+        facts = ("predict favours rare classes (decision='likeliest' doesn't)",) if favours else ()
+        return trace_html(self.trace_, len(self.classes_), facts)
 
 
-def trace_html(trace: Trace, n_classes: int) -> str:
+def trace_html(trace: Trace, n_classes: int, more: Sequence[str] = ()) -> str:
     """Return a trace as HTML that needs nothing else: facts, and a small line for R, P, K and training error.
 
     Parameters
@@ -42,6 +47,8 @@ def trace_html(trace: Trace, n_classes: int) -> str:
         The trace.
     n_classes : int
         How many classes the model tells apart.
+    more : sequence of str
+        Further facts.
 
     Returns
     -------
@@ -59,6 +66,7 @@ def trace_html(trace: Trace, n_classes: int) -> str:
         counted(len(trace) or "no", "component") + " after the initial one",
         counted(n_classes, "class"),
     ]
+    facts += more
     lines = ""
     if len(trace):
         facts += [

@@ -98,7 +98,8 @@ class StagedScoreDisplay(Display):
         """
         check_ensemble(estimator)
         scorer = check_scoring(estimator, scoring)
-        stages = (Predicted(estimator.classes_, scores) for scores in estimator.staged_predict_proba(X))
+        predicted = zip(estimator.staged_predict_proba(X), estimator.staged_predict(X), strict=True)
+        stages = (Predicted(estimator.classes_, *stage) for stage in predicted)
         scores = [float(scorer(stage, X, y)) for stage in stages]
         return cls(scores, name=name, scoring=_called(scoring)).plot(ax)
 

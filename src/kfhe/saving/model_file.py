@@ -27,7 +27,7 @@ from safetensors.numpy import save as save_arrays
 
 from kfhe.engine.threads import thread_count
 from kfhe.files import write_whole
-from kfhe.forest import RULES, Forest
+from kfhe.forest import DECISIONS, RULES, Forest
 from kfhe.saving import header
 from kfhe.saving.packed_forest import pack, unpack
 from kfhe.trace import Trace
@@ -125,6 +125,21 @@ class SavedForest:
     trace: Trace
     named: bool
     validation_scores: NDArray[np.float64] | None
+
+    def deciding(self, decision: str | float | None) -> SavedForest:
+        """Return the same with another rule of which class is predicted; None: as it is.
+
+        Raises
+        ------
+        ValueError
+            If the model has no such rule, and always predicts the likeliest class.
+        """
+        if decision is None or (decision == "likeliest" and not self.forest.class_shares):
+            return self
+        if not self.forest.class_shares:
+            raise ValueError("--decision is for robust models; this one always predicts the likeliest class")
+        power = float(DECISIONS.get(decision, decision))
+        return replace(self, forest=replace(self.forest, prior_power=power))
 
     def predict(self, X: Any) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
         """Return the class that each row of a table with just the model's columns gets, and probabilities."""

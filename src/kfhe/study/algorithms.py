@@ -8,9 +8,10 @@ that it takes:
 - AdaBoost, Bagging: categories as codes that their CART knows to be categories, a gap being a category of its
   own; gaps of numbers filled with the median (scikit-learn's AdaBoost refuses them);
 - forest on target encoding: categories by scikit-learn's TargetEncoder, gaps of numbers as they are;
-- random forest, extra trees, CleanLearning (cleanlab around a random forest), ensembles of scikit-learn's
-  trees, and classifiers by import path: categories one-hot, a gap being a category; gaps of numbers as they
-  are if the classifier takes them, else filled with the median.
+- random forest, extra trees, CleanLearning (cleanlab around a random forest) and ensembles of scikit-learn's
+  trees: categories one-hot, a gap being a category; gaps of numbers as they are if the classifier takes them,
+  else filled with the median;
+- classifiers by import path: the same, and numbers standardised, unless it takes no negative ones.
 """
 
 from __future__ import annotations
@@ -89,7 +90,7 @@ def build(algorithm: Algorithm, X: Any, seed: int) -> Any:
     # One thread: the study's parallelism is over cells
     classifier = new_classifier(algorithm, categorical, seed=seed, n_threads=1)
     known = SHORT_NAMES.get(algorithm.algorithm)
-    steps = encoding_steps(known.encoding if known else "one-hot", categorical, classifier)
+    steps = encoding_steps(known.encoding if known else "one-hot, scaled", categorical, classifier)
     return make_pipeline(*steps, classifier) if steps else classifier
 
 

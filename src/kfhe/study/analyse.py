@@ -99,6 +99,14 @@ class Analysis:
         frame.index.name = "noise"
         return frame[self.algorithms]
 
+    @cached_property
+    def mean_scores(self) -> Any:
+        """Means over the datasets for which every algorithm has a score: noise levels by algorithms."""
+        rows = {
+            noise: self.means(noise).loc[self.complete(noise).index].mean() for noise in self.noise_levels
+        }
+        return import_pandas().DataFrame(rows).T[self.algorithms]
+
     def _average_ranks(self, noise: float) -> Any:
         scores = self.complete(noise)
         return stats.ranks(scores).mean() if len(scores) else scores.mean()
@@ -125,8 +133,9 @@ class Analysis:
         for noise in filter(self.can_test, self.noise_levels):
             scores = self.complete(noise)
             test = stats.friedman_aligned_ranks(scores)
-            rows[noise] = {"datasets": len(scores), "statistic": test.statistic, "pvalue": test.pvalue}
-        return import_pandas().DataFrame.from_dict(rows, orient="index")
+            rows[noise] = (len(scores), test.statistic, test.pvalue)
+        columns = ["datasets", "statistic", "pvalue"]
+        return import_pandas().DataFrame.from_dict(rows, orient="index", columns=columns)
 
     def posthoc(self, noise: float) -> Any:
         """Return the adjusted p-values of the aligned-rank post-hoc test: algorithms by algorithms."""

@@ -26,7 +26,8 @@ def encoding_steps(encoding: str, categorical: Categorical, classifier: Any) -> 
     """Return the steps that make a data frame fit for a classifier; none if it takes it as it is."""
     from sklearn.compose import make_column_transformer
     from sklearn.impute import SimpleImputer
-    from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
     if encoding == "native":
         return []
@@ -38,11 +39,10 @@ def encoding_steps(encoding: str, categorical: Categorical, classifier: Any) -> 
     encoder = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
     if encoding == "target encoding":
         encoder = _target_encoder()
-    return [
-        make_column_transformer(
-            (encoder, categorical.names), remainder="passthrough" if _takes_gaps(classifier) else median
-        )
-    ]
+    numbers = "passthrough" if _tags(classifier).allow_nan else median
+    if encoding == "one-hot, scaled" and not _tags(classifier).positive_only:
+        numbers = make_pipeline(numbers, StandardScaler())
+    return [make_column_transformer((encoder, categorical.names), remainder=numbers)]
 
 
 def _target_encoder() -> Any:
@@ -55,13 +55,14 @@ def _target_encoder() -> Any:
     return TargetEncoder(random_state=0)
 
 
-def _takes_gaps(classifier: Any) -> bool:
-    from sklearn.utils import get_tags
+def _tags(classifier: Any) -> Any:
+    """Return what a classifier says of the input that it takes."""
+    from sklearn.utils import InputTags, get_tags
 
     try:
-        return bool(get_tags(classifier).input_tags.allow_nan)
+        return get_tags(classifier).input_tags
     except (AttributeError, TypeError):  # a classifier of somebody else's that knows no tags
-        return False
+        return InputTags()
 
 
 def _codes(X: Any) -> Any:

@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import AbstractContextManager, closing, nullcontext
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import groupby
 from pathlib import Path
 from textwrap import shorten
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from kfhe.look.counts import counted
 from kfhe.study import algorithms
 from kfhe.study.cells import Result
-from kfhe.study.cluster import Cluster
 from kfhe.study.datasets import data_folder, loaded, tables_of
 from kfhe.study.errors import NoTargetError, StudyError
 from kfhe.study.paper.catalogue import catalogue
 from kfhe.study.plan import ALL_TABLES
-from kfhe.study.processes import Processes
 from kfhe.study.store import Store
 from kfhe.study.tables import import_pandas
 from kfhe.study.versions import versions_for
+from kfhe.study.workers import Cluster, Processes
 from kfhe.tables.errors import did_you_mean, some
 
 if TYPE_CHECKING:
@@ -31,16 +30,6 @@ if TYPE_CHECKING:
 
     from kfhe.study.plan import Cell, Plan
     from kfhe.study.tables import Dataset, Roles
-
-
-class Workers(Protocol):
-    """What runs the cells of a study."""
-
-    def results(
-        self, plan: Plan, batches: list[list[Cell]], dataset_of: Callable[[str], Dataset]
-    ) -> Generator[list[Result], None, None]:
-        """Yield the results of each batch as they come, in any order, each cell once."""
-        ...
 
 
 @dataclass
@@ -118,7 +107,7 @@ def run(
     if ALL_TABLES in plan.datasets:
         plan = replace(plan, datasets=tuple(tables_of(folder)))
     dataset_of = partial(loaded, plan, str(folder) if folder else None)
-    with _workers(n_jobs, scheduler) as workers:
+    with nullcontext(Processes(n_jobs)) if scheduler is None else Cluster(scheduler) as workers:
         datasets, problems = _datasets(plan, dataset_of)
         if not datasets:
             raise StudyError("none of the datasets can be used: " + "; ".join(problems.values()))
@@ -144,11 +133,6 @@ def run(
             except KeyboardInterrupt:
                 outcome.interrupted = True
     return outcome
-
-
-def _workers(n_jobs: int | None, scheduler: str | None) -> AbstractContextManager[Workers]:
-    """Return the workers that are asked for: processes of this machine, or those of a cluster."""
-    return nullcontext(Processes(n_jobs)) if scheduler is None else Cluster(scheduler)
 
 
 def _datasets(plan: Plan, dataset_of: Callable[[str], Dataset]) -> tuple[list[Dataset], dict[str, str]]:

@@ -184,14 +184,14 @@ def binned_categories(
 
 
 def categorical_columns(columns: Columns, categorical_features: Any) -> NDArray[np.bool_]:
-    """Resolve the parameter ``categorical_features`` to a mask."""
+    """Resolve the parameter ``categorical_features`` to a mask; columns of text are categorical anyway."""
     n = columns.n_columns
     if categorical_features is None:
         return np.zeros(n, dtype=bool)
+    mask = np.array([columns.is_text(j) for j in range(n)], dtype=bool)
     if isinstance(categorical_features, str):  # "from_dtype"
-        return np.array([columns.is_text(j) for j in range(n)], dtype=bool)
+        return mask
     given = np.asarray(categorical_features)
-    mask = np.zeros(n, dtype=bool)
     if given.size == 0:
         return mask
     if given.ndim != 1:
@@ -199,7 +199,7 @@ def categorical_columns(columns: Columns, categorical_features: Any) -> NDArray[
     if given.dtype.kind == "b":
         if given.shape != (n,):
             raise ValueError(f"categorical_features is a mask of shape {given.shape}; X has {n} columns")
-        return given
+        return mask | given
     if given.dtype.kind in "iu":
         bad = [j for j in given.tolist() if not 0 <= j < n]
         if bad:

@@ -103,7 +103,7 @@ class LabelledTable:
             What columns are read as: "category", "number", "date", "day-first", "month-first", "time" or
             "boolean"; default: as they look, if that leaves no doubt.
         drop : collection of str
-            Columns to leave out; ``*`` stands for any letters.
+            Columns to leave out, such as ``id,x_*``; ``*`` stands for any letters.
         true : str, optional
             The column of the true labels, if the target may be wrong. It is no feature.
         groups : str, optional
@@ -168,7 +168,7 @@ class LabelledTable:
         for column in (*named, *categorical, *read_as):
             if column not in file.columns:
                 raise no_column(file.name, column, file.columns)
-        drop = dropped_columns(drop, file.columns, file.name)
+        drop = named_columns(drop, file.columns, file.name)
         # What looks like a number in a csv may be a name; in parquet types are certain
         labels = {target or usual_target(file.columns), *named}
         categorical = {*categorical, *(column for column, kind in read_as.items() if kind == CATEGORY)}
@@ -289,13 +289,22 @@ def columns_like(name: str, columns: Iterable[str]) -> list[str]:
     return [column for column in columns if like.fullmatch(column)]
 
 
-def dropped_columns(drop: Collection[str], columns: list[str], source: str) -> set[str]:
-    """Return the columns that are left out; raise if a name stands for none."""
-    found = {name: columns_like(name, columns) for name in drop}
-    for name, like in found.items():
+def named_columns(names: Collection[str], columns: list[str], source: str) -> list[str]:
+    """Return the columns that are named, as ``id`` or ``id,x_*``; raise if a name stands for none.
+
+    Examples
+    --------
+    >>> from kfhe.tables.labelled import named_columns
+    >>> named_columns(["id,x_*", "a,b"], ["a,b", "id", "x_1", "x_2", "y"], "table.csv")
+    ['id', 'x_1', 'x_2', 'a,b']
+    """
+    found: dict[str, None] = {}
+    for name in (one for given in names for one in ([given] if given in columns else given.split(","))):
+        like = columns_like(name, columns)
         if not like:
             raise no_column(source, name, columns)
-    return {column for like in found.values() for column in like}
+        found |= dict.fromkeys(like)
+    return list(found)
 
 
 def check_types(schema: Any, name: str) -> None:

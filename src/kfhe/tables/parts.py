@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from kfhe.tables.errors import SHOWN, TableFileError, no_column
 from kfhe.tables.files import check_pyarrow
 from kfhe.tables.footers import Part, common_schema, footer_of, parquet_files
-from kfhe.tables.labelled import check_types, dropped_columns
+from kfhe.tables.labelled import check_types, named_columns
 from kfhe.tables.labels import check_classes, checked_groups, label_gaps
 from kfhe.tables.parquet import checked, damage_told
 from kfhe.tables.texts import CATEGORY, check_kinds, check_type
@@ -174,7 +174,7 @@ class PartedTable:
         for column in (*named, *categorical, *read_as):
             if column not in schema.names:
                 raise no_column(name, column, schema.names)
-        left_out = {*named, *dropped_columns(drop, schema.names, name)}
+        left_out = {*named, *named_columns(drop, schema.names, name)}
         features = [column for column in schema.names if column not in left_out]
         if not features:
             raise TableFileError(f"{name}: there is no column left to learn from")

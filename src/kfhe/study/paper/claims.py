@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from kfhe.study.analyse import ALPHA, Analysis
 from kfhe.study.paper import published
 
 
-@dataclass(frozen=True)
-class Verdict:
+class Verdict(NamedTuple):
     """A claim of the paper, whether it holds here, and what was found."""
 
     claim: str

@@ -5,18 +5,15 @@ What the tables say is found out in `kfhe.study.analyse`, and figures are drawn 
 
 from __future__ import annotations
 
-import csv
 import gzip
-import io
 from pathlib import Path
 
 from kfhe.files import write_whole
 from kfhe.study.analyse import Analysis
 from kfhe.study.errors import StudyError
 from kfhe.study.report.folder import ReportFolder
-from kfhe.study.report.latex import latex
 from kfhe.study.report.page import page
-from kfhe.study.report.tables import Table, all_tables
+from kfhe.study.report.tables import all_tables
 from kfhe.tables.files import SUFFIXES
 
 __all__ = ["PAGE", "write_cells", "write_report"]
@@ -47,8 +44,8 @@ def write_report(analysis: Analysis, folder: str | Path, *, files: bool = True) 
         if files:
             report.write("tables/cells.csv.gz", _cells(analysis, "cells.csv.gz"))
             for table in tables:
-                report.write(f"tables/{table.key}.csv", _csv(table))
-                report.write(f"tables/{table.key}.tex", latex(table))
+                report.write(f"tables/{table.key}.csv", table.csv())
+                report.write(f"tables/{table.key}.tex", table.latex())
             try:
                 from kfhe.study.report.figures import write_figures
             except ImportError as error:
@@ -77,13 +74,3 @@ def _cells(analysis: Analysis, name: str) -> bytes:
     text: str = analysis.cells.to_csv(index=False, float_format="%.6g", lineterminator="\n")
     # No time stamp: the same results give the same file
     return gzip.compress(text.encode(), mtime=0) if name.endswith(".gz") else text.encode()
-
-
-def _csv(table: Table) -> str:
-    """Return a table's values as csv."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(table.head)
-    for row in table.rows:
-        writer.writerow(["" if value.raw is None else value.raw for value in row])
-    return text.getvalue()

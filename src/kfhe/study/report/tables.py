@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from itertools import combinations
 from typing import Any
 
 from kfhe.study.analyse import ALPHA, Analysis
 from kfhe.study.paper import claims, published
 from kfhe.study.paper.catalogue import catalogue
+from kfhe.study.tables import import_pandas
 
 MOST_COLUMNS = 9  # of a table that has few rows
+LATEX = str.maketrans(
+    {mark: rf"\{mark}" for mark in "&%#_${}"}
+    | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+    | {"±": r"$\pm$", "×": r"$\times$", "–": "--", "<": "$<$", ">": "$>$"}
+)
+STARS = "* below 0.1, ** below 0.05, *** below 0.01"
+
+Format = Callable[[Any], str]
 
 
 @dataclass(frozen=True)
@@ -61,6 +72,34 @@ class Table:
         rows = [[name, *column] for name, column in zip(names, fields, strict=True)]
         return replace(self, head=head, rows=rows)
 
+    def csv(self) -> str:
+        """Return the values as csv."""
+        rows = [[value.raw for value in row] for row in self.rows]
+        frame = import_pandas().DataFrame(rows, columns=self.head, dtype=object)
+        return str(frame.to_csv(index=False, lineterminator="\n"))
+
+    def latex(self) -> str:
+        """Return the texts as a LaTeX ``table`` environment that needs no package."""
+        head, *rows = (
+            " & ".join(latex(value.text, strong=value.strong) for value in row) + r" \\"
+            for row in ([Value(name, name) for name in self.head], *self.rows)
+        )
+        columns = "r" * (len(self.head) - 1)
+        lines = [
+            r"\begin{table}",
+            rf"\caption{{{latex(f'{self.title}. {self.note}')}\label{{tab:{self.key}}}}}",
+            rf"\centering\begin{{tabular}}{{l{columns}}}\hline",
+            rf"{head}\hline",
+            *rows,
+            r"\hline\end{tabular}\end{table}",
+        ]
+        return "\n".join(lines) + "\n"
+
+
+def latex(text: str, *, strong: bool = False) -> str:
+    """Return a text with LaTeX's special characters as themselves."""
+    return rf"\textbf{{{text.translate(LATEX)}}}" if strong else text.translate(LATEX)
+
 
 def all_tables(analysis: Analysis) -> list[Table]:
     """Return every table, in the order of the page."""
@@ -81,89 +120,80 @@ def finding(analysis: Analysis) -> str:
     levels: dict[str, list[str]] = {}
     for noise, ranks in analysis.average_ranks.iterrows():
         best = " and ".join(ranks.index[ranks == ranks.min()])
-        levels.setdefault(best, []).append(f"{100 * noise:g}%")
+        levels.setdefault(best, []).append(share(noise))
     firsts = "; ".join(f"{best} at {', '.join(at)}" for best, at in levels.items() if best)
     return f"Best average rank by {analysis.metric_name}, by {analysis.plan.level}: {firsts}."
 
 
 def average_ranks(analysis: Analysis) -> Table:
     """Return average ranks by noise level, and beside them those of the paper."""
-    ranks = analysis.average_ranks
-    rows = []
-    for noise in analysis.noise_levels:
+    beside: dict[tuple[float, str], str] = {}
+    for noise in analysis.noise_levels if analysis.compares else ():
         used = [name for name in analysis.complete(noise).index if published.comparable(name)]
-        same = published.average_ranks(noise, used) if analysis.compares else None
-        printed = published.average_ranks(noise) if analysis.compares else None
-        row = [number(noise, f"{100 * noise:g}%")]
-        for name in analysis.algorithms:
-            beside = ""
-            if same is not None and printed is not None and name in same:
-                beside = f"paper {same[name]:.2f} / {printed[name]:.2f}"
-            best = ranks.at[noise, name] == ranks.loc[noise].min()
-            row.append(Value(ranks.at[noise, name], fixed(ranks.at[noise, name], 2), beside, best))
-        rows.append(row)
+        same, printed = published.average_ranks(noise, used), published.average_ranks(noise)
+        if same is not None and printed is not None:
+            beside |= {(noise, name): f"paper {same[name]:.2f} / {printed[name]:.2f}" for name in same.index}
     note = "1 is the best. Over the datasets for which every algorithm has a score."
-    if any(value.beside for row in rows for value in row):
+    if beside:
         note += (
             " Beside them the paper's: first those that follow from its scores on the same datasets (without "
             "those whose data differ), then those that it prints, over 30 datasets."
         )
-    head = ["noise", *analysis.algorithms]
-    return Table("average_ranks", "ranks", f"Average ranks by {analysis.plan.level}", head, rows, note)
+    title = f"Average ranks by {analysis.plan.level}"
+    return _by_level("average_ranks", "ranks", title, analysis.average_ranks, 2, beside=beside, note=note)
 
 
 def mean_scores(analysis: Analysis) -> Table:
     """Return the mean over all datasets, by noise level."""
-    rows = []
-    for noise in analysis.noise_levels:
-        means = analysis.means(noise).loc[analysis.complete(noise).index].mean()
-        best = means.min() if analysis.lower_is_better else means.max()
-        fields = [
-            Value(means[name], fixed(means[name], 3), strong=means[name] == best) for name in means.index
-        ]
-        rows.append([number(noise, f"{100 * noise:g}%"), *fields])
     title = f"Mean {analysis.metric_name} over the datasets, by {analysis.plan.level}"
-    return Table("mean_scores", "ranks", title, ["noise", *analysis.algorithms], rows)
+    low = analysis.lower_is_better
+    return _by_level("mean_scores", "ranks", title, analysis.mean_scores, 3, lower_is_better=low)
 
 
 def ranks_and_means(analysis: Analysis) -> Table:
     """Return average ranks by noise level for one more metric, and beside them the means."""
-    rows = []
-    for noise in analysis.noise_levels:
-        complete = analysis.complete(noise).index
-        ranks, means = analysis.average_ranks.loc[noise], analysis.means(noise).loc[complete].mean()
-        fields = [
-            Value(ranks[name], fixed(ranks[name], 2), fixed(means[name], 3), ranks[name] == ranks.min())
-            for name in analysis.algorithms
-        ]
-        rows.append([number(noise, f"{100 * noise:g}%"), *fields])
+    beside = {key: number(mean, 3) for key, mean in analysis.mean_scores.stack().items()}
     title = f"Average ranks by {analysis.metric_name}"
-    head = ["noise", *analysis.algorithms]
-    return Table(f"average_ranks_{analysis.metric}", "metrics", title, head, rows)
+    key = f"average_ranks_{analysis.metric}"
+    return _by_level(key, "metrics", title, analysis.average_ranks, 2, beside=beside)
+
+
+def _by_level(
+    key: str,
+    section: str,
+    title: str,
+    values: Any,
+    digits: int,
+    *,
+    lower_is_better: bool = True,
+    beside: Mapping[Any, str] | None = None,
+    note: str = "",
+) -> Table:
+    """Return a table of a figure for each noise level and algorithm, the best in bold."""
+    rows, beside = [], beside or {}
+    for noise, row in values.iterrows():
+        best = row.min() if lower_is_better else row.max()
+        fields = [
+            Value(value, number(value, digits), beside.get((noise, name), ""), value == best)
+            for name, value in row.items()
+        ]
+        rows.append([Value(noise, share(noise)), *fields])
+    return Table(key, section, title, ["noise", *values.columns], rows, note)
 
 
 def friedman(analysis: Analysis) -> Table:
-    """Return the Friedman aligned ranks test by noise level."""
-    rows = [
-        [
-            number(noise, f"{100 * noise:g}%"),
-            number(int(test.datasets), str(int(test.datasets))),
-            number(test.statistic, fixed(test.statistic, 2)),
-            Value(test.pvalue, pvalue_text(test.pvalue), strong=test.pvalue < ALPHA),
-        ]
-        for noise, test in analysis.friedman.iterrows()
-    ]
-    return Table(
-        "friedman_aligned_ranks",
-        "tests",
-        "Friedman aligned ranks test: do the algorithms differ at all?",
-        ["noise", "datasets", "T", "p-value"],
-        rows,
+    """Return the Friedman aligned ranks test of each noise level."""
+    title = "Friedman aligned ranks test: do the algorithms differ at all?"
+    columns = {"noise": share, "datasets": "{:.0f}".format, "T": "{:.2f}".format, "p-value": pvalue_text}
+    tests = analysis.friedman.rename(columns={"statistic": "T", "pvalue": "p-value"})
+    strong = {"p-value": lambda value: value < ALPHA}
+    return _of_frame(
+        "friedman_aligned_ranks", "tests", title, tests.reset_index(names="noise"), columns, strong
     )
 
 
 def scores(analysis: Analysis, noise: float) -> Table:
-    """Return mean, deviation and rank of each dataset and algorithm at a noise level."""
+    """Return the mean, deviation and rank of every algorithm on every dataset."""
     means, deviations, ranks = analysis.means(noise), analysis.deviations(noise), analysis.ranks(noise)
     printed = published.scores(noise) if analysis.has_published else means.iloc[:0]
     rows = []
@@ -179,188 +209,168 @@ def scores(analysis: Analysis, noise: float) -> Table:
                 theirs = printed.at[dataset, name]
                 beside = f"paper {theirs:.4f} ({mean - theirs:+.3f})"
                 beside += "" if published.comparable(dataset) else ", other data"
-            text = f"{mean:.4f} ± {fixed(deviations.at[dataset, name], 2)} ({rank:g})"
+            text = f"{mean:.4f} ± {number(deviations.at[dataset, name], 2)} ({rank:g})"
             row.append(Value(mean, text, beside, ranks.loc[dataset].min() == rank))
         rows.append(row)
-    return Table(
-        f"scores_{percent(noise)}",
-        "scores",
-        f"{analysis.metric_name} with {analysis.plan.noise_done(noise)}",
-        ["dataset", *analysis.algorithms],
-        rows,
+    title = f"{analysis.metric_name} with {analysis.plan.noise_done(noise)}"
+    note = (
         f"Mean ± standard deviation over {analysis.plan.repeats} × {analysis.plan.folds} folds, and rank. "
-        "Best in bold; beside it the paper's figure and the difference, where there is one.",
-        noise,
+        "Best in bold; beside it the paper's figure and the difference, where there is one."
     )
+    head = ["dataset", *analysis.algorithms]
+    return Table(f"scores_{percent(noise)}", "scores", title, head, rows, note, noise)
 
 
 def posthoc(analysis: Analysis, noise: float) -> Table:
-    """Return the adjusted p-values of the aligned-rank post-hoc test at a noise level."""
-    pvalues, printed = analysis.posthoc(noise), published.posthoc(noise)
-    rows = []
-    for position, first in enumerate(analysis.algorithms):
-        row = [Value(first, first)]
-        for second in analysis.algorithms[:position]:
-            value, theirs = pvalues.at[first, second], printed.get(frozenset((first, second)))
-            beside = f"paper {pvalue_text(theirs)}" if theirs is not None and analysis.compares else ""
-            row.append(Value(value, pvalue_text(value) + stars(value), beside, value < ALPHA))
-        rows.append(row + [Value(None, "")] * (len(analysis.algorithms) - position))
-    return Table(
-        f"posthoc_{percent(noise)}",
-        "tests",
-        f"Post-hoc Friedman aligned ranks test, {100 * noise:g}% noise",
-        ["", *analysis.algorithms],
-        rows,
-        "P-values of the pairs, two-sided, adjusted by Finner's procedure; "
-        "* below 0.1, ** below 0.05, *** below 0.01.",
-        noise,
-    )
+    """Return the adjusted p-values of the aligned-rank post-hoc test, below the diagonal."""
+    pvalues, printed = analysis.posthoc(noise), published.posthoc(noise) if analysis.compares else {}
+    names, fields = analysis.algorithms, {}
+    for first, second in combinations(names, 2):
+        theirs = printed.get(frozenset((first, second)))
+        fields[second, first] = _pvalue(pvalues.at[second, first], theirs)
+    note = f"P-values of the pairs, two-sided, adjusted by Finner's procedure; {STARS}."
+    return _of_pairs("posthoc", "Post-hoc Friedman aligned ranks test", names, fields, note, noise)
 
 
 def wilcoxon(analysis: Analysis, noise: float) -> Table:
-    """Return the Wilcoxon signed-ranks test: win/lose/tie above the diagonal, p-values below it."""
-    table, printed = analysis.wilcoxon(noise), published.wilcoxon(noise) if analysis.compares else {}
-    order = analysis.algorithms
-    fields = {(name, other): Value(None, "") for name in order for other in order}
-    for pair in table.itertuples(index=False):
+    """Return wins, losses and ties above the diagonal, and p-values of each pair below it."""
+    printed = published.wilcoxon(noise) if analysis.compares else {}
+    fields = {}
+    for pair in analysis.wilcoxon(noise).itertuples(index=False):
         theirs = printed.get((pair.first, pair.second))
         fields[pair.first, pair.second] = Value(
             pair.wins,
             f"{pair.wins}/{pair.losses}/{pair.ties}",
             f"paper {theirs[0]}/{theirs[1]}/{theirs[2]}" if theirs else "",
         )
-        fields[pair.second, pair.first] = Value(
-            pair.pvalue,
-            pvalue_text(pair.pvalue) + stars(pair.pvalue),
-            f"paper {pvalue_text(2 * theirs[3])}" if theirs else "",
-            pair.pvalue < ALPHA,
-        )
-    rows = [[Value(name, name), *(fields[name, other] for other in order)] for name in order]
+        fields[pair.second, pair.first] = _pvalue(pair.pvalue, 2 * theirs[3] if theirs else None)
     note = (
         "Above the diagonal: datasets on which the row's algorithm wins, loses, ties against the column's. "
-        "Below: two-sided p-values, each pair in isolation; * below 0.1, ** below 0.05, *** below 0.01."
+        f"Below: two-sided p-values, each pair in isolation; {STARS}."
     )
     if printed:
         note += (
             " The paper's p-values are one-tailed, though its text calls them two-tailed: "
             "they stand here doubled."
         )
-    return Table(
-        f"wilcoxon_{percent(noise)}",
-        "tests",
-        f"Wilcoxon signed-ranks test, {100 * noise:g}% noise",
-        ["", *order],
-        rows,
-        note,
-        noise,
-    )
+    return _of_pairs("wilcoxon", "Wilcoxon signed-ranks test", analysis.algorithms, fields, note, noise)
+
+
+def _pvalue(value: float, theirs: float | None) -> Value:
+    beside = "" if theirs is None else f"paper {pvalue_text(theirs)}"
+    reached = sum(value < limit for limit in (0.01, 0.05, 0.1))
+    return Value(value, f"{pvalue_text(value)} {'*' * reached}".strip(), beside, value < ALPHA)
+
+
+def _of_pairs(
+    test: str, title: str, names: list[str], fields: dict[tuple[str, str], Value], note: str, noise: float
+) -> Table:
+    """Return a square table of what a test says of pairs of algorithms, at one noise level."""
+    nothing = Value(None, "")
+    rows = [[Value(name, name), *(fields.get((name, other), nothing) for other in names)] for name in names]
+    title = f"{title}, {share(noise)} noise"
+    return Table(f"{test}_{percent(noise)}", "tests", title, ["", *names], rows, note, noise)
 
 
 def comparison(analysis: Analysis) -> Table:
     """Return ours beside the published figure and the authors' own program."""
-    rows = [
-        [
-            Value(row.dataset, row.dataset),
-            Value(row.algorithm, row.algorithm),
-            number(row.noise, f"{100 * row.noise:g}%"),
-            number(row.ours, fixed(row.ours, 4)),
-            number(row.published, fixed(row.published, 4)),
-            Value(row.difference, f"{row.difference:+.4f}", strong=abs(row.difference) > 0.03),
-            number(row.authors_program, fixed(row.authors_program, 4)),
-            Value(row.comparable, "yes" if row.comparable else "no"),
-        ]
-        for row in analysis.comparison.itertuples(index=False)
-    ]
-    return Table(
-        "comparison",
-        "paper",
-        "Beside the published figures",
-        ["dataset", "algorithm", "noise", "ours", "published", "difference", "authors' program", "same data"],
-        rows,
-        "Macro F1. Differences of more than 0.03 in bold. 'authors' program': their own program on the same "
-        "files, 2 × 4 folds, no noise. The paper drew its noise once for each dataset and level.",
+    four = "{:.4f}".format
+    columns = {
+        "dataset": str,
+        "algorithm": str,
+        "noise": share,
+        "ours": four,
+        "published": four,
+        "difference": "{:+.4f}".format,
+        "authors' program": four,
+        "same data": lambda same: "yes" if same else "no",
+    }
+    rows = analysis.comparison.rename(
+        columns={"authors_program": "authors' program", "comparable": "same data"}
     )
+    note = (
+        "Macro F1. Differences of more than 0.03 in bold. 'authors' program': their own program on the same "
+        "files, 2 × 4 folds, no noise. The paper drew its noise once for each dataset and level."
+    )
+    strong = {"difference": lambda value: abs(value) > 0.03}
+    return _of_frame("comparison", "paper", "Beside the published figures", rows, columns, strong, note)
 
 
 def verdicts(analysis: Analysis) -> Table:
     """Return the paper's claims, and whether they hold here."""
-    rows = [
-        [
-            Value(verdict.claim, verdict.claim),
-            Value(verdict.holds, "holds" if verdict.holds else "doesn't hold", strong=not verdict.holds),
-            Value(verdict.found, verdict.found),
-        ]
-        for verdict in claims.verdicts(analysis)
-    ]
-    return Table("claims", "claims", "The paper's claims", ["claim", "here", "found"], rows)
+    rows = import_pandas().DataFrame(claims.verdicts(analysis), columns=["claim", "here", "found"])
+    columns = {"claim": str, "here": lambda holds: "holds" if holds else "doesn't hold", "found": str}
+    strong = {"here": lambda holds: not holds}
+    return _of_frame("claims", "claims", "The paper's claims", rows, columns, strong)
 
 
 def times(analysis: Analysis) -> Table:
     """Return the time per algorithm."""
-    rows = [
-        [
-            Value(name, str(name)),
-            number(row.cells, f"{row.cells:,.0f}"),
-            number(row.failed, f"{row.failed:,.0f}"),
-            number(row.total_seconds, fixed(row.total_seconds / 60, 1)),
-            number(row.fit_seconds, fixed(1000 * row.fit_seconds, 1)),
-            number(row.predict_seconds, fixed(1000 * row.predict_seconds, 1)),
-            number(row.components, fixed(row.components, 1)),
-        ]
-        for name, row in analysis.times.iterrows()
-    ]
-    head = ["algorithm", "cells", "failed", "minutes in all", "ms to fit", "ms to predict", "components"]
+    found = analysis.times
+    frame = found[["cells", "failed"]].assign(
+        **{
+            "minutes in all": found["total_seconds"] / 60,
+            "ms to fit": 1000 * found["fit_seconds"],
+            "ms to predict": 1000 * found["predict_seconds"],
+            "components": found["components"],
+        }
+    )
+    columns = {"algorithm": str, **dict.fromkeys(frame, "{:.1f}".format)}
+    columns["cells"] = columns["failed"] = "{:,.0f}".format
     note = "Means over all cells, one thread each. Components: of ensembles that say how many they have."
-    return Table("times", "times", "Time per algorithm", head, rows, note)
+    frame = frame.reset_index(names="algorithm")
+    return _of_frame("times", "times", "Time per algorithm", frame, columns, note=note)
 
 
 def datasets(analysis: Analysis) -> Table:
     """Return the datasets, with the paper's sizes."""
-    rows = []
-    for name, row in analysis.datasets.iterrows():
-        facts = catalogue().get(str(name))
-        paper = facts.paper if facts else None
-        printed = f"{paper['rows']} × {paper['columns']} × {paper['classes']}" if paper else ""
-        sizes = (row["rows"], row["features"], row["classes"], row["categorical"])
-        note = analysis.left_out.get(str(name)) or (facts.note if facts else "") or ""
-        fields = [number(size, fixed(size, 0)) for size in sizes]
-        if analysis.plan.given is not None:
-            fields.append(number(row["wrong"], f"{row['wrong']:.1%}"))
-        target = row["target"] if isinstance(row["target"], str) else ""  # none of a dataset that is missing
-        rows.append(
-            [
-                Value(name, str(name)),
-                Value(target, target),
-                *fields,
-                Value(printed, printed),
-                Value(note, note),
-            ]
-        )
-    wrong = ["wrong labels"] if analysis.plan.given is not None else []
-    head = ["dataset", "target", "rows", "features", "classes", "categorical", *wrong, "in the paper", "note"]
+    frame = analysis.datasets.rename(columns={"wrong": "wrong labels"}).reset_index(names="dataset")
+    frame[["in the paper", "note"]] = None
+    for row, name in enumerate(frame["dataset"]):
+        facts = catalogue().get(name)
+        if facts and facts.paper:
+            frame.at[row, "in the paper"] = "{rows} × {columns} × {classes}".format(**facts.paper)
+        frame.at[row, "note"] = analysis.left_out.get(name) or (facts.note if facts else None)
+    columns = dict.fromkeys(("dataset", "target"), str)
+    columns |= dict.fromkeys(("rows", "features", "classes", "categorical"), "{:.0f}".format)
+    if analysis.plan.given is not None:
+        columns["wrong labels"] = "{:.1%}".format
+    columns |= dict.fromkeys(("in the paper", "note"), str)
     note = (
         "'target': the column that is learnt. 'in the paper': its rows × dimensions × classes; its "
         "dimensions mostly count the class."
     )
-    return Table("datasets", "datasets", "Datasets", head, rows, note)
+    return _of_frame("datasets", "datasets", "Datasets", frame, columns, note=note)
 
 
 def failures(analysis: Analysis) -> Table:
     """Return the cells that ended in an error."""
-    head = list(analysis.failures.columns)
-    rows = [[Value(value, str(value)) for value in row] for row in analysis.failures.itertuples(index=False)]
-    return Table("failures", "failures", "Cells that ended in an error", head, rows)
+    columns = dict.fromkeys(analysis.failures, str)
+    return _of_frame("failures", "failures", "Cells that ended in an error", analysis.failures, columns)
 
 
-def number(raw: Any, text: str) -> Value:
-    """Return a field of a number; None for NaN."""
-    missing = raw is None or (isinstance(raw, float) and math.isnan(raw))
-    return Value(None if missing else raw, "" if missing else text)
+def _of_frame(
+    key: str,
+    section: str,
+    title: str,
+    frame: Any,
+    columns: Mapping[str, Format],
+    strong: Mapping[str, Callable[[Any], bool]] | None = None,
+    note: str = "",
+) -> Table:
+    """Return a table of columns of a data frame, each in its format; what is missing is empty."""
+    rows = [[Value(None, "")] * len(columns) for _ in range(len(frame))]
+    for place, (name, written) in enumerate(columns.items()):
+        for row, value in zip(rows, frame[name].tolist(), strict=True):
+            if not import_pandas().isna(value):
+                bold = strong is not None and name in strong and strong[name](value)
+                row[place] = Value(value, written(value), strong=bold)
+    return Table(key, section, title, list(columns), rows, note)
 
 
-def fixed(value: Any, digits: int) -> str:
+def number(value: float, digits: int) -> str:
     """Write a number with some digits after the point; nothing for NaN."""
-    return "" if value is None or math.isnan(value) else f"{value:.{digits}f}"
+    return "" if math.isnan(value) else f"{value:.{digits}f}"
 
 
 def pvalue_text(value: float) -> str:
@@ -368,10 +378,9 @@ def pvalue_text(value: float) -> str:
     return "< 0.0001" if value < 0.0001 else f"{min(value, 1):.4f}"
 
 
-def stars(value: float) -> str:
-    """Return the paper's marks of significance."""
-    reached = sum(value < limit for limit in (0.01, 0.05, 0.1))
-    return " " + "*" * reached if reached else ""
+def share(noise: float) -> str:
+    """Write a noise level."""
+    return f"{100 * noise:g}%"
 
 
 def percent(noise: float) -> str:

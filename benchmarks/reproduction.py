@@ -1,8 +1,14 @@
-"""The comparison with the paper as a page of Markdown."""
+"""``python -m benchmarks.reproduction``: a study beside the paper's own, as a page of Markdown.
+
+It writes ``docs/reproduction/results.md`` of the results of ``kfhe study run --preset paper``.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from kfhe.files import write_whole
 from kfhe.study.analyse import Analysis
@@ -14,13 +20,6 @@ from kfhe.study.report.tables import Table, Value, average_ranks, friedman, post
 CLOSE = 0.03
 
 
-def write_reproduction(analysis: Analysis, path: str | Path) -> Path:
-    """Write the comparison with the paper as a page of Markdown."""
-    path = Path(path)
-    write_whole(path, reproduction(analysis))
-    return path
-
-
 def reproduction(analysis: Analysis) -> str:
     """Return the page: what agrees with the paper, what doesn't, and what can't be compared."""
     if not len(analysis.comparison):
@@ -30,7 +29,7 @@ def reproduction(analysis: Analysis) -> str:
         "# The paper's experiment, run again",
         "Pakrashi and Mac Namee (2019) compare KFHE with four other ensembles and a single tree. This page "
         "sets the results of `kfhe study run --preset paper` beside their tables. It is written by "
-        "`kfhe study report --reproduction`.",
+        "`python -m benchmarks.reproduction`.",
         f"{len(plan.algorithms)} algorithms, {plan.repeats} × {plan.folds}-fold cross-validation, "
         f"{', '.join(f'{level:.0%}' for level in plan.noise_levels)} of the training labels changed; "
         f"{len(analysis.cells):,} cells, {len(analysis.failures):,} of them failed; "
@@ -126,3 +125,15 @@ def _markdown_field(value: Value) -> str:
 
 def _literal(text: str) -> str:
     return text.replace("*", r"\*")
+
+
+def main(
+    results: Annotated[Path, typer.Argument(help="The result file of a study.")],
+    page: Annotated[Path, typer.Argument(help="The Markdown file to write.")],
+) -> None:
+    """Set a study beside the paper's."""
+    write_whole(page, reproduction(Analysis(results)))
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,17 +1,18 @@
-"""A Dask cluster, whose workers run a study's cells; they may come and go."""
+"""What runs a study's cells: processes of this machine, or the workers of a Dask cluster."""
 
 from __future__ import annotations
 
 import json
+import os
 import pickle
+import signal
+import time
 import warnings
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from functools import cache, lru_cache
 from itertools import islice
-from math import inf
-from queue import Empty, Queue
-from time import monotonic
-from typing import TYPE_CHECKING, Any
+from threading import Thread
+from typing import TYPE_CHECKING
 
 from kfhe.study import algorithms
 from kfhe.study.cells import Result, run_cells
@@ -21,7 +22,6 @@ from kfhe.study.versions import versions_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator
-    from types import TracebackType
 
     from distributed import Future
 
@@ -33,8 +33,62 @@ IN_FLIGHT = 3
 KILLED = "KilledWorker: each worker that ran it died, maybe because memory ran out"
 
 
-class Cluster:
-    """Workers of a Dask cluster; `with` connects to it, and at its end takes back what is not done.
+class Processes:
+    """Workers on this machine; a single one is this process itself.
+
+    Parameters
+    ----------
+    n_jobs : int, optional
+        Number of processes; default: one for each processor.
+    """
+
+    def __init__(self, n_jobs: int | None = None) -> None:
+        self.n_jobs = n_jobs
+
+    def results(
+        self, plan: Plan, batches: list[list[Cell]], dataset_of: Callable[[str], Dataset]
+    ) -> Generator[list[Result], None, None]:
+        """Yield the results of each batch as they come; each process reads a dataset once."""
+        n_processes = min(self.n_jobs or os.cpu_count() or 1, len(batches))
+        if n_processes <= 1:
+            yield from (run_cells(plan, batch, dataset_of) for batch in batches)
+            return
+        from joblib import Parallel, delayed, parallel_config
+        from joblib.externals.loky.process_executor import TerminatedWorkerError
+
+        with parallel_config(
+            "loky",
+            n_jobs=n_processes,
+            inner_max_num_threads=1,
+            initializer=_follow_parent,
+            initargs=(os.getpid(),),
+        ):
+            parallel = Parallel(return_as="generator_unordered", batch_size=1)
+            tasks = (delayed(run_cells)(plan, batch, dataset_of) for batch in batches)
+            with closing(parallel(tasks)) as results:
+                try:
+                    yield from results
+                except TerminatedWorkerError as error:
+                    raise StudyError(
+                        "a process of the study was killed, maybe because memory ran out; what was stored is "
+                        "kept. Run again, with fewer processes (--jobs)"
+                    ) from error
+
+
+def _follow_parent(parent: int) -> None:
+    """Leave interrupts to the parent, and end with it even if it was killed and could tell nobody."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    Thread(target=_end_after, args=(parent,), daemon=True).start()
+
+
+def _end_after(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(1)
+    os._exit(1)
+
+
+class Cluster(ExitStack):
+    """Workers of a Dask cluster, which may come and go; at the end of `with`, what is not done is taken back.
 
     Parameters
     ----------
@@ -43,25 +97,14 @@ class Cluster:
     """
 
     def __init__(self, scheduler: str) -> None:
+        super().__init__()
         self.scheduler = scheduler
-        self._n_threads = 0
-        self._asked = -inf
-        self._connection = ExitStack()
-
-    def __enter__(self) -> Cluster:
-        self._distributed = _import_distributed()
-        from kfhe.dask.connection import connected
-
         try:
-            self._client = self._connection.enter_context(connected(self.scheduler, set_as_default=False))
-        except ConnectionError as error:
-            raise StudyError(str(error)) from error
-        return self
+            from kfhe.dask.connection import connected
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._connection.close()
+            self._client = self.enter_context(connected(scheduler, set_as_default=False))
+        except (ConnectionError, ImportError) as error:
+            raise StudyError(str(error)) from error
 
     def results(
         self, plan: Plan, batches: list[list[Cell]], dataset_of: Callable[[str], Dataset]
@@ -72,20 +115,6 @@ class Cluster:
         they may only have been waiting beside the one that killed them. So their cells run again at the end,
         each alone: one that Dask gives up then has failed.
         """
-        send = self._sender(plan, dataset_of)
-        suspects: list[list[Cell]] = []
-        for batch, results in self._ended(send, batches, self._room):
-            if results is None:
-                suspects += [[cell] for cell in batch]
-            else:
-                yield results
-        for (cell,), results in self._ended(send, suspects, lambda: min(1, self._room())):
-            yield results or [Result(cell, error=KILLED)]
-
-    def _sender(
-        self, plan: Plan, dataset_of: Callable[[str], Dataset]
-    ) -> Callable[[list[Cell]], Future[list[Result]]]:
-        """Return what sends a batch to the cluster."""
         import dask
 
         text, versions = plan.to_json(), json.dumps(versions_for(plan))
@@ -97,50 +126,54 @@ class Cluster:
                 return self._client.submit(pickle.loads, pickle.dumps(dataset_of(name)), pure=False)
 
         def send(batch: list[Cell]) -> Future[list[Result]]:
-            return self._client.submit(
-                run_on_worker, text, versions, batch, sent(batch[0].dataset), pure=False
-            )
+            table = sent(batch[0].dataset)
+            return self._client.submit(run_on_worker, text, versions, batch, table, pure=False)
 
-        return send
+        suspects: list[list[Cell]] = []
+        for batch, results in self._ended(send, batches):
+            if results is None:
+                suspects += [[cell] for cell in batch]
+            else:
+                yield results
+        for suspect in suspects:
+            for (cell,), results in self._ended(send, [suspect]):
+                yield results or [Result(cell, error=KILLED)]
 
     def _ended(
-        self,
-        send: Callable[[list[Cell]], Future[list[Result]]],
-        batches: Iterable[list[Cell]],
-        room: Callable[[], int],
+        self, send: Callable[[list[Cell]], Future[list[Result]]], batches: Iterable[list[Cell]]
     ) -> Iterator[tuple[list[Cell], list[Result] | None]]:
         """Send batches, a few at a time; yield each that has ended, with None if it killed its workers."""
-        waiting = iter(batches)
-        running: dict[Any, tuple[list[Cell], Future[list[Result]]]] = {}
-        ended: Queue[Future[list[Result]]] = Queue()
+        from distributed import CancelledError, as_completed
+
+        waiting, ended = iter(batches), as_completed(loop=self._client.loop)
+        running: dict[Future[list[Result]], list[Cell]] = {}
         try:
             while True:
-                for batch in islice(waiting, max(0, room() - len(running))):
+                for batch in islice(waiting, max(0, self._room() - len(running))):
                     future = send(batch)
-                    running[future.key] = batch, future
-                    future.add_done_callback(ended.put)
+                    running[future] = batch
+                    ended.add(future)
                 if not running:
                     return
-                try:
-                    future = ended.get(timeout=1)
-                except Empty:  # there may be more workers by now
-                    continue
+                future = next(ended)
                 results = self._results_of(future)
-                batch, _ = running.pop(future.key)
+                batch = running.pop(future)
                 future.release()  # else it would run again if its worker died from now on
                 yield batch, results
-        except (OSError, self._distributed.CancelledError) as error:
+        except (OSError, CancelledError) as error:
             raise StudyError(
                 f"the Dask scheduler at {self.scheduler} is gone, or has dropped the study; what was stored "
                 "is kept. The same command goes on when it is back"
             ) from error
 
     def _results_of(self, future: Future[list[Result]]) -> list[Result] | None:
+        from distributed import CancelledError, KilledWorker
+
         try:
             return future.result()
-        except self._distributed.KilledWorker:
+        except KilledWorker:
             return None
-        except (OSError, StudyError, self._distributed.CancelledError):
+        except (OSError, StudyError, CancelledError):
             raise
         except Exception as error:
             raise StudyError(
@@ -149,15 +182,11 @@ class Cluster:
             ) from error
 
     def _room(self) -> int:
-        """Return how many batches may be on their way; workers that joined are noticed after a second."""
-        if monotonic() > self._asked + 1:
-            self._n_threads = sum(self._client.nthreads().values())
-            self._asked = monotonic()
-            if not self._n_threads:
-                warnings.warn(
-                    f"the cluster at {self.scheduler} has no workers: waiting for some", stacklevel=2
-                )
-        return max(1, IN_FLIGHT * self._n_threads)
+        """Return how many batches may be on their way to the workers that there are now."""
+        n_threads = sum(self._client.nthreads().values())
+        if not n_threads:
+            warnings.warn(f"the cluster at {self.scheduler} has no workers: waiting for some", stacklevel=2)
+        return max(1, IN_FLIGHT * n_threads)
 
 
 def run_on_worker(plan: str, versions: str, cells: list[Cell], dataset: Dataset) -> list[Result]:
@@ -188,8 +217,10 @@ def run_on_worker(plan: str, versions: str, cells: list[Cell], dataset: Dataset)
 @lru_cache(maxsize=1)
 def _checked(text: str, versions: str) -> Plan:
     """Return the plan, once it is known that this worker gives the results that any other would."""
+    from distributed import get_worker
+
     plan, asked = Plan.from_json(text), json.loads(versions)
-    here, worker = versions_for(plan), _import_distributed().get_worker().address
+    here, worker = versions_for(plan), get_worker().address
     others = [f"{name} {here[name]}, not {asked.get(name)}" for name in here if here[name] != asked.get(name)]
     if others:
         raise StudyError(
@@ -200,12 +231,3 @@ def _checked(text: str, versions: str) -> Plan:
     except StudyError as error:
         raise StudyError(f"worker {worker}: {error}") from error
     return plan
-
-
-def _import_distributed() -> Any:
-    """Return Dask's scheduler package, or say which extra brings it."""
-    try:
-        import distributed
-    except ImportError as error:
-        raise StudyError('a cluster needs Dask: pip install "kfhe[dask]"') from error
-    return distributed
