@@ -318,12 +318,8 @@ class Forest(Ensemble):
     def column_shares(self, trees: slice) -> Floats:
         """Return each column's share of the gains of some trees' splits; all zero for a tree without any."""
         starts = self.tree_nodes[trees.start : trees.stop + 1]
-<<<<<<< HEAD
-        some, width = slice(starts[0], starts[-1]), max(1, len(self.schema.names))  # all may be left out
-=======
         some, width = slice(starts[0], starts[-1]), len(self.schema.names)
         split = self.nodes["kind"][some] != LEAF
->>>>>>> main
         cells = np.repeat(np.arange(len(starts) - 1) * width, np.diff(starts)) + self.nodes["feature"][some]
         gains = self.gains[some][split].clip(min=0)
         features = (

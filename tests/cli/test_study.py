@@ -233,21 +233,8 @@ def test_a_study_of_which_no_cell_works_has_failed_and_says_why(kfhe, tmp_path):
         (["--preset", "quick", "--seed", "-1"], 2, "--seed must be a whole number of at least 0, got -1"),
         (["--dataset", "one.csv", "--dataset", "one.csv"], 2, "--dataset names one twice: one.csv, one.csv"),
         (["--preset", "quick", "--noise-model", "pair"], 2, "--noise-model must be one of uniform, pairwise"),
-<<<<<<< HEAD
-        (
-            ["--preset", "quick", "--given", "a"],
-            2,
-            "--given and --true must be two columns of labels, got 'a'",
-        ),
-        (
-            ["--preset", "quick", "--given", "a", "--true", "b"],
-            1,
-            "dataset 'wine' (scikit-learn) has no column 'a' of given labels",
-        ),
-=======
         (["given.toml"], 1, "given.toml: 'given' and 'true' must be two columns of labels, got 'a'"),
         (["both.toml"], 1, "dataset 'iris' (scikit-learn) has no column 'a' of given labels"),
->>>>>>> main
         (
             ["--preset", "quick", "--noise", "0.6", "--noise-model", "border"],
             2,
