@@ -14,7 +14,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 import kfhe
 from kfhe import CARTClassifier, KFHEClassifier
-from kfhe.engine.trees.shrinkage import shrunken_shares
+from kfhe.engine.trees.leaf_votes import shrunken_shares
 from kfhe.export import to_json, to_onnx, to_shap
 from kfhe.kalman import component_weights
 

@@ -3,7 +3,6 @@
 import datetime
 import io
 import itertools
-import pickle
 import tracemalloc
 
 import numpy as np
@@ -12,7 +11,6 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from components import as_parameters
-from sklearn.base import clone
 
 import kfhe
 from kfhe import CARTClassifier, KFHEClassifier
@@ -370,25 +368,6 @@ def test_columns_without_any_value_are_of_no_use_and_do_no_harm(rng):
     for dtype in ("float64", "string", "Int64", "boolean", "category", "object"):
         X = pd.DataFrame({"x": x, "nothing": pd.Series([None] * N, dtype=dtype)})
         assert CARTClassifier().fit(X, y).tree_.nodes["feature"].tolist() == [0, 0, 0]
-
-
-# ---------------------------------------------------------------- memory
-
-
-def test_few_leaves_of_many_rows_are_grown_row_by_row_which_nobody_notices(rng, monkeypatch):
-    X = rng.normal(size=(3000, 4))
-    y = (X[:, 0] + X[:, 1] * X[:, 2] > 0).astype(int)
-    model = KFHEClassifier(CARTClassifier(max_leaf_nodes=50), warm_start=True, random_state=0)
-    fitted = clone(model).set_params(n_estimators=4).fit(X, y)
-    monkeypatch.setattr("kfhe.tables.binned.MANY_ROWS", 1000)
-    table = BinnedTable.from_table(X, None, 255, 1)
-    small = len(pickle.dumps(table))
-    np.testing.assert_array_equal(table.lines, table.codes.T)
-    assert table.lines.flags.c_contiguous
-    assert len(pickle.dumps(table)) == small
-    resumed = model.set_params(n_estimators=2).fit(X, y)
-    resumed = pickle.loads(pickle.dumps(resumed)).set_params(n_estimators=4).fit(X, y)
-    assert resumed.fingerprint() == fitted.fingerprint()
 
 
 @pytest.mark.parametrize("order", ["C", "F"])

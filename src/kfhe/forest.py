@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 
 from kfhe.bank import SHRINKAGES
 from kfhe.engine.trees.compact import CompactTrees, compact
-from kfhe.engine.trees.shrinkage import shrunken_shares
-from kfhe.engine.trees.storage import TreeStore
-from kfhe.engine.trees.traversal import add_trees, apply
-from kfhe.engine.trees.votes import leaf_classes, leaf_shares
+from kfhe.engine.trees.leaf_votes import leaf_classes, leaf_shares, shrunken_shares
+from kfhe.engine.trees.predictor import add_trees, apply
+from kfhe.engine.trees.tree_store import TreeStore
 from kfhe.ensemble import Ensemble, variance, variance_from
 from kfhe.tables.schema import Schema
 from kfhe.tables.sparse import SparseRows, blocks
@@ -135,19 +134,15 @@ class Forest(Ensemble):
         counts: NDArray[np.int64] = self.leaf_weights[: self.tree_leaves[1]].sum(axis=0, dtype=np.int64)
         return counts
 
-    @cached_property
-    def compact(self) -> CompactTrees | None:
-        """The trees as many rows without gaps walk down them faster, if there is such a form of them."""
-        return self._compacted(gaps=False)
-
-    @cached_property
-    def compact_for_gaps(self) -> CompactTrees | None:
-        """The same for rows with gaps."""
-        return self._compacted(gaps=True)
-
-    def _compacted(self, *, gaps: bool) -> CompactTrees | None:
-        trees = self.nodes, self.category_sets, self.tree_nodes, self.tree_sets, self.tree_leaves
-        return compact(*trees, self.leaf_weights.sum(axis=1, dtype=np.int64), gaps)
+    def compact(self, *, gaps: bool = False, n_threads: int = 1) -> CompactTrees | None:
+        """Return the trees as many rows, with gaps or without, walk down them faster, if they have such a form."""
+        name = "compact_for_gaps" if gaps else "compact_trees"
+        if name not in self.__dict__:
+            trees = self.nodes, self.category_sets, self.tree_nodes, self.tree_sets, self.tree_leaves
+            weights, n_features = self.leaf_weights.sum(axis=1, dtype=np.int64), len(self.schema.names)
+            self.__dict__[name] = compact(*trees, weights, n_features, gaps, n_threads)
+        made: CompactTrees | None = self.__dict__[name]
+        return made
 
     @cached_property
     def leaf_votes(self) -> Floats:
@@ -263,11 +258,11 @@ class Forest(Ensemble):
                 numbers,
                 total[some],
                 n_threads,
-                self._compact_for(len(numbers), last - first, gaps=gaps),
+                self._compact_for(len(numbers), last - first, gaps, n_threads),
                 factors,
             )
 
-    def _compact_for(self, n_rows: int, n_trees: int, *, gaps: bool) -> CompactTrees | None:
+    def _compact_for(self, n_rows: int, n_trees: int, gaps: bool, n_threads: int) -> CompactTrees | None:
         """Return the compact trees if they are faster for so many rows; they are made once that has paid.
 
         That is when more rows have gone down trees than these have nodes. All values are ranked first, so
@@ -275,12 +270,8 @@ class Forest(Ensemble):
         """
         if n_rows < FEWEST_ROWS or n_trees < len(self.schema.names):
             return None
-        form = "compact_for_gaps" if gaps else "compact"
-        if form not in self.__dict__:
-            walks = self.__dict__["walks"] = self.__dict__.get("walks", 0) + n_rows * n_trees
-            if walks < len(self.nodes):
-                return None
-        return self.compact_for_gaps if gaps else self.compact
+        walks = self.__dict__["walks"] = self.__dict__.get("walks", 0) + n_rows * n_trees
+        return self.compact(gaps=gaps, n_threads=n_threads) if walks >= len(self.nodes) else None
 
     def spread(self, X: Any, n_threads: int) -> Floats:
         """Return how far the trees disagree on each row."""

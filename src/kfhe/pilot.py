@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kfhe.bank import SHRINKAGES, FilterBank, TreeVotes
-from kfhe.engine.trees.growing import Grower
+from kfhe.engine.trees.grower import Grower
 from kfhe.engine.trees.grown_tree import GrownTree
-from kfhe.engine.trees.shrinkage import shrunken_shares
-from kfhe.engine.trees.storage import TreeStore
+from kfhe.engine.trees.leaf_votes import shrunken_shares
+from kfhe.engine.trees.tree_store import TreeStore
 from kfhe.forest import Forest
 from kfhe.measurement import Counts
 from kfhe.rows import TrainingRows

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from kfhe.engine.trees.shrinkage import shrunken_shares
+from kfhe.engine.trees.leaf_votes import shrunken_shares
 from kfhe.rows import TrainingRows
 from kfhe.tables.binned import BinnedTable
 from kfhe.tree_settings import TreeSettings

@@ -21,7 +21,7 @@ from kfhe.copies import RowHashes, find_copies
 from kfhe.engine.arrays import Measurer, effective_sample_size, exact_sum, normalise
 from kfhe.engine.bank import HonestBank
 from kfhe.engine.draws import Draws
-from kfhe.engine.trees.growing import Grower
+from kfhe.engine.trees.grower import Grower
 from kfhe.engine.trees.grown_tree import GrownTree
 from kfhe.groups import GroupDraws, Groups
 from kfhe.kalman import KalmanFilter

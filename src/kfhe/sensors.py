@@ -10,11 +10,10 @@ from sklearn.base import clone
 from sklearn.utils.validation import has_fit_parameter
 
 from kfhe.engine.draws import Stream, random_numbers
-from kfhe.engine.trees.growing import Grower
+from kfhe.engine.trees.grower import Grower
 from kfhe.engine.trees.grown_tree import GrownTree
-from kfhe.engine.trees.shrinkage import shrunken_shares
-from kfhe.engine.trees.storage import TreeStore
-from kfhe.engine.trees.votes import leaf_classes
+from kfhe.engine.trees.leaf_votes import leaf_classes, shrunken_shares
+from kfhe.engine.trees.tree_store import TreeStore
 from kfhe.ensemble import Ensemble
 from kfhe.estimators import ClassShares, EstimatorEnsemble
 from kfhe.forest import NODE_DTYPE, Forest, leaves_of
@@ -160,10 +159,7 @@ class TreeSensor(StoredTrees):
         return {**self.__dict__, "_growers": arguments, "_trees": self._trees.arrays()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        table, growers = state["_table"], []
-        for arguments, settings in state["_growers"]:
-            lines = table.lines if settings["max_leaf_nodes"] else None
-            growers.append(Grower(*arguments, **settings, lines=lines))
+        growers = [Grower(*arguments) for arguments in state["_growers"]]
         self.__dict__.update(state, _growers=growers, _trees=TreeStore.from_arrays(state["_trees"]))
 
     def initial(self) -> Floats:

@@ -1,6 +1,6 @@
 """Shrinkage of leaves: how much their votes give way to their ancestors', and which amount is right.
 
-The filter down each tree itself is compiled (`engine/trees/shrinkage.pyx`). Its measurement noise, the
+The filter down each tree itself is compiled (`engine/trees/leaf_votes.pyx`). Its measurement noise, the
 shrinkage, is a number, or found out by pilot trees: the rows that a tree has not seen tell what its leaves
 are worth.
 """
@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kfhe.bank import SHRINKAGES
-from kfhe.engine.trees.growing import Grower
+from kfhe.engine.trees.grower import Grower
 from kfhe.engine.trees.grown_tree import GrownTree
-from kfhe.engine.trees.shrinkage import shrunken_shares
+from kfhe.engine.trees.leaf_votes import shrunken_shares
 from kfhe.rows import TrainingRows
 
 Floats = NDArray[np.float64]

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kfhe.engine.arrays import exact_sum
 from kfhe.engine.threads import thread_count
-from kfhe.engine.trees.storage import TreeStore
+from kfhe.engine.trees.tree_store import TreeStore
 from kfhe.forest import Forest, Tree
 from kfhe.rows import TrainingRows
 from kfhe.shrinkage import resolve

@@ -11,13 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from kfhe.engine.trees.growing import Grower
+from kfhe.engine.trees.grower import Grower
 from kfhe.tables.binned import BinnedTable
 from kfhe.target_encoding import Target
 
 MOST_COLUMNS = MOST_CLASSES = 65535  # compiled code counts them with 16 bits
 
 
+# Settings of how a table is read, and what is made of a tree that is grown
+NOT_OF_GROWING = ("splitter", "shrinkage", "max_bins", "categorical_features", "honest_categories")
 LARGEST = 2**63 - 1  # number that the engine can hold
 
 
@@ -107,17 +109,18 @@ class TreeSettings:
             table.high,
             labels,
             n_classes,
-            max_depth=self.max_depth or 0,
-            min_samples_split=self.min_samples_split,
-            min_samples_leaf=self.min_samples_leaf,
-            max_leaf_nodes=self.max_leaf_nodes or 0,
-            max_features=self.features_per_split(n_features),
-            random_cuts=self.splitter == "random",
-            cp=self.cp,
-            seed=seed,
-            n_threads=n_threads,
-            lines=table.lines if self.max_leaf_nodes else None,
+            self.rules(n_features, seed),
+            n_threads,
         )
+
+    def rules(self, n_features: int, seed: int) -> dict[str, Any]:
+        """Return what the engine has to know of the settings: the fields of `Rules` in its rules.h."""
+        grown = {name: value or 0 for name, value in vars(self).items() if name not in NOT_OF_GROWING}
+        translated = {
+            "max_features": self.features_per_split(n_features),
+            "random_cuts": self.splitter == "random",
+        }
+        return {**grown, **translated, "seed": seed}
 
 
 def check_classes(n_classes: int) -> None:

@@ -10,9 +10,9 @@ from scipy.stats import chisquare
 
 from kfhe.engine.arrays import Measurer
 from kfhe.engine.draws import Draws, Stream, bootstrap, random_numbers
-from kfhe.engine.trees.growing import Grower
+from kfhe.engine.trees.grower import Grower
 from kfhe.engine.trees.grown_tree import GrownTree
-from kfhe.engine.trees.storage import TreeStore
+from kfhe.engine.trees.tree_store import TreeStore
 
 uint64 = st.integers(0, 2**64 - 1)
 

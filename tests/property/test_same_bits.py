@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_limits
 
 from kfhe import CARTClassifier, KFHEClassifier
 from kfhe.engine.threads import thread_count
-from kfhe.engine.trees.growing import Grower
+from kfhe.engine.trees.grower import Grower
 
 PATIENCE = 20  # seconds after which a child is said to hang
 

@@ -15,7 +15,7 @@ from scipy.stats import rankdata
 
 from kfhe.engine.arrays import exact_sum
 from kfhe.engine.draws import bootstrap
-from kfhe.engine.trees.growing import Grower
+from kfhe.engine.trees.grower import Grower
 from kfhe.groups import Groups
 from kfhe.rows import TrainingRows
 from kfhe.validation import MAX_WEIGHT

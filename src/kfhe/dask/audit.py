@@ -21,7 +21,7 @@ from kfhe.dask.reading import Reader
 from kfhe.dask.rows import SpreadGrower, SpreadRows
 from kfhe.dask.spread import Spread
 from kfhe.dask.workers import ClusterLostError
-from kfhe.engine.trees.votes import leaf_shares
+from kfhe.engine.trees.leaf_votes import leaf_shares
 from kfhe.remarks import TableWarning, remarks_on
 
 Floats = NDArray[np.float64]

@@ -47,7 +47,7 @@ LEAST_SENT = 1024  # rows up to which a node's are sent at once
 
 
 class Grower:
-    """Grows trees on one binned table, as `kfhe.engine.trees.growing.Grower` does on one machine.
+    """Grows trees on one binned table, as `kfhe.engine.trees.grower.Grower` does on one machine.
 
     Parameters
     ----------

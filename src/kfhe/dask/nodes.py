@@ -12,12 +12,11 @@ from numpy.typing import NDArray
 from kfhe.dask.top import Family, Found, Round, Top
 from kfhe.dask.trees import TreeArrays, WalkedTree, finished, first_leaves_of
 from kfhe.dask.workers import added_up
-from kfhe.engine.trees.growing import Grower
+from kfhe.engine.trees.grower import Grower
 from kfhe.engine.trees.grown_tree import GrownTree, leaves_of_codes
-from kfhe.engine.trees.histograms import class_histograms, count_histograms
-from kfhe.engine.trees.nodes import drawn_features
-from kfhe.engine.trees.partitioning import cut, partition, sides
-from kfhe.engine.trees.splitter import best_split, cut_numbers
+from kfhe.engine.trees.histogram import class_histograms, count_histograms
+from kfhe.engine.trees.partitioner import cut, partition, sides
+from kfhe.engine.trees.splitter import best_split, cut_numbers, drawn_features
 from kfhe.tables.binned import BinnedTable
 from kfhe.tables.schema import Schema
 from kfhe.tree_settings import TreeSettings
@@ -280,15 +279,12 @@ def grown_below(
             described.high,
             classes.astype(np.int32),
             described.n_classes,
-            max_depth=settings.max_depth - depth if settings.max_depth else 0,
-            min_samples_split=settings.min_samples_split,
-            min_samples_leaf=settings.min_samples_leaf,
-            max_leaf_nodes=0,
-            max_features=settings.features_per_split(len(described.n_bins)),
-            random_cuts=settings.splitter == "random",
-            cp=0.0,
-            seed=described.seed,
-            n_threads=1,
+            {
+                **settings.rules(len(described.n_bins), described.seed),
+                "max_depth": settings.max_depth - depth if settings.max_depth else 0,
+                "max_leaf_nodes": 0,
+                "cp": 0.0,
+            },
         )
         tree = grower.grow(weights.astype(np.int32), top.counts, number, key)
         trees.append(TreeArrays.of(tree))

@@ -54,7 +54,7 @@ from kfhe.dask.workers import Workers, as_is
 from kfhe.engine.arrays import class_totals, highest, unit_of
 from kfhe.engine.draws import ROWS_OF_BLOCK, block_totals
 from kfhe.engine.trees.grown_tree import GrownTree
-from kfhe.engine.trees.votes import leaf_classes, leaf_shares
+from kfhe.engine.trees.leaf_votes import leaf_classes, leaf_shares
 from kfhe.forest import NODE_DTYPE
 from kfhe.kalman import KalmanFilter
 from kfhe.rows import TrainingRows

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kfhe.engine.trees.nodes import child_key
+from kfhe.engine.trees.splitter import child_key
 from kfhe.tree_settings import TreeSettings
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kfhe.engine.trees.grown_tree import GrownTree
-from kfhe.engine.trees.pruning import pruned
+from kfhe.engine.trees.pruner import pruned
 from kfhe.forest import CATEGORICAL, LEAF, MISSING_LEFT, NODE_DTYPE, NUMERIC
 
 if TYPE_CHECKING:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -24,8 +23,6 @@ Floats = NDArray[np.float64]
 
 COLUMNS_AT_ONCE = 8  # neighbours in an array are read together
 SPARSE_COLUMNS_AT_ONCE = 512
-MANY_ROWS = 524_288  # beyond which columns are too long for caches
-FEW_COLUMNS = 64  # bytes that are read from memory at once
 
 
 @dataclass(frozen=True)
@@ -70,17 +67,6 @@ class BinnedTable:
 
     def _codes_of(self, features: NDArray[np.intp]) -> NDArray[np.uint8]:
         return self.codes[features]
-
-    @cached_property
-    def lines(self) -> NDArray[np.uint8] | None:
-        """The bins row by row, for few leaves of many rows and few columns: a row is then one read."""
-        n_columns, n_rows = self.codes.shape
-        many = n_rows > MANY_ROWS and n_columns <= FEW_COLUMNS
-        return np.ascontiguousarray(self.codes.T) if many else None
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave out what is made again when it is needed."""
-        return {name: value for name, value in self.__dict__.items() if name != "lines"}
 
     @classmethod
     def from_table(

@@ -5,7 +5,7 @@ from dataclasses import asdict
 import numpy as np
 from hypothesis import strategies as st
 
-from kfhe.engine.trees.growing import Grower
+from kfhe.engine.trees.grower import Grower
 from kfhe.forest import NODE_DTYPE
 from kfhe.tables.binned import BinnedTable
 from kfhe.validation import integer_weights
@@ -41,10 +41,8 @@ class Rows:
             self.table.high,
             self.labels,
             self.n_classes,
-            cp=cp,
-            max_leaf_nodes=max_leaf_nodes,
-            **options,
-            **({"n_threads": 1} | threads),
+            {"cp": cp, "max_leaf_nodes": max_leaf_nodes, **options},
+            **threads,
         )
 
     def grow(self, settings=None, *, hard=True, **options):

@@ -5,7 +5,7 @@ import pytest
 
 from kfhe import CARTClassifier, KFHEClassifier
 from kfhe.engine.trees.compact import compact
-from kfhe.engine.trees.traversal import add_trees
+from kfhe.engine.trees.predictor import add_trees
 from kfhe.forest import NODE_DTYPE
 
 
@@ -37,7 +37,7 @@ def test_scores_are_the_same_bits(model, n_rows, n_threads):
         own = splits["threshold"][splits["feature"] == j]
         X[on_thresholds, j] = np.resize(own, on_thresholds.sum())  # a value at a threshold goes left
     expected = scores(forest, X, 1, None)
-    np.testing.assert_array_equal(scores(forest, X, n_threads, forest.compact), expected)
+    np.testing.assert_array_equal(scores(forest, X, n_threads, forest.compact()), expected)
 
 
 def test_rows_with_gaps_take_the_form_that_is_for_them(model):
@@ -50,14 +50,14 @@ def test_rows_with_gaps_take_the_form_that_is_for_them(model):
 
 def test_a_forest_becomes_compact_once_enough_rows_have_come(model):
     forest = model.estimators_
-    for known in ("compact", "walks"):
+    for known in ("compact_trees", "walks"):
         forest.__dict__.pop(known, None)
     X = np.random.default_rng(3).normal(size=(20, 5))
     first = model.predict_proba(X)
-    assert "compact" not in forest.__dict__
+    assert "compact_trees" not in forest.__dict__
     for _ in range(len(forest.nodes) // (20 * len(forest)) + 1):
         model.predict_proba(X)
-    assert "compact" in forest.__dict__
+    assert "compact_trees" in forest.__dict__
     np.testing.assert_array_equal(model.predict_proba(X), first)
 
 
@@ -82,11 +82,11 @@ def test_gaps_and_categories_are_no_other_bits(n_levels):
     new = with_gaps(np.column_stack([rng.normal(size=4000), rng.integers(n_levels + 4, size=(4000, 2))]), 2)
     rows = forest.encoded(new)
     expected = scores(forest, rows, 1, None, plain=False)
-    assert forest.compact_for_gaps is not None
-    np.testing.assert_array_equal(scores(forest, rows, 2, forest.compact_for_gaps), expected)
+    assert forest.compact(gaps=True) is not None
+    np.testing.assert_array_equal(scores(forest, rows, 2, forest.compact(gaps=True)), expected)
     whole = ~np.isnan(rows).any(axis=1)
     assert whole.sum() > 50
-    found = scores(forest, np.ascontiguousarray(rows[whole]), 2, forest.compact)
+    found = scores(forest, np.ascontiguousarray(rows[whole]), 2, forest.compact())
     np.testing.assert_array_equal(found, expected[whole])
 
 
@@ -94,7 +94,7 @@ def test_rows_of_nothing_but_gaps_fall_into_the_same_leaves(model):
     rows = np.full((40, 5), np.nan)
     forest = model.estimators_
     expected = scores(forest, rows, 1, None, plain=False)
-    np.testing.assert_array_equal(scores(forest, rows, 1, forest.compact_for_gaps), expected)
+    np.testing.assert_array_equal(scores(forest, rows, 1, forest.compact(gaps=True)), expected)
 
 
 NO_SETS = np.empty((0, 4), dtype=np.uint64)
@@ -102,7 +102,8 @@ NO_SETS = np.empty((0, 4), dtype=np.uint64)
 
 def compacted(nodes, starts, sets=NO_SETS):
     leaves, leaf_weights = np.zeros(len(starts), dtype=np.int64), np.ones(2, dtype=np.int64)
-    return compact(nodes, sets, starts, np.arange(len(starts)) * bool(len(sets)), leaves, leaf_weights, False)
+    tree_sets, n_features = np.arange(len(starts)) * bool(len(sets)), int(nodes["feature"].max()) + 1
+    return compact(nodes, sets, starts, tree_sets, leaves, leaf_weights, n_features, False, 2)
 
 
 def test_a_forest_that_does_not_fit_has_no_compact_form():
@@ -170,7 +171,7 @@ def test_trees_of_any_size_and_shape_send_rows_to_the_same_leaves(shape, draw_th
     nodes, starts = np.concatenate(trees), np.cumsum([0, *map(len, trees)])
     tree_leaves = np.cumsum([0, *((len(tree) + 1) // 2 for tree in trees)])
     leaf_weights = rng.integers(1, 100, size=tree_leaves[-1]) * weighed
-    small = nodes, NO_SETS, starts, np.zeros(len(starts), dtype=np.int64), tree_leaves, leaf_weights, False
+    small = nodes, NO_SETS, starts, np.zeros(len(starts), dtype=np.int64), tree_leaves, leaf_weights, 3, False
     own = nodes["threshold"][(nodes["kind"] != 0) & np.isfinite(nodes["threshold"])]
     values = np.concatenate(
         [own, np.nextafter(own, np.inf), np.nextafter(own, -np.inf), rng.normal(size=500)]
@@ -191,7 +192,7 @@ def test_votes_are_left_out_once_they_can_not_turn_the_highest_score(voting, n_c
         CARTClassifier(max_leaf_nodes=12), n_estimators=40, voting=voting, random_state=0
     ).fit(X, y)
     forest, factors = model.estimators_, np.ones(n_classes) if even else rng.uniform(0.3, 3, size=n_classes)
-    found = scores(forest, X, 2, forest.compact, factors=factors)
+    found = scores(forest, X, 2, forest.compact(), factors=factors)
     leaves = model.apply(X)
     total, to_come = np.zeros_like(found), forest.weights.sum()
     stopped = np.zeros(len(X), dtype=int)  # after how many trees
@@ -211,5 +212,5 @@ def test_votes_are_left_out_once_they_can_not_turn_the_highest_score(voting, n_c
 def test_classes_are_those_of_the_highest_probabilities(model):
     X = np.random.default_rng(2).normal(size=(4000, 5))
     model.predict(X)
-    assert model.estimators_.compact is not None
+    assert model.estimators_.compact() is not None
     np.testing.assert_array_equal(model.predict(X), model.classes_[model.predict_proba(X).argmax(axis=1)])

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kfhe.engine.trees.nodes import child_key, drawn_features
+from kfhe.engine.trees.splitter import child_key, drawn_features
 
 from . import twin
 

@@ -5,8 +5,7 @@ import pytest
 from sklearn.datasets import load_iris
 
 from kfhe import CARTClassifier
-from kfhe.engine.trees.shrinkage import shrunken_shares
-from kfhe.engine.trees.votes import leaf_shares
+from kfhe.engine.trees.leaf_votes import leaf_shares, shrunken_shares
 from kfhe.forest import LEAF
 
 

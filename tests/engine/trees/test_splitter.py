@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kfhe.engine.trees.histograms import class_histograms, count_histograms
-from kfhe.engine.trees.partitioning import cut, sides
+from kfhe.engine.trees.histogram import class_histograms, count_histograms
+from kfhe.engine.trees.partitioner import cut, sides
 from kfhe.engine.trees.splitter import best_split
 from kfhe.tables.binned import BinnedTable
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
-from kfhe.engine.trees.votes import leaf_classes, leaf_shares
+from kfhe.engine.trees.leaf_votes import leaf_classes, leaf_shares
 
 leaf_weights = arrays(
     np.int32, array_shapes(min_dims=2, max_dims=2, max_side=6), elements=st.sampled_from([0, 1, 2, 7, 2**28])

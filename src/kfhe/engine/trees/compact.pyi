@@ -12,5 +12,7 @@ def compact(
     tree_sets: NDArray[np.int64],
     tree_leaves: NDArray[np.int64],
     leaf_weights: NDArray[np.int64],
+    n_features: int,
     gaps: bool,
+    n_threads: int = 1,
 ) -> CompactTrees | None: ...

@@ -6,24 +6,24 @@ below it. It is at most a threshold if its rank is at most the threshold's own. 
     left child (32 bits) | 65535 - rank of the threshold (16) | column of ranks (16),
 
 and adding a row's rank to it, shifted by 16, carries into the child if the row goes right. A leaf leads to itself.
-Rows pass the crown of a tree first, in vectors, and walk from there. Leaves are at very different depths, so after some
-steps only those walk on who have not arrived.
+Rows pass the top splits of a tree first, in vectors, and walk from there. Leaves are at very different depths, so after
+some steps only those walk on who have not arrived.
 For rows with gaps a feature has two columns: in one the rank of a missing value is the lowest, for nodes that send
 it left, in the other the highest. Splits by category become several by number.
 """
 
 cimport cython
+from cython.parallel cimport prange
+from libc.math cimport isinf
 from libc.stdint cimport int32_t, int64_t, uint16_t, uint64_t
-from libcpp.algorithm cimport lower_bound, sort
-from libcpp.unordered_set cimport unordered_set
+from libcpp.algorithm cimport lower_bound, unique
 from libcpp.vector cimport vector
 
-from kfhe.engine.trees.category_cuts cimport add_cut_tree
-from kfhe.engine.trees.crown cimport (
-    LANES, SLOTS, Crown, crown_of, fill_exits, is_split, node_weights, pass_crown,
+from kfhe.engine.sorting cimport sort_numbers
+from kfhe.engine.trees.layout cimport CATEGORICAL, LEAF, MISSING_LEFT, NUMERIC, Node
+from kfhe.engine.trees.top_splits cimport (
+    LANES, SLOTS, TopSplits, fill_exits, is_split, node_weights, pass_top, top_splits_of,
 )
-from kfhe.engine.trees.grid cimport grid_of, rank_values
-from kfhe.engine.trees.layout cimport LEAF, MISSING_LEFT, Node
 
 import numpy as np
 
@@ -31,6 +31,8 @@ cdef enum:
     MOST_RANKS = 65534
     MOST_COLUMNS = 65536 // LANES
     MOST_GROWTH = 4  # times as many nodes as before categories were cut
+    MOST_CELLS = 4096  # of a lookup table
+    MOST_COUNTS = 1 << 24  # trees times features, for which splits are counted
     ROWS_AT_ONCE = 512  # that go down a tree: their ranks stay in the nearest cache
     WALKERS = 16  # rows that walk side by side, so that memory is never waited for alone
     LEAST_STEPS = 3  # before it is looked who is in a leaf
@@ -56,7 +58,7 @@ cdef class CompactTrees:
                     fill_gaps(values, found - LANES, self.missing[j], found)
                     continue
                 take(&rows[first * n_features + feature], n_features, min(<int64_t> LANES, n_rows - first), values)
-                rank_values(&self.grids[feature], &self.thresholds[self.starts[feature]], values, found)
+                rank_values(&self.lookups[feature], &self.thresholds[self.starts[feature]], values, found)
                 fill_gaps(values, found, self.missing[j], found)
 
     cdef void keep(self, const int32_t *kept, int64_t n_kept, uint16_t *ranks) noexcept nogil:
@@ -81,7 +83,7 @@ cdef class CompactTrees:
             start = block * ROWS_AT_ONCE
             n = min(<int64_t> ROWS_AT_ONCE, n_rows - start)
             descend(
-                &self.nodes[self.tree_nodes[tree]], &self.crowns[tree], &ranks[start * width], width, n, at
+                &self.nodes[self.tree_nodes[tree]], &self.tops[tree], &ranks[start * width], width, n, at
             )
             for i in range(n):
                 leaves[start + i] = own_leaves[at[i] >> 32]
@@ -109,10 +111,10 @@ cdef inline void fill_gaps(
 
 
 cdef void descend(
-    const uint64_t *nodes, const Crown *crown, const uint16_t *ranks, int64_t width, int64_t n_rows, uint64_t *at
+    const uint64_t *nodes, const TopSplits *top, const uint16_t *ranks, int64_t width, int64_t n_rows, uint64_t *at
 ) noexcept nogil:
-    """Find the leaves of some rows: through the crown, some steps for all, then for those who have not arrived."""
-    cdef int64_t group, row, lane, n_left = 0, n_steps = max(<int64_t> LEAST_STEPS, crown.depth_below)
+    """Find the leaves of some rows: through the top splits, some steps for all, then for those who have not arrived."""
+    cdef int64_t group, row, lane, n_left = 0, n_steps = max(<int64_t> LEAST_STEPS, top.depth_below)
     cdef const uint16_t *exits
     cdef uint64_t walkers[WALKERS]
     cdef uint16_t slots[SLOTS * LANES]
@@ -121,9 +123,9 @@ cdef void descend(
     for group in range((n_rows + WALKERS - 1) // WALKERS):
         row = group * WALKERS
         if row % LANES == 0:
-            exits = pass_crown(crown, &ranks[row * width], slots)
+            exits = pass_top(top, &ranks[row * width], slots)
         for lane in range(WALKERS):
-            walkers[lane] = crown.exits[exits[row % LANES + lane]]
+            walkers[lane] = top.exits[exits[row % LANES + lane]]
         walk(nodes, &ranks[place(row, width)], n_steps, walkers)
         for lane in range(WALKERS):
             at[row + lane] = walkers[lane]
@@ -170,21 +172,155 @@ cdef inline int64_t walk_on(
     return n
 
 
-cdef vector[vector[double]] thresholds_of(const vector[Node] &nodes) except *:
-    """Thresholds of each feature, in order."""
-    cdef vector[unordered_set[double]] found
-    cdef vector[vector[double]] thresholds
-    cdef size_t i, j
-    for i in range(nodes.size()):
-        if nodes[i].kind != LEAF:
-            if nodes[i].feature >= found.size():
-                found.resize(nodes[i].feature + 1)
-            found[nodes[i].feature].insert(nodes[i].threshold)
-    thresholds.resize(found.size())
-    for j in range(found.size()):
-        thresholds[j].assign(found[j].begin(), found[j].end())
-        sort(thresholds[j].begin(), thresholds[j].end())
-    return thresholds
+# ---------------------------------------------------------------- ranks
+#
+# A value is compared with the few thresholds of its cell only; cells are of equal width. Rounding can't hurt: what is in
+# a higher cell is higher, for values and thresholds alike. For each cell as many thresholds are looked at as the fullest
+# has, from its own first one on, or from an earlier one if these are too few.
+
+
+cdef inline int64_t cell_of(const Lookup *lookup, double value) noexcept nogil:
+    """Cell of a value: never a lower one than that of a lower value. What is no number is in the first."""
+    cdef double cell = (value - lookup.low) * lookup.scale
+    cell = cell if cell > 0 else 0
+    return <int64_t> (cell if cell < lookup.last else lookup.last)
+
+
+cdef inline void rank_values(
+    const Lookup *lookup, const double *thresholds, const double *values, uint16_t *ranks
+) noexcept nogil:
+    """Count the thresholds below each value: searches that halve side by side, without a branch."""
+    cdef int64_t lane, half, n = lookup.most
+    cdef const double *at[LANES]
+    for lane in range(LANES):
+        at[lane] = thresholds + lookup.first[cell_of(lookup, values[lane])]
+    while n > 1:
+        half = n // 2
+        for lane in range(LANES):
+            at[lane] += half * (at[lane][half - 1] < values[lane])
+        n -= half
+    for lane in range(LANES):
+        ranks[lane] = <uint16_t> (at[lane] - thresholds + (at[lane][0] < values[lane]))
+
+
+cdef Lookup lookup_of(const vector[double] &thresholds) noexcept nogil:
+    """Lookup for the thresholds of a feature, which are in order."""
+    cdef Lookup lookup
+    cdef int64_t i, cell, n = thresholds.size(), n_cells = 1, n_finite = n
+    cdef vector[int64_t] filled
+    while n_cells < min(n, <int64_t> MOST_CELLS):
+        n_cells *= 2
+    while n_finite > 1 and isinf(thresholds[n_finite - 1]):
+        n_finite -= 1
+    lookup.low = thresholds[0] if n else 0
+    lookup.last = <double> (n_cells - 1)
+    lookup.scale = lookup.last / (thresholds[n_finite - 1] - lookup.low) if n_finite > 1 else 0
+    filled.resize(n_cells + 1)
+    for i in range(n):
+        filled[cell_of(&lookup, thresholds[i]) + 1] += 1
+    lookup.most = 0
+    for cell in range(n_cells):
+        lookup.most = max(lookup.most, filled[cell + 1])
+        filled[cell + 1] += filled[cell]
+    for cell in range(n_cells):
+        lookup.first.push_back(<uint16_t> max(min(filled[cell], n - lookup.most), <int64_t> 0))
+    return lookup
+
+
+# ---------------------------------------------------------------- splits by category
+#
+# A split by a set of categories becomes a few by number that do the same. In the order of their codes, the categories
+# that go left and those that go right take turns. A search over the places where they do ends at one where the
+# categories before it go left and those behind it right. A missing value is in front of all categories, or behind them,
+# as it goes left or right.
+
+
+cdef void cut_tree(const Node *tree, int64_t n_nodes, const uint64_t *sets, vector[Node] &nodes) noexcept nogil:
+    """Copy a tree without its splits by category; nodes keep their places, and more come behind."""
+    cdef int64_t i, n_cuts
+    cdef double cuts[257]
+    nodes.assign(tree, tree + n_nodes)
+    for i in range(n_nodes):
+        if tree[i].kind & CATEGORICAL:
+            n_cuts = find_cuts(&sets[4 * <int64_t> tree[i].threshold], cuts)
+            cut(nodes, i, cuts, n_cuts, tree[i].left)
+
+
+cdef int64_t find_cuts(const uint64_t *bits, double *cuts) noexcept nogil:
+    """Find the last codes before the side changes, from the left side to the right one in the end."""
+    cdef int64_t code, n = 0
+    cdef bint left = True, is_left
+    for code in range(256):
+        is_left = (bits[code // 64] >> (code % 64)) & 1
+        if is_left != left:
+            cuts[n] = code - 1
+            n += 1
+        left = is_left
+    if left:
+        cuts[n] = 255
+        n += 1
+    return n
+
+
+cdef void cut(
+    vector[Node] &nodes, int64_t place, const double *cuts, int64_t n_cuts, int32_t left
+) noexcept nogil:
+    """Make a node search through an odd number of cuts; at the last, the way parts to left and left + 1."""
+    cdef int64_t middle = n_cuts // 4 * 2 + 1 if n_cuts > 1 else 0  # the side changes to the left there
+    cdef int64_t children = nodes.size()
+    nodes[place].kind = nodes[place].kind & ~CATEGORICAL | NUMERIC
+    nodes[place].threshold = cuts[middle]
+    nodes[place].left = left
+    if n_cuts == 1:
+        return
+    nodes[place].left = <int32_t> children
+    nodes.push_back(nodes[place])
+    nodes.push_back(nodes[place])
+    cut(nodes, children, cuts, middle, left)
+    cut(nodes, children + 1, cuts + middle + 1, n_cuts - middle - 1, left)
+
+
+# ---------------------------------------------------------------- all trees
+
+
+cdef void fill_thresholds(
+    const vector[vector[Node]] &trees, vector[vector[double]] &thresholds, int n_threads
+) noexcept nogil:
+    """Find the thresholds of each feature, in order."""
+    cdef int64_t i, f, n_features = <int64_t> thresholds.size(), n_trees = <int64_t> trees.size()
+    cdef vector[int64_t] places = vector[int64_t](n_trees * n_features)  # of each tree among the others
+    cdef int64_t t, n
+    for t in prange(n_trees, num_threads=n_threads, schedule="dynamic"):
+        count_splits(trees[t], &places[t * n_features])
+    for f in range(n_features):
+        n = 0
+        for t in range(n_trees):
+            i = places[t * n_features + f]
+            places[t * n_features + f] = n
+            n = n + i
+        thresholds[f].resize(n)
+    for t in prange(n_trees, num_threads=n_threads, schedule="dynamic"):
+        take_thresholds(trees[t], thresholds, &places[t * n_features])
+    for f in prange(n_features, num_threads=n_threads, schedule="dynamic"):
+        sort_numbers(thresholds[f])
+        thresholds[f].erase(unique(thresholds[f].begin(), thresholds[f].end()), thresholds[f].end())
+
+
+cdef void count_splits(const vector[Node] &tree, int64_t *counts) noexcept nogil:
+    cdef size_t i
+    for i in range(tree.size()):
+        if tree[i].kind != LEAF:
+            counts[tree[i].feature] += 1
+
+
+cdef void take_thresholds(
+    const vector[Node] &tree, vector[vector[double]] &thresholds, int64_t *places
+) noexcept nogil:
+    cdef size_t i
+    for i in range(tree.size()):
+        if tree[i].kind != LEAF:
+            thresholds[tree[i].feature][places[tree[i].feature]] = tree[i].threshold
+            places[tree[i].feature] += 1
 
 
 cdef inline int64_t side(const Node *node, bint gaps) noexcept nogil:
@@ -192,9 +328,30 @@ cdef inline int64_t side(const Node *node, bint gaps) noexcept nogil:
     return 2 * node.feature + (gaps and (node.kind & MISSING_LEFT) != 0)
 
 
+cdef void write_tree(
+    const vector[Node] &tree, const vector[vector[double]] &thresholds, const int64_t *columns, bint gaps,
+    uint64_t *nodes, int32_t *leaves,
+) noexcept nogil:
+    """Write the nodes of a tree in their compact form, and for leaves their numbers."""
+    cdef int64_t i, rank
+    cdef const Node *node
+    cdef const double *own
+    for i in range(<int64_t> tree.size()):
+        node = &tree[i]
+        if node.kind == LEAF:
+            nodes[i], leaves[i] = <uint64_t> i << 32, node.left
+            continue
+        own = thresholds[node.feature].data()
+        rank = lower_bound(own, own + thresholds[node.feature].size(), node.threshold) - own
+        nodes[i] = (
+            <uint64_t> node.left << 32 | <uint64_t> (65535 - rank) << 16 | <uint64_t> (LANES * columns[side(node, gaps)])
+        )
+
+
 def compact(
     const Node[::1] nodes, const uint64_t[:, ::1] category_sets, const int64_t[::1] tree_nodes,
-    const int64_t[::1] tree_sets, const int64_t[::1] tree_leaves, const int64_t[::1] leaf_weights, bint gaps,
+    const int64_t[::1] tree_sets, const int64_t[::1] tree_leaves, const int64_t[::1] leaf_weights,
+    int64_t n_features, bint gaps, int n_threads=1,
 ):
     """Return a forest as compact trees, for rows with gaps or without; None if it does not fit into such.
 
@@ -202,50 +359,48 @@ def compact(
     or if splits by category are too many.
     """
     cdef const uint64_t *sets = &category_sets[0, 0] if category_sets.shape[0] else NULL
-    cdef vector[Node] cut
-    cdef int64_t t, i, rank
-    starts = [0]
-    for t in range(tree_nodes.shape[0] - 1):
-        add_cut_tree(nodes[tree_nodes[t] : tree_nodes[t + 1]], sets + 4 * tree_sets[t], cut)
-        starts.append(cut.size())
-    cdef vector[vector[double]] thresholds = thresholds_of(cut)
-    sizes = [thresholds[i].size() for i in range(<int64_t> thresholds.size())]
-    cdef int64_t[::1] columns = np.zeros(2 * len(sizes), dtype=np.int64)
-    for i in range(<int64_t> cut.size()):
-        if cut[i].kind != LEAF:
-            columns[side(&cut[i], gaps)] = 1
-    used = np.flatnonzero(columns)
-    too_many = len(used) > MOST_COLUMNS or <int64_t> cut.size() > MOST_GROWTH * nodes.shape[0]
-    if not len(used) or too_many or max(sizes) > MOST_RANKS:
+    cdef int64_t t, i, f, n_trees = tree_nodes.shape[0] - 1, n_columns = 0, most = 0
+    cdef vector[vector[Node]] cut = vector[vector[Node]](n_trees)
+    cdef vector[vector[double]] thresholds = vector[vector[double]](n_features)
+    cdef vector[int64_t] starts = vector[int64_t](n_trees + 1)
+    cdef int64_t[::1] columns = np.zeros(2 * n_features, dtype=np.int64)
+    if n_features * n_trees > MOST_COUNTS:
         return None
+    with nogil:
+        for t in prange(n_trees, num_threads=n_threads, schedule="dynamic"):
+            cut_tree(&nodes[tree_nodes[t]], tree_nodes[t + 1] - tree_nodes[t], sets + 4 * tree_sets[t], cut[t])
+        for t in range(n_trees):
+            starts[t + 1] = starts[t] + <int64_t> cut[t].size()
+            for i in range(<int64_t> cut[t].size()):
+                if cut[t][i].kind != LEAF:
+                    columns[side(&cut[t][i], gaps)] = 1
+        for f in range(2 * n_features):
+            n_columns += columns[f]
+    if n_columns == 0 or n_columns > MOST_COLUMNS or starts[n_trees] > MOST_GROWTH * nodes.shape[0]:
+        return None
+    fill_thresholds(cut, thresholds, n_threads)
+    sizes = [thresholds[f].size() for f in range(n_features)]
+    if max(sizes) > MOST_RANKS:
+        return None
+    used = np.flatnonzero(columns)
     np.asarray(columns)[used] = np.arange(len(used))
     cdef CompactTrees trees = CompactTrees()
     trees.features = (used // 2).astype(np.int32)
     trees.missing = np.where(used % 2, 0, 65535).astype(np.uint16)
-    trees.thresholds = np.concatenate([thresholds[i] for i in range(len(sizes))])
+    trees.thresholds = np.concatenate([thresholds[f] for f in range(n_features)])
     trees.starts = np.cumsum([0, *sizes], dtype=np.int64)
-    for i in range(len(sizes)):
-        trees.grids.push_back(grid_of(thresholds[i]))
-    trees.nodes = np.empty(cut.size(), dtype=np.uint64)
-    trees.leaves = np.zeros(cut.size(), dtype=np.int32)
+    trees.nodes = np.empty(starts[n_trees], dtype=np.uint64)
+    trees.leaves = np.zeros(starts[n_trees], dtype=np.int32)
     trees.tree_nodes = np.array(starts, dtype=np.int64)
-    cdef const Node *node
-    cdef const double *own
-    for t in range(tree_nodes.shape[0] - 1):
-        for i in range(trees.tree_nodes[t], trees.tree_nodes[t + 1]):
-            node = &cut[i]
-            if node.kind == LEAF:
-                trees.nodes[i] = <uint64_t> (i - trees.tree_nodes[t]) << 32
-                trees.leaves[i] = node.left
-                continue
-            own = thresholds[node.feature].data()
-            rank = lower_bound(own, own + thresholds[node.feature].size(), node.threshold) - own
-            trees.nodes[i] = (
-                <uint64_t> node.left << 32 | <uint64_t> (65535 - rank) << 16
-                | <uint64_t> (LANES * columns[side(node, gaps)])
-            )
-        trees.crowns.push_back(crown_of(&trees.nodes[trees.tree_nodes[t]], node_weights(
-            &cut[trees.tree_nodes[t]], trees.tree_nodes[t + 1] - trees.tree_nodes[t],
-            tree_nodes[t + 1] - tree_nodes[t], &leaf_weights[tree_leaves[t]],
-        )))
+    trees.lookups.resize(n_features)
+    trees.tops.resize(n_trees)
+    with nogil:
+        for f in prange(n_features, num_threads=n_threads, schedule="dynamic"):
+            trees.lookups[f] = lookup_of(thresholds[f])
+        for t in prange(n_trees, num_threads=n_threads, schedule="dynamic"):
+            write_tree(cut[t], thresholds, &columns[0], gaps, &trees.nodes[starts[t]], &trees.leaves[starts[t]])
+            trees.tops[t] = top_splits_of(&trees.nodes[starts[t]], node_weights(
+                cut[t].data(), <int64_t> cut[t].size(), tree_nodes[t + 1] - tree_nodes[t],
+                &leaf_weights[tree_leaves[t]],
+            ))
     return trees

@@ -1,8 +1,8 @@
-from libc.stdint cimport int32_t, int64_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from libcpp.vector cimport vector
 
+from kfhe.engine.trees.growth cimport Problem, Subtree
 from kfhe.engine.trees.layout cimport Node
-from kfhe.engine.trees.nodes cimport Problem
 
 cdef class GrownTree:
     cdef readonly int64_t n_classes
@@ -16,3 +16,6 @@ cdef class GrownTree:
     cdef void find_leaves(self, const Problem *problem, const int32_t *weights) noexcept nogil
 
 cdef copied(const void *data, size_t size, dtype)
+cdef void assemble(
+    GrownTree tree, vector[Subtree*] &subtrees, int64_t n_subtrees, const uint32_t *members
+) noexcept nogil

@@ -1,14 +1,18 @@
-"""A grown tree: its nodes as they are stored, and the leaf of each training row."""
+"""A grown tree: its nodes as they are stored, and the leaf of each training row.
+
+It is made of subtrees. All that is below a node is stored together, so it is enough to count each subtree: then all of
+them can be written at the same time.
+"""
 
 from cython.parallel cimport prange
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 from libcpp.vector cimport vector
 
+from kfhe.engine.trees.growth cimport GrownNode, Problem, Subtree
 from kfhe.engine.trees.layout cimport CATEGORICAL, LEAF, MISSING_LEFT, Node
+from kfhe.engine.trees.leaf_votes cimport heaviest, write_shares
 from kfhe.engine.trees.memory cimport CACHE_LINE, prefetch
-from kfhe.engine.trees.nodes cimport Problem
-from kfhe.engine.trees.votes cimport heaviest, write_shares
 
 import numpy as np
 
@@ -28,38 +32,38 @@ cdef copied(const void *data, size_t size, dtype):
     return result.view(dtype)
 
 
-cdef struct Fork:  # a node of 8 bytes, of which a cache holds many
+cdef struct CodeNode:  # a node of 8 bytes, of which a cache holds many
     int32_t left  # left child; leaf: -1 and less, for the numbers 0 and more
     uint16_t feature
     uint8_t first_right  # numeric: as many bins, from this one on, go right as ``n_right`` says
     uint8_t n_right
 
 
-cdef Fork fork_of(const Node *node, const int32_t *n_bins) noexcept nogil:
-    cdef Fork fork
+cdef CodeNode code_node_of(const Node *node, const int32_t *n_bins) noexcept nogil:
+    cdef CodeNode made
     cdef int32_t missing
-    fork.left, fork.feature, fork.first_right, fork.n_right = node.left, node.feature, 0, 0
+    made.left, made.feature, made.first_right, made.n_right = node.left, node.feature, 0, 0
     if node.kind == LEAF:
-        fork.left = -1 - node.left
+        made.left = -1 - node.left
     elif not node.kind & CATEGORICAL:
         missing = n_bins[node.feature] - 1
-        fork.first_right = <uint8_t> (node.cut + 1)
-        fork.n_right = <uint8_t> (missing - node.cut - ((node.kind & MISSING_LEFT) != 0))
-    return fork
+        made.first_right = <uint8_t> (node.cut + 1)
+        made.n_right = <uint8_t> (missing - node.cut - ((node.kind & MISSING_LEFT) != 0))
+    return made
 
 
-cdef void plant(
-    const Node *nodes, int64_t n_nodes, const int32_t *n_bins, vector[Fork] &forks, int n_threads
+cdef void code_nodes_of(
+    const Node *nodes, int64_t n_nodes, const int32_t *n_bins, vector[CodeNode] &code_nodes, int n_threads
 ) noexcept nogil:
-    """Write the nodes of a tree as forks."""
+    """Write the nodes of a tree for rows that are given by their bins."""
     cdef int64_t i
-    forks.resize(n_nodes)
+    code_nodes.resize(n_nodes)
     if n_threads == 1 or n_nodes < PARALLEL_NODES:
         for i in range(n_nodes):
-            forks[i] = fork_of(&nodes[i], n_bins)
+            code_nodes[i] = code_node_of(&nodes[i], n_bins)
     else:
         for i in prange(n_nodes, num_threads=n_threads, schedule="dynamic", chunksize=PARALLEL_NODES):
-            forks[i] = fork_of(&nodes[i], n_bins)
+            code_nodes[i] = code_node_of(&nodes[i], n_bins)
 
 
 cdef inline int32_t child_of(
@@ -72,12 +76,12 @@ cdef inline int32_t child_of(
 
 
 cdef void walk(
-    const Fork *forks, const Node *nodes, const uint64_t *category_sets, const Problem *problem, bint plain,
+    const CodeNode *code_nodes, const Node *nodes, const uint64_t *category_sets, const Problem *problem, bint plain,
     uint32_t *rows, int64_t n, int32_t *leaves,
 ) noexcept nogil:
     """Let rows of a block walk down a tree; ``plain``: there are no categories."""
     cdef int32_t places[BLOCK]
-    cdef const Fork *fork
+    cdef const CodeNode *at
     cdef uint8_t code
     cdef int64_t i, f, n_left
     memset(places, 0, n * sizeof(int32_t))
@@ -89,22 +93,22 @@ cdef void walk(
     while n:
         n_left = 0  # that are not in a leaf yet
         for i in range(n):
-            fork = &forks[places[i]]
-            if fork.left < 0:
-                leaves[rows[i]] = -1 - fork.left
+            at = &code_nodes[places[i]]
+            if at.left < 0:
+                leaves[rows[i]] = -1 - at.left
                 continue
             rows[n_left] = rows[i]
             if plain or not nodes[places[i]].kind & CATEGORICAL:
-                code = problem.codes[fork.feature * problem.n_rows + rows[i]]
-                places[n_left] = fork.left + (<uint8_t> (code - fork.first_right) < fork.n_right)
+                code = problem.codes[at.feature * problem.n_rows + rows[i]]
+                places[n_left] = at.left + (<uint8_t> (code - at.first_right) < at.n_right)
             else:
                 places[n_left] = child_of(&nodes[places[i]], category_sets, problem, rows[i])
             n_left += 1
         n = n_left
 
 
-cdef void settle(
-    const Fork *forks, const Node *nodes, const uint64_t *category_sets, const Problem *problem, bint plain,
+cdef void find_unseen(
+    const CodeNode *code_nodes, const Node *nodes, const uint64_t *category_sets, const Problem *problem, bint plain,
     const int32_t *weights, int64_t block, int32_t *leaves,
 ) noexcept nogil:
     """Find the leaves of those of a block of rows that growing has not seen."""
@@ -113,7 +117,7 @@ cdef void settle(
     for i in range(block * BLOCK, min(problem.n_rows, (block + 1) * BLOCK)):
         rows[n] = <uint32_t> i
         n += weights[i] <= 0
-    walk(forks, nodes, category_sets, problem, plain, rows, n, leaves)
+    walk(code_nodes, nodes, category_sets, problem, plain, rows, n, leaves)
 
 
 cdef class GrownTree:
@@ -219,14 +223,148 @@ cdef class GrownTree:
         cdef const uint64_t *sets = self.set_list.data()
         cdef bint plain = self.set_list.size() == 0
         cdef int32_t *leaves = self.row_leaves.data()
-        cdef vector[Fork] forks
-        plant(nodes, <int64_t> self.node_list.size(), problem.n_bins, forks, self.n_threads)
+        cdef vector[CodeNode] code_nodes
+        code_nodes_of(nodes, <int64_t> self.node_list.size(), problem.n_bins, code_nodes, self.n_threads)
         if self.n_threads == 1 or problem.n_rows < PARALLEL_ROWS:
             for block in range(n_blocks):
-                settle(forks.data(), nodes, sets, problem, plain, weights, block, leaves)
+                find_unseen(code_nodes.data(), nodes, sets, problem, plain, weights, block, leaves)
             return
         for block in prange(n_blocks, num_threads=self.n_threads, schedule="dynamic", chunksize=4):
-            settle(forks.data(), nodes, sets, problem, plain, weights, block, leaves)
+            find_unseen(code_nodes.data(), nodes, sets, problem, plain, weights, block, leaves)
+
+
+# ---------------------------------------------------------------- assembly
+
+
+cdef struct Size:
+    int64_t n_nodes  # below the root
+    int64_t n_leaves
+    int64_t n_sets  # of categories
+
+# What is in one subtree, and in those that were deferred below it.
+cdef struct Placement:
+    Size size
+    Size start  # what is stored before it
+    int32_t root  # where its root is stored; -1: nowhere, as it was cut off
+
+# A node of a subtree, and where it is stored.
+cdef struct Visit:
+    int32_t node
+    int32_t place
+
+
+cdef void assemble(
+    GrownTree tree, vector[Subtree*] &subtrees, int64_t n_subtrees, const uint32_t *members
+) noexcept nogil:
+    """Write a tree that growing and pruning have left, subtree by subtree; the first one has the root.
+
+    ``members`` are the training rows that it was grown on, in the order of the leaves; they get to know theirs.
+    """
+    cdef vector[Placement] placements = vector[Placement](n_subtrees)
+    cdef int64_t i
+    for i in prange(1, n_subtrees, num_threads=tree.n_threads, schedule="static"):
+        count(subtrees[i], placements.data(), &placements[i])
+        placements[i].root = -1
+    count(subtrees[0], placements.data(), &placements[0])
+    tree.node_list.resize(1 + placements[0].size.n_nodes)
+    tree.gain_list.resize(1 + placements[0].size.n_nodes)
+    tree.weight_list.resize(placements[0].size.n_leaves * tree.n_classes)
+    tree.set_list.resize(4 * placements[0].size.n_sets)
+    placements[0].start.n_nodes = 1
+    write(tree, subtrees[0], placements.data(), &placements[0], members)
+    for i in prange(1, n_subtrees, num_threads=tree.n_threads, schedule="static"):
+        if placements[i].root >= 0:
+            write(tree, subtrees[i], placements.data(), &placements[i], members)
+
+
+cdef inline int64_t deferred_at(const GrownNode *node) noexcept nogil:
+    """The deferred subtree that goes on at a node, 1 or more; 0: none does."""
+    return -1 - node.stored.left if node.stored.left < -1 else 0
+
+
+cdef void add(Size *size, const Size *other) noexcept nogil:
+    size.n_nodes += other.n_nodes
+    size.n_leaves += other.n_leaves
+    size.n_sets += other.n_sets
+
+
+cdef void count(const Subtree *subtree, const Placement *placements, Placement *own) noexcept nogil:
+    """Count what there is of a subtree."""
+    cdef vector[int32_t] waiting = vector[int32_t](1)
+    cdef const GrownNode *node
+    while waiting.size():
+        node = &subtree.nodes[waiting.back()]
+        waiting.pop_back()
+        if deferred_at(node):
+            add(&own.size, &placements[deferred_at(node)].size)
+        elif node.stored.left < 0:
+            own.size.n_leaves += 1
+        else:
+            own.size.n_nodes += 2
+            own.size.n_sets += (node.stored.kind & CATEGORICAL) != 0
+            waiting.push_back(node.stored.left)
+            waiting.push_back(node.stored.left + 1)
+
+
+cdef void write(
+    GrownTree tree, const Subtree *subtree, Placement *placements, const Placement *own, const uint32_t *members
+) noexcept nogil:
+    """Write a subtree, and tell those below where they begin."""
+    cdef vector[Visit] visits = vector[Visit](1)
+    cdef Size next = own.start
+    cdef const GrownNode *node
+    cdef Placement *below
+    cdef Visit visit, left, right
+    visits[0].place = own.root
+    while visits.size():
+        visit = visits.back()
+        visits.pop_back()
+        node = &subtree.nodes[visit.node]
+        if deferred_at(node):
+            below = &placements[deferred_at(node)]
+            below.root, below.start = visit.place, next
+            add(&next, &below.size)
+        elif node.stored.left < 0:
+            write_leaf(tree, subtree, &visit, <int32_t> next.n_leaves, members)
+            next.n_leaves += 1
+        else:
+            left.node, left.place = node.stored.left, <int32_t> next.n_nodes
+            right.node, right.place = left.node + 1, left.place + 1
+            write_split(tree, subtree, &visit, &next)
+            next.n_nodes += 2
+            next.n_sets += (node.stored.kind & CATEGORICAL) != 0
+            visits.push_back(right)
+            visits.push_back(left)
+
+
+cdef inline void write_leaf(
+    GrownTree tree, const Subtree *subtree, const Visit *visit, int32_t leaf, const uint32_t *members
+) noexcept nogil:
+    cdef const GrownNode *node = &subtree.nodes[visit.node]
+    cdef int32_t *leaves = tree.row_leaves.data()
+    cdef int64_t k
+    memset(&tree.node_list[visit.place], 0, sizeof(Node))
+    tree.node_list[visit.place].left = leaf
+    for k in range(tree.n_classes):
+        tree.weight_list[leaf * tree.n_classes + k] = <int32_t> subtree.totals[visit.node * tree.n_classes + k]
+    for k in range(node.start, node.end):
+        leaves[members[k]] = leaf
+
+
+cdef inline void write_split(GrownTree tree, const Subtree *subtree, const Visit *visit, const Size *next) noexcept nogil:
+    cdef const GrownNode *grown = &subtree.nodes[visit.node]
+    cdef Node *node = &tree.node_list[visit.place]
+    cdef int64_t k, own_set = <int64_t> grown.stored.threshold
+    node[0] = grown.stored
+    node.left = <int32_t> next.n_nodes
+    if node.kind & CATEGORICAL:
+        node.threshold = <double> next.n_sets
+        for k in range(4):
+            tree.set_list[4 * next.n_sets + k] = subtree.category_sets[4 * own_set + k]
+    tree.gain_list[visit.place] = grown.gain
+
+
+# ---------------------------------------------------------------- leaves of other rows
 
 
 def leaves_of_codes(
@@ -241,7 +379,7 @@ def leaves_of_codes(
     cdef bint plain = category_sets.shape[0] == 0
     cdef const uint64_t *sets = &category_sets[0, 0] if category_sets.shape[0] else NULL
     cdef const Node *all_nodes = <const Node *> &nodes[0]
-    cdef vector[Fork] forks
+    cdef vector[CodeNode] code_nodes
     cdef uint32_t rows[BLOCK]
     cdef Problem problem
     result = np.full(n, -1, dtype=np.int32) if known is None else known
@@ -252,12 +390,12 @@ def leaves_of_codes(
     problem.codes, problem.n_rows, problem.n_bins = &codes[0, 0], n, &n_bins[0]
     problem.n_features = codes.shape[0]
     with nogil:
-        plant(all_nodes, n_nodes, &n_bins[0], forks, 1)
+        code_nodes_of(all_nodes, n_nodes, &n_bins[0], code_nodes, 1)
         while start < n:
             size, end = 0, min(n, start + BLOCK)
             for i in range(start, end):
                 rows[size] = <uint32_t> i
                 size += leaves[i] < 0
-            walk(forks.data(), all_nodes, sets, &problem, plain, rows, size, &leaves[0])
+            walk(code_nodes.data(), all_nodes, sets, &problem, plain, rows, size, &leaves[0])
             start = end
     return result

@@ -15,6 +15,19 @@
 
 namespace kfhe {
 
+// How trees are grown: `TreeSettings` in kfhe/tree_settings.py says what each setting means. 0: no limit.
+struct Rules {
+    int64_t max_depth;
+    int64_t min_samples_split;
+    int64_t min_samples_leaf;
+    int64_t max_leaf_nodes;
+    int64_t max_features;
+    int random_cuts;
+    double cp;
+    uint64_t seed;
+    uint64_t tree;  // number of the tree
+};
+
 struct Split {
     double score;  // sum of squared class weights over the weight, added up over both children; 0: no split
     int64_t left_weight;
@@ -73,6 +86,17 @@ KFHE_DEVICE inline bool improves(
 // Where values go that are missing, if the node has none: to the heavier child, else left.
 KFHE_DEVICE inline bool is_heavier(int64_t left_weight, const NodeTotals &node) {
     return 2 * left_weight >= node.weight;
+}
+
+// Whether a node stays a leaf, whatever splits there are. `classes` has the weight of each class.
+KFHE_DEVICE inline bool is_terminal(
+    const Rules &rules, const int64_t *classes, int64_t n_classes, int64_t count, int64_t depth
+) {
+    if (rules.max_depth && depth >= rules.max_depth) return true;
+    if (count < rules.min_samples_split || count < 2 * rules.min_samples_leaf) return true;
+    int64_t n_present = 0;
+    for (int64_t k = 0; k < n_classes; ++k) n_present += classes[k] > 0;
+    return n_present < 2;
 }
 
 // ---------------------------------------------------------------- bounds, for two classes
@@ -168,13 +192,13 @@ KFHE_DEVICE inline uint64_t key_of_child(uint64_t key, int side) {
 // Draw some of a node's features, in a random order that depends on the node alone. The ones before `start` have been
 // drawn; those from `stop` on are not needed yet.
 KFHE_DEVICE inline void draw_features(
-    int64_t start, int64_t stop, int64_t n_features, uint64_t seed, uint64_t tree, uint64_t key, int32_t *features
+    int64_t start, int64_t stop, int64_t n_features, const Rules &rules, uint64_t key, int32_t *features
 ) {
     uint64_t numbers[4];
     if (start == 0)
         for (int64_t i = 0; i < n_features; ++i) features[i] = int32_t(i);
     for (int64_t i = start; i < stop && i < n_features - 1; ++i) {
-        if (i == start || i % 4 == 0) kfhe_philox(seed, KFHE_FEATURES_STREAM, i / 4, key, tree, 0, numbers);
+        if (i == start || i % 4 == 0) kfhe_philox(rules.seed, KFHE_FEATURES_STREAM, i / 4, key, rules.tree, 0, numbers);
         const int64_t j = i + int64_t(kfhe_scaled(numbers[i % 4], n_features - i));
         const int32_t feature = features[i];
         features[i] = features[j];
@@ -183,9 +207,9 @@ KFHE_DEVICE inline void draw_features(
 }
 
 // Random number for the cut of a feature in a node of a tree.
-KFHE_DEVICE inline uint64_t cut_number(uint64_t seed, uint64_t tree, uint64_t key, int64_t feature) {
+KFHE_DEVICE inline uint64_t cut_number(const Rules &rules, uint64_t key, int64_t feature) {
     uint64_t numbers[4];
-    kfhe_philox(seed, KFHE_CUTS_STREAM, feature / 4, key, tree, 0, numbers);
+    kfhe_philox(rules.seed, KFHE_CUTS_STREAM, feature / 4, key, rules.tree, 0, numbers);
     return numbers[feature % 4];
 }
 

@@ -141,18 +141,18 @@ inline int lowest_bit(uint64_t bits) {
 #endif
 }
 
-// Rows of two classes added up by bin, for nodes of few rows that have no order.
-struct Tally {
-    uint64_t room[256];  // zeros,
+// Histogram of rows of two classes, with the bins alone that have rows: for nodes of few rows that have no order.
+struct SparseHistogram {
+    uint64_t sums[256];  // zeros,
     uint64_t present[4][4];  // and these; of four lanes, one need not wait for what another has just written
     uint8_t bins[256];
     int32_t cells[512];
 
-    Histogram of(const uint8_t *codes, const uint16_t *members, int64_t n, const uint64_t *pairs, uint8_t missing) {
+    Histogram build(const uint8_t *codes, const uint16_t *members, int64_t n, const uint64_t *pairs, uint8_t missing) {
         int64_t n_bins = 0;
         for (int64_t i = 0; i < n; ++i) {
             const uint8_t code = codes[members[i]];
-            room[code] += pairs[members[i]];
+            sums[code] += pairs[members[i]];
             present[i % 4][code >> 6] |= uint64_t(1) << (code & 63);
         }
         for (int word = 0; word < 4; ++word) {
@@ -161,9 +161,9 @@ struct Tally {
             for (; bits; bits &= bits - 1, ++n_bins) {
                 const int b = 64 * word + lowest_bit(bits);
                 bins[n_bins] = uint8_t(b);
-                cells[2 * n_bins] = first_of(room[b]);
-                cells[2 * n_bins + 1] = second_of(room[b]);
-                room[b] = 0;
+                cells[2 * n_bins] = first_of(sums[b]);
+                cells[2 * n_bins + 1] = second_of(sums[b]);
+                sums[b] = 0;
             }
         }
         return {cells, nullptr, 2, n_bins - 1, bins[n_bins - 1] == missing, bins};

@@ -7,13 +7,29 @@ from libcpp.vector cimport vector
 import numpy as np
 
 
+def child_key(uint64_t key, int side):
+    """Return the name of a node's left (0) or right (1) child. The root's name is 1."""
+    return key_of_child(key, side)
+
+
+def drawn_features(int64_t n_features, uint64_t seed, uint64_t tree, uint64_t key):
+    """Return the order (int32) in which a node of a tree tries the features."""
+    cdef int32_t[::1] features = np.empty(n_features, dtype=np.int32)
+    cdef Rules rules
+    rules.seed, rules.tree = seed, tree
+    draw_features(0, n_features, n_features, rules, key, &features[0])
+    return np.asarray(features)
+
+
 def cut_numbers(int64_t n_features, uint64_t seed, uint64_t tree, uint64_t key):
     """Return the random number (uint64) for the cut of each feature in a node of a tree."""
     result = np.empty(n_features, dtype=np.uint64)
     cdef uint64_t[::1] numbers = result
+    cdef Rules rules
     cdef int64_t f
+    rules.seed, rules.tree = seed, tree
     for f in range(n_features):
-        numbers[f] = cut_number(seed, tree, key, f)
+        numbers[f] = cut_number(rules, key, f)
     return result
 
 
@@ -42,7 +58,7 @@ def best_split(
     Returns
     -------
     dict or None
-        The split as `kfhe.engine.trees.partitioning` takes it; None if no feature can be split.
+        The split as `kfhe.engine.trees.partitioner` takes it; None if no feature can be split.
     """
     cdef int64_t f, first = 0, n_classes = histograms.shape[1]
     cdef vector[int64_t] totals = vector[int64_t](n_classes), left = vector[int64_t](n_classes)

@@ -1,0 +1,211 @@
+"""Growth: how a subtree grows, whichever splitter works on its nodes.
+
+Depth first, a subtree is grown whole. Best first, until there are enough leaves: what would be cut off is never grown.
+"""
+
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t
+from libc.string cimport memset
+from libcpp.vector cimport vector
+
+from kfhe.engine.trees.layout cimport CATEGORICAL, MISSING_LEFT, NUMERIC
+from kfhe.engine.trees.splitter cimport BestFirst, NodeTotals, Split, cut_of, draw_features, is_terminal, key_of_child
+
+# ---------------------------------------------------------------- nodes
+
+
+cdef void clear(Subtree *subtree) noexcept nogil:
+    subtree.nodes.clear()
+    subtree.totals.clear()
+    subtree.category_sets.clear()
+
+
+cdef int32_t add_node(Subtree *subtree, int64_t n_classes, int64_t count) noexcept nogil:
+    cdef GrownNode node
+    memset(&node, 0, sizeof(GrownNode))
+    node.stored.left = -1
+    node.count = count
+    subtree.nodes.push_back(node)
+    subtree.totals.resize(subtree.nodes.size() * n_classes)
+    return <int32_t> subtree.nodes.size() - 1
+
+
+cdef NodeTotals totals_of(const Growth *growth, int32_t index) noexcept nogil:
+    cdef NodeTotals totals
+    cdef int64_t k
+    totals.n_classes = growth.problem.n_classes
+    totals.classes = &growth.subtree.totals[index * totals.n_classes]
+    totals.weight = totals.squares = 0
+    for k in range(totals.n_classes):
+        totals.weight += totals.classes[k]
+        totals.squares += totals.classes[k] * totals.classes[k]
+    totals.count = growth.subtree.nodes[index].count
+    totals.min_count = growth.problem.rules.min_samples_leaf
+    totals.weighted = growth.problem.weighted
+    return totals
+
+
+cdef bint stays_leaf(const Growth *growth, const OpenNode *node) noexcept nogil:
+    """Whether a node is not to be split, whatever splits there are."""
+    cdef int64_t n_classes = growth.problem.n_classes
+    return is_terminal(
+        growth.problem.rules, &growth.subtree.totals[node.index * n_classes], n_classes,
+        growth.subtree.nodes[node.index].count, node.depth,
+    )
+
+
+cdef void record(Growth *growth, int32_t index, const Split *split, const NodeTotals *totals) noexcept nogil:
+    """Write a split into its node."""
+    cdef const Problem *problem = growth.problem
+    cdef Subtree *subtree = growth.subtree
+    cdef GrownNode *node = &subtree.nodes[index]
+    cdef int64_t feature = split.feature
+    cdef int q
+    node.gain = split.score - <double> totals.squares / <double> totals.weight
+    node.stored.feature = <uint16_t> feature
+    node.stored.kind = CATEGORICAL if split.categorical else NUMERIC
+    if split.missing_left:
+        node.stored.kind |= MISSING_LEFT
+    if split.categorical:
+        node.stored.threshold = <double> (subtree.category_sets.size() // 4)
+        for q in range(4):
+            subtree.category_sets.push_back(split.left_bins[q])
+    else:
+        node.stored.cut = <uint8_t> cut_of(
+            split[0], problem.n_bins[feature], &problem.low[256 * feature], &problem.high[256 * feature],
+            &node.stored.threshold,
+        )
+
+
+cdef void count_children(Growth *growth, int32_t index, int64_t n_left) noexcept nogil:
+    """Part a node's rows between its children: the right one has what the left one has not."""
+    cdef int64_t k, n_classes = growth.problem.n_classes
+    cdef const GrownNode *parent = &growth.subtree.nodes[index]
+    cdef GrownNode *left = &growth.subtree.nodes[parent.stored.left]
+    cdef GrownNode *right = &left[1]
+    cdef const int64_t *totals = &growth.subtree.totals[index * n_classes]
+    cdef int64_t *of_left = &growth.subtree.totals[parent.stored.left * n_classes]
+    left.start = parent.start
+    left.end = right.start = parent.start + <uint32_t> n_left
+    right.end = parent.end
+    left.count = n_left if growth.problem.weighted else 0
+    for k in range(n_classes):
+        of_left[n_classes + k] = totals[k] - of_left[k]
+        if not growth.problem.weighted:
+            left.count += of_left[k]
+    right.count = parent.count - left.count
+
+
+# ---------------------------------------------------------------- one node
+
+
+cdef void search(
+    Growth *growth, const Splitter *splitter, OpenNode *node, const NodeTotals *totals, Split *best
+) noexcept nogil:
+    """Search all features; or some in the node's random order, and more of them until there is a split."""
+    cdef const Problem *problem = growth.problem
+    cdef int32_t *drawn = growth.work.drawn.data()
+    cdef int64_t i = 0, n = problem.rules.max_features
+    if n >= problem.n_features:
+        splitter.search(growth, node, totals, problem.features, problem.n_features, best)
+        return
+    while i < problem.n_features and (i == 0 or best.score <= 0):
+        draw_features(i, i + n, problem.n_features, problem.rules, node.key, drawn)
+        splitter.search(growth, node, totals, &drawn[i], n, best)
+        i, n = i + n, 1
+
+
+cdef bint find_split(Growth *growth, const Splitter *splitter, OpenNode *node, Split *split) noexcept nogil:
+    """Find a node's best split and write it down; return whether there is one: else the node is a leaf."""
+    cdef NodeTotals totals
+    split.score = split.feature = 0
+    if not stays_leaf(growth, node):
+        totals = totals_of(growth, node.index)
+        search(growth, splitter, node, &totals, split)
+    if split.score <= 0:
+        splitter.close(growth, node)
+        return False
+    record(growth, node.index, split, &totals)
+    return True
+
+
+cdef void split_node(
+    Growth *growth, const Splitter *splitter, const OpenNode *node, const Split *split, OpenNode *small, OpenNode *large
+) noexcept nogil:
+    """Part a node's rows between two children, which get to know what they are."""
+    cdef Subtree *subtree = growth.subtree
+    cdef int64_t n_left, n_classes = growth.problem.n_classes
+    cdef int32_t left = add_node(subtree, n_classes, 0)
+    add_node(subtree, n_classes, 0)
+    subtree.nodes[node.index].stored.left = left
+    n_left = splitter.partition(growth, node, split, &subtree.totals[left * n_classes])
+    count_children(growth, node.index, n_left)
+    name_children(node, left, n_left, small, large)
+    splitter.hand_on(growth, node, small, large)
+
+
+cdef inline void name_children(
+    const OpenNode *node, int32_t left, int64_t n_left, OpenNode *small, OpenNode *large
+) noexcept nogil:
+    """Tell both children what they are: rows, depth and key."""
+    cdef bint left_is_small = 2 * n_left <= node.end - node.start
+    cdef OpenNode *first = small if left_is_small else large
+    cdef OpenNode *second = large if left_is_small else small
+    small[0] = large[0] = node[0]
+    small.depth = large.depth = node.depth + 1
+    first.index, second.index = left, left + 1
+    first.end = second.start = node.start + n_left
+    first.key, second.key = key_of_child(node.key, 0), key_of_child(node.key, 1)
+
+
+# ---------------------------------------------------------------- all nodes
+
+
+cdef void grow_depth_first(Growth *growth, const OpenNode *root, const Splitter *splitter) noexcept nogil:
+    """Grow a subtree, node by node. The smaller child is worked on first: then few nodes wait."""
+    cdef Workspace *work = growth.work
+    cdef size_t bottom = work.stack.size()
+    cdef OpenNode node, small, large
+    cdef Split split
+    work.stack.push_back(root[0])
+    while work.stack.size() > bottom:
+        node = work.stack.back()
+        work.stack.pop_back()
+        if splitter.defers(growth, &node):
+            continue
+        if find_split(growth, splitter, &node, &split):
+            split_node(growth, splitter, &node, &split, &small, &large)
+            work.stack.push_back(large)
+            work.stack.push_back(small)
+
+
+# A node that has its split, and may be parted by it.
+cdef struct Waiting:
+    OpenNode node
+    Split split
+
+
+cdef void grow_best_first(Growth *growth, const OpenNode *root, const Splitter *splitter) noexcept nogil:
+    """Grow a tree until it has ``growth.max_leaves`` leaves."""
+    cdef BestFirst order
+    cdef vector[Waiting] waiting = vector[Waiting](1)  # by their numbers, in the order as in the subtree
+    cdef OpenNode children[2]
+    cdef Waiting parent
+    cdef int64_t n_leaves = 1
+    waiting[0].node = root[0]
+    offer(growth, splitter, &waiting[0], order)
+    while n_leaves < growth.max_leaves and not order.empty():
+        parent = waiting[order.next()]
+        split_node(growth, splitter, &parent.node, &parent.split, &children[0], &children[1])
+        waiting.resize(order.add_children(parent.node.index) + 2)
+        for child in children:
+            waiting[child.index].node = child
+            offer(growth, splitter, &waiting[child.index], order)
+        n_leaves += 1
+    while not order.empty():
+        splitter.close(growth, &waiting[order.next()].node)
+
+
+cdef void offer(Growth *growth, const Splitter *splitter, Waiting *waiting, BestFirst &order) noexcept nogil:
+    """Let a node wait with its split, if it has one."""
+    if find_split(growth, splitter, &waiting.node, &waiting.split):
+        order.offer(waiting.node.index, growth.subtree.nodes[waiting.node.index].gain)

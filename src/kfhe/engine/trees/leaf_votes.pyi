@@ -1,0 +1,10 @@
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+def shrunken_shares(
+    nodes: NDArray[Any], leaf_weights: NDArray[np.int32], shrinkages: NDArray[np.float64], n_threads: int = 1
+) -> NDArray[np.float64]: ...
+def leaf_classes(leaf_weights: NDArray[np.int32]) -> NDArray[np.int32]: ...
+def leaf_shares(leaf_weights: NDArray[np.int32]) -> NDArray[np.float64]: ...

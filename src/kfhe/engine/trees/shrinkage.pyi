@@ -1,8 +1,0 @@
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
-
-def shrunken_shares(
-    nodes: NDArray[Any], leaf_weights: NDArray[np.int32], shrinkages: NDArray[np.float64], n_threads: int = 1
-) -> NDArray[np.float64]: ...
