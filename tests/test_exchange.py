@@ -29,7 +29,7 @@ def test_what_is_asked_of_all_rows_is_asked_of_them_in_their_order():
 def test_work_is_shared_out_by_its_size():
     exchange = Exchange()
     exchange.n = 2
-    assert exchange.shares([1, 5, 2, 3]) == [[1], [3, 2, 0]]
+    assert exchange.shares([1, 5, 2, 3]) == [[1, 0], [3, 2]]
 
 
 def grown(table, labels, settings, sample, counts, exchange=None):
