@@ -13,8 +13,7 @@ from sklearn.metrics import check_scoring
 
 from kfhe.early_stopping import EarlyStopping, Predicted, resolve
 from kfhe.look.counts import counted
-from kfhe.look.palette import BLUE, PALETTE
-from kfhe.look.trace_lines import TRACE_LINES
+from kfhe.look.palette import BLUE, PALETTE, TRACE_LINES
 from kfhe.plotting.display import (
     Display,
     check_ensemble,
