@@ -1,14 +1,15 @@
 """Exchange: what workers tell each other that train together, each on its own rows.
 
-All else is done by each of them as on one machine, and comes out the same. Only where something is said of all
-rows (a sum, mostly of whole numbers, which may be added up in any order) the others are asked. On one machine
-there are none.
+All else is done by each of them as on one machine, and comes out the same. Only where something is said of
+all rows (a sum, mostly of whole numbers, which may be added up in any order) the others are asked. On one
+machine there are none.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from heapq import heapify, heapreplace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -61,7 +62,7 @@ class Exchange:
             return sum(self.gather(values))
         bounds = [values.size * q // self.n for q in range(self.n + 1)]
         flat = values.reshape(-1)
-        mine = sum(self.swap([flat[a:b] for a, b in zip(bounds[:-1], bounds[1:], strict=True)]))
+        mine = sum(self.swap([flat[a:b] for a, b in pairwise(bounds)]))
         return np.concatenate(self.gather(mine)).reshape(values.shape)
 
     def all(self, function: Callable[[NDArray[Any]], Any], values: NDArray[Any]) -> Any:
