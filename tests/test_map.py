@@ -131,7 +131,7 @@ def test_an_import_leads_to_where_a_name_comes_from():
     assert target("kfhe", "KFHEClassifier") == "kfhe.classifier"
     assert target("kfhe", "stats") == target("kfhe.stats", "ranks") == "kfhe.stats"
     assert target("kfhe.noise", "flip_labels") == "kfhe.noise.labels"
-    assert target("kfhe.plotting", "TraceDisplay") == "kfhe.plotting.trace"
+    assert target("kfhe.plotting", "TraceDisplay") == "kfhe.plotting.training"
     assert target("numpy", "array") is target("kfhe", "__version__") is None
 
 

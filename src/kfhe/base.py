@@ -28,7 +28,7 @@ from kfhe.ensemble import Ensemble
 from kfhe.forest import Forest
 from kfhe.groups import Groups
 from kfhe.look.notebook import NotebookMixin
-from kfhe.look.progress import ProgressBar
+from kfhe.look.progress import training_bar
 from kfhe.remarks import TableWarning
 from kfhe.rows import TrainingRows
 from kfhe.saving.model_file import save
@@ -326,8 +326,7 @@ class BaseKFHE(NotebookMixin, CallbackSupportMixin, ClassifierMixin, BaseEstimat
                     best = BestLength(run, stopping.rounds, validation.history[-1])
                     watchers.append(stack.enter_context(best))
             if self.verbose:
-                bar = ProgressBar(self.n_estimators, len(run.trace))
-                watchers.append(stack.enter_context(bar))
+                watchers.append(stack.enter_context(training_bar(self.n_estimators, len(run.trace))))
             if tasks is not None:
                 tasks.start(lambda: {**self._attributes(run, resumes=True), "trace_": deepcopy(run.trace)})
                 watchers.append(tasks)

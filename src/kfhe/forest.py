@@ -135,7 +135,7 @@ class Forest(Ensemble):
         return counts
 
     def compact(self, *, gaps: bool = False, n_threads: int = 1) -> CompactTrees | None:
-        """Return the trees as many rows, with gaps or without, walk down them faster, if they have such a form."""
+        """Return the trees as many rows, with gaps or without, walk down them faster, if there is that."""
         name = "compact_for_gaps" if gaps else "compact_trees"
         if name not in self.__dict__:
             trees = self.nodes, self.category_sets, self.tree_nodes, self.tree_sets, self.tree_leaves

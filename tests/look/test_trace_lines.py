@@ -2,7 +2,7 @@
 
 from kfhe import KFHEClassifier
 from kfhe.look.notebook import trace_html
-from kfhe.look.trace_lines import TRACE_LINES
+from kfhe.look.palette import TRACE_LINES
 from kfhe.plotting import TraceDisplay
 from kfhe.trace import Trace
 

@@ -21,7 +21,7 @@ from kfhe.audit.votes import OutOfBag, cross_validated_votes, out_of_bag_votes
 from kfhe.engine.arrays import exact_sum
 from kfhe.engine.threads import thread_count
 from kfhe.groups import Groups
-from kfhe.look.progress import Bar
+from kfhe.look.progress import bar
 from kfhe.remarks import Remark, TableWarning, remarks_on
 from kfhe.rows import TrainingRows
 from kfhe.tables.binned import BinnedTable
@@ -264,8 +264,8 @@ def told_of_trees(n_estimators: int, verbose: int) -> Iterator[Callable[[], None
     if not verbose:
         yield lambda: None
         return
-    with Bar("Audit", n_estimators, transient=True) as bar:
-        yield bar.advance
+    with bar("Audit", n_estimators, transient=True) as update:
+        yield lambda: update(advance=1)
 
 
 def _voters(

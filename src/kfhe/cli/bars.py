@@ -21,10 +21,10 @@ def bar(what: str, total: float | None, *, output: Path | None = None) -> Iterat
     if printed or not _on_terminal():
         yield lambda amount: None
         return
-    from kfhe.look.progress import Bar
+    from kfhe.look import progress
 
-    with Bar(what, total, transient=True) as shown:
-        yield shown.advance
+    with progress.bar(what, total, transient=True) as update:
+        yield lambda amount: update(advance=amount)
 
 
 def _on_terminal() -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from kfhe.look.counts import counted
-from kfhe.look.trace_lines import TRACE_LINES
+from kfhe.look.palette import TRACE_LINES
 from kfhe.trace import Trace
 
 WIDTH, HEIGHT, MARGIN = 150, 36, 3  # of a small line, in pixels

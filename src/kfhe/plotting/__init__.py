@@ -10,17 +10,11 @@ except ImportError as error:
     raise ImportError('kfhe.plotting needs matplotlib: pip install "kfhe[plot]"') from error
 
 from kfhe.plotting.audit import AuditDisplay
-from kfhe.plotting.calibration import CalibrationDisplay
-from kfhe.plotting.confusion import ConfusionMatrixDisplay
+from kfhe.plotting.comparisons import NoiseDisplay, RankDisplay
 from kfhe.plotting.display import Display
-from kfhe.plotting.importance import FeatureImportanceDisplay
-from kfhe.plotting.noise import NoiseDisplay
-from kfhe.plotting.ranks import RankDisplay
-from kfhe.plotting.regions import DecisionRegionsDisplay
-from kfhe.plotting.roc import RocCurveDisplay
-from kfhe.plotting.staged import StagedScoreDisplay
-from kfhe.plotting.trace import TraceDisplay
-from kfhe.plotting.weights import SamplingWeightsDisplay
+from kfhe.plotting.features import DecisionRegionsDisplay, FeatureImportanceDisplay
+from kfhe.plotting.predictions import CalibrationDisplay, ConfusionMatrixDisplay, RocCurveDisplay
+from kfhe.plotting.training import SamplingWeightsDisplay, StagedScoreDisplay, TraceDisplay
 
 __all__ = [
     "AuditDisplay",

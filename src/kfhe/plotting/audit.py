@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from kfhe.audit import LabelAudit
 from kfhe.look.palette import BLUE, VERMILION
-from kfhe.plotting.confusion import ConfusionMatrixDisplay
 from kfhe.plotting.display import Display, width_of
+from kfhe.plotting.predictions import ConfusionMatrixDisplay
 
 MOST_CLASSES = 12  # in the matrix; of more, those with the most suspects
 MOST_POINTS = 2000  # of the line

@@ -6,7 +6,6 @@ import io
 import math
 import textwrap
 import unicodedata
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from typing import Any, Self
@@ -98,8 +97,7 @@ def rendered(figure: Figure, suffix: str) -> bytes:
     content = io.BytesIO()
     cover(figure)  # a title may have been added
     # Texts stay texts in SVG
-    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "kfhe"}), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", r"Glyph \d+ .* missing", UserWarning)  # said once, for all of them
+    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "kfhe"}):
         figure.savefig(content, format=suffix, **FORMATS[suffix])
     return content.getvalue()
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kfhe.look.trace_lines import TRACE_LINES
+from kfhe.look.palette import TRACE_LINES
 from kfhe.metrics import metrics_of
 from kfhe.noise import NOISE_MODELS
 from kfhe.study.algorithms import build, components_of

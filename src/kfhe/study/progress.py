@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from kfhe.look.progress import Bar
+from rich.progress import Progress
+from rich.table import Table
+
+from kfhe.look.progress import columns_with
+from kfhe.metrics import METRICS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from rich.console import Console
+    from rich.console import Console, RenderableType
 
     from kfhe.study.cells import Result
     from kfhe.study.plan import Plan
 
 
-class StudyProgress(Bar):
+class StudyProgress(Progress):
     """A live display on a terminal; elsewhere, as in a log file, a line for each tenth that is done.
 
     Parameters
@@ -30,22 +33,17 @@ class StudyProgress(Bar):
     """
 
     def __init__(self, plan: Plan, total: int, done: int, console: Console) -> None:
-        self._plan, self._console = plan, console
+        self._plan = plan
         self._sums: dict[tuple[str, float], list[float]] = defaultdict(lambda: [0.0, 0.0])
         self._failed = 0
-        super().__init__(
-            "cells",
-            total,
-            "{task.fields[rate]}",
-            "[red]{task.fields[failed]}",
-            done=done,
-            transient=True,
-            console=console,
-            disable=not console.is_terminal,
-            below=self._averages,
-            rate="",
-            failed="",
-        )
+        columns = columns_with("{task.fields[rate]}", "[red]{task.fields[failed]}")
+        super().__init__(*columns, console=console, transient=True, disable=not console.is_terminal)
+        self._cells = self.add_task("cells", total=total, completed=done, rate="", failed="")
+
+    def get_renderables(self) -> Iterable[RenderableType]:
+        """Yield the bar, and the averages so far."""
+        yield from super().get_renderables()
+        yield self._averages()
 
     def add(self, results: Iterable[Result]) -> None:
         """Count results in."""
@@ -58,22 +56,19 @@ class StudyProgress(Bar):
                 sums = self._sums[result.cell.algorithm, result.cell.noise]
                 sums[0] += value
                 sums[1] += 1
-        task = self._progress.tasks[0]
+        task = self.tasks[0]
         speed, total, before = task.speed, int(task.total or 0), int(task.completed)
         now = before + count
-        if not self._console.is_terminal and total and 10 * before // total < 10 * now // total:
-            self._console.print(f"{now:,} of {total:,} cells are done", highlight=False)
-        self.reach(
-            now,
+        if not self.console.is_terminal and total and 10 * before // total < 10 * now // total:
+            self.console.print(f"{now:,} of {total:,} cells are done", highlight=False)
+        self.update(
+            self._cells,
+            completed=now,
             rate=f"{speed:.1f}/s" if speed else "",
             failed=f"{self._failed} failed" if self._failed else "",
         )
 
-    def _averages(self) -> Any:
-        from rich.table import Table
-
-        from kfhe.metrics import METRICS
-
+    def _averages(self) -> Table:
         table = Table(title=f"Mean {METRICS[self._plan.metric]} so far, by {self._plan.level}")
         table.add_column("algorithm")
         for noise in self._plan.noise_levels:

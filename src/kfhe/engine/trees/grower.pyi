@@ -19,5 +19,6 @@ class Grower:
         rules: Mapping[str, Any],
         n_threads: int = 1,
         force_parallel: bool = False,
+        exchange: Any = None,
     ) -> None: ...
     def grow(self, weights: NDArray[np.int32], counts: bool, tree: int, key: int = 1) -> GrownTree: ...

@@ -5,18 +5,21 @@ side by side; within them, nodes of few rows go on with sorted rows. Every decis
 are numbered by their place in the tree, so none of this shows.
 """
 
+from cpython.ref cimport PyObject
 from cython.parallel cimport prange, threadid
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 from libcpp.algorithm cimport sort
 from libcpp.vector cimport vector
 
-from kfhe.engine.trees.grown_tree cimport GrownTree, assemble
+from kfhe.engine.trees.grown_tree cimport GrownTree, assemble, take_over
 from kfhe.engine.trees.growth cimport Growth, OpenNode, Problem, RowSet, Subtree, Workspace, add_node, clear
 from kfhe.engine.trees.histogram_splitter cimport grow_by_histogram
 from kfhe.engine.trees.partitioner cimport RowSets, gather
 from kfhe.engine.trees.pruner cimport cut_back
 from kfhe.engine.trees.splitter cimport Rules, scratch_size
+
+import numpy as np
 
 cdef enum:
     PARALLEL_CELLS = 32768  # rows times features from which threads are worth their start
@@ -24,6 +27,8 @@ cdef enum:
     MAX_SORTED_ROWS = 8192
     MAX_DEFERRED_ROWS = 40960  # that fit a core's cache, in a table that is not wide
     BLOCK = 8192  # rows that are taken over together
+    MIN_SENT_ROWS = 1024  # rows of a subtree that one worker grows, at least,
+    SENT_PER_WORKER = 8  # and about how many it grows
     GROUPS = 4  # of the rows of a table, about a fourth is copied together at a time, if that leaves work for all
     MANY_ROWS = 32768  # that one thread also takes subtree by subtree, to have those of one together in memory
 
@@ -111,16 +116,19 @@ cdef class Grower:
         Number of threads that may be used.
     force_parallel : bool
         Use them on small tables too.
+    exchange : Exchange or None
+        What the workers tell each other of which each has some of the rows, and grows the same tree.
     """
 
     cdef object arguments  # of the constructor, for pickling
+    cdef object exchange
     cdef Problem problem
     cdef const uint8_t[:, ::1] codes
     cdef const int32_t[::1] n_bins
     cdef const uint8_t[::1] categorical
     cdef const double[:, ::1] low, high
     cdef const int32_t[::1] labels
-    cdef int n_threads
+    cdef int n_threads, n_workers
     cdef vector[int32_t] features
     cdef vector[int64_t] offsets
     cdef vector[Workspace*] workspaces
@@ -131,12 +139,14 @@ cdef class Grower:
 
     def __cinit__(
         self, codes, n_bins, categorical, low, high, labels, int64_t n_classes, rules, int n_threads=1,
-        bint force_parallel=False,
+        bint force_parallel=False, exchange=None,
     ):
         self.arguments = (codes, n_bins, categorical, low, high, labels, n_classes, rules, n_threads, force_parallel)
         self.codes, self.n_bins, self.categorical = codes, n_bins, categorical
         self.low, self.high, self.labels = low, high, labels
         self.n_threads = n_threads
+        self.exchange = exchange
+        self.n_workers = 1 if exchange is None else exchange.n
         self.problem.rules = {**rules, "tree": 0}
         self.problem.force_parallel = force_parallel
         self.describe_table(n_classes)
@@ -205,7 +215,13 @@ cdef class Grower:
                 grown.n_threads = self.n_threads
             grown.row_leaves.resize(self.problem.n_rows)
             self.load(&weights[0], grown.n_threads)
+        if self.exchange is not None:
+            self.sum_root()
+        with nogil:
             n_subtrees = self.grow_nodes(key, grown.n_threads)
+        if self.exchange is not None and self.exchange.failure is not None:
+            raise self.exchange.failure
+        with nogil:
             cut_back(
                 self.subtrees, n_subtrees, self.problem.n_classes, rules.max_leaf_nodes, rules.cp, grown.n_threads
             )
@@ -264,19 +280,86 @@ cdef class Grower:
         growth.subtree, growth.work = self.subtrees[0], self.workspaces[0]
         growth.members, growth.deferred = self.members.data(), &roots
         growth.n_threads = n_threads
+        if self.exchange is not None:
+            growth.exchange = <PyObject *> self.exchange
+            n = self.subtrees[0].nodes[0].count
         if self.grows_best_first(n):
             growth.max_leaves = self.problem.rules.max_leaf_nodes
+        elif growth.exchange != NULL:
+            growth.deferred_rows = max(<int64_t> MIN_SENT_ROWS, n // (SENT_PER_WORKER * self.n_workers))
         elif n_threads > 1 or n > MANY_ROWS:
             growth.deferred_rows = max(1, min(MAX_DEFERRED_ROWS, n // (SUBTREES_PER_THREAD * max(2, n_threads))))
             if not self.problem.force_parallel:
                 growth.deferred_rows = max(growth.deferred_rows, self.problem.sorted_rows)
         memset(&root, 0, sizeof(OpenNode))
-        root.end = n
+        root.end = <int64_t> self.members.size()
         root.key = key
         root.histogram = -1
         grow_by_histogram(&growth, &root)
-        self.grow_deferred(&growth)
+        if growth.exchange == NULL:
+            self.grow_deferred(&growth)
+        elif not growth.broken and roots.size():
+            with gil:
+                self.grow_elsewhere(roots)
         return 1 + <int64_t> roots.size()
+
+    cdef void sum_root(self) except *:
+        """Let the root have the rows of all workers."""
+        cdef Subtree *subtree = self.subtrees[0]
+        totals = np.asarray(<int64_t[:self.problem.n_classes]> subtree.totals.data())
+        sums = self.exchange.sum(np.append(totals, subtree.nodes[0].count))
+        totals[:] = sums[:-1]
+        subtree.nodes[0].count = sums[-1]
+
+    cdef void grow_elsewhere(self, const vector[OpenNode] &roots) noexcept:
+        """Grow the subtrees that were put off, each on the worker that all rows of it are sent to."""
+        cdef int64_t t, n_roots = <int64_t> roots.size()
+        cdef Subtree *subtree = self.subtrees[0]
+        try:
+            while <int64_t> self.subtrees.size() < n_roots + 1:
+                self.subtrees.push_back(new Subtree())
+            counts = [subtree.nodes[roots[t].index].count for t in range(n_roots)]
+            owners = self.exchange.shares(counts)
+            rows = [self.rows_below(roots[t]) for t in range(n_roots)]
+            sent = [[rows[t] for t in some] for some in owners]
+            received = self.exchange.swap([[self.packed(some) for some in those] for those in sent])
+            grown = [
+                self.grown_from([pieces[i] for pieces in received], roots[t])
+                for i, t in enumerate(owners[self.exchange.rank])
+            ]
+            answers = [[(tree, leaves[q]) for tree, leaves in grown] for q in range(len(owners))]
+            for some, answer in zip(owners, self.exchange.swap(answers)):
+                for t, (tree, leaves) in zip(some, answer):
+                    take_over(self.subtrees[t + 1], tree, leaves, rows[t], roots[t].start, self.members.data())
+        except BaseException as error:
+            self.exchange.failure = error
+
+    cdef object rows_below(self, OpenNode root):
+        """Return the rows here of a subtree, where they are in its order."""
+        cdef int64_t n = root.end - root.start
+        if n == 0:
+            return np.empty(0, dtype=np.uint32), np.empty(0, dtype=np.uint16), np.empty(0, dtype=np.int32)
+        return (
+            np.array(<uint32_t[:n]> &self.rows[root.start]),
+            np.array(<uint16_t[:n]> &self.classes[root.start]),
+            np.array(<int32_t[:n]> &self.weights[root.start]),
+        )
+
+    cdef object packed(self, some):
+        """Return bins, classes and weights of rows, in few bytes."""
+        rows, classes, weights = some
+        return np.asarray(self.codes).take(rows, axis=1), in_few_bytes(classes), in_few_bytes(weights)
+
+    cdef object grown_from(self, pieces, OpenNode root):
+        """Grow a subtree on rows that workers have sent; return it, and for each worker the leaves of its rows."""
+        codes, classes, weights = (np.concatenate(each, axis=-1) for each in zip(*pieces))
+        depth = self.problem.rules.max_depth - root.depth if self.problem.rules.max_depth else 0
+        rules = {**self.arguments[7], "max_depth": depth, "max_leaf_nodes": 0, "cp": 0.0}
+        table = np.ascontiguousarray(codes), *self.arguments[1:5]
+        grower = Grower(*table, classes.astype(np.int32), self.problem.n_classes, rules, self.n_threads)
+        tree = grower.grow(weights.astype(np.int32), not self.problem.weighted, self.problem.rules.tree, root.key)
+        leaves = np.split(tree.leaves, np.cumsum([len(piece[1]) for piece in pieces])[:-1])
+        return (tree.nodes, tree.gains, tree.leaf_weights, tree.category_sets), leaves
 
     cdef bint grows_best_first(self, int64_t n_rows) noexcept nogil:
         """Whether so few leaves are to be kept that it pays to grow no others."""
@@ -319,3 +402,8 @@ cdef class Grower:
             grow_subtree(
                 growth, &row_sets.of_root[i], self.subtrees[numbers[i] + 1], self.workspaces[threadid()], &roots[i]
             )
+
+
+def in_few_bytes(numbers):
+    """Return whole numbers as those of the shortest kind that holds them."""
+    return numbers.astype(np.min_scalar_type(numbers.max(initial=0)))

@@ -19,3 +19,4 @@ cdef copied(const void *data, size_t size, dtype)
 cdef void assemble(
     GrownTree tree, vector[Subtree*] &subtrees, int64_t n_subtrees, const uint32_t *members
 ) noexcept nogil
+cdef int take_over(Subtree *subtree, tree, leaves, rows, int64_t start, uint32_t *members) except -1

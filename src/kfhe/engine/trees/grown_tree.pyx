@@ -9,7 +9,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 from libcpp.vector cimport vector
 
-from kfhe.engine.trees.growth cimport GrownNode, Problem, Subtree
+from kfhe.engine.trees.growth cimport GrownNode, Problem, Subtree, add_node, clear
 from kfhe.engine.trees.layout cimport CATEGORICAL, LEAF, MISSING_LEFT, Node
 from kfhe.engine.trees.leaf_votes cimport heaviest, write_shares
 from kfhe.engine.trees.memory cimport CACHE_LINE, prefetch
@@ -362,6 +362,53 @@ cdef inline void write_split(GrownTree tree, const Subtree *subtree, const Visit
         for k in range(4):
             tree.set_list[4 * next.n_sets + k] = subtree.category_sets[4 * own_set + k]
     tree.gain_list[visit.place] = grown.gain
+
+
+cdef int take_over(Subtree *subtree, tree, leaves, rows, int64_t start, uint32_t *members) except -1:
+    """Read a subtree that a worker has grown, and put the rows here of it into the order of its leaves.
+
+    ``leaves`` are those of the rows, which are the first of ``rows``; from ``start`` on, ``members`` are theirs.
+    """
+    cdef const uint8_t[::1] bytes_of_nodes = tree[0]
+    cdef const double[::1] gains = tree[1]
+    cdef const int32_t[:, ::1] weights = tree[2]
+    cdef const uint64_t[:, ::1] sets = tree[3]
+    cdef const int32_t[::1] leaf_of = leaves
+    cdef const uint32_t[::1] row_of = rows[0]
+    cdef const Node *nodes = <const Node *> &bytes_of_nodes[0]
+    cdef int64_t i, k, q, n_classes = weights.shape[1], n_leaves = weights.shape[0], n_nodes = gains.shape[0]
+    cdef vector[int64_t] ends = vector[int64_t](n_leaves + 1)
+    cdef vector[int64_t] places
+    clear(subtree)
+    for i in range(leaf_of.shape[0]):
+        ends[leaf_of[i] + 1] += 1
+    ends[0] = start
+    for i in range(n_leaves):
+        ends[i + 1] += ends[i]
+    places = ends
+    for i in range(leaf_of.shape[0]):
+        members[places[leaf_of[i]]] = row_of[i]
+        places[leaf_of[i]] += 1
+    for i in range(n_nodes):
+        add_node(subtree, n_classes, 0)
+    for i in range(n_nodes - 1, -1, -1):  # children come after their parents
+        subtree.nodes[i].stored, subtree.nodes[i].gain = nodes[i], gains[i]
+        if nodes[i].kind == LEAF:
+            subtree.nodes[i].stored.left = -1
+            subtree.nodes[i].start, subtree.nodes[i].end = ends[nodes[i].left], ends[nodes[i].left + 1]
+            for k in range(n_classes):
+                subtree.totals[i * n_classes + k] = weights[nodes[i].left, k]
+        else:
+            q = nodes[i].left
+            subtree.nodes[i].start, subtree.nodes[i].end = subtree.nodes[q].start, subtree.nodes[q + 1].end
+            for k in range(n_classes):
+                subtree.totals[i * n_classes + k] = (
+                    subtree.totals[q * n_classes + k] + subtree.totals[(q + 1) * n_classes + k]
+                )
+    for i in range(sets.shape[0]):
+        for k in range(4):
+            subtree.category_sets.push_back(sets[i, k])
+    return 0
 
 
 # ---------------------------------------------------------------- leaves of other rows

@@ -1,5 +1,6 @@
 """What the growing of a tree works on: the problem, its rows, the nodes so far, and memory to work in."""
 
+from cpython.ref cimport PyObject
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libcpp.vector cimport vector
 
@@ -105,9 +106,10 @@ cdef struct Growth:
     vector[OpenNode] *deferred  # as roots of subtrees for later
     int n_threads  # that share the features of a large node
     int64_t max_leaves  # to grow, the best first; 0: all there are
+    PyObject *exchange  # what adds up over workers of which each has some of the rows; NULL: all are here
+    bint broken  # the others can't be reached any more: come to an end
     int64_t first  # sorted rows: where they start in the row set,
     int64_t n_sorted  # and how many there are
-    bint summed  # histograms are built, and are sums over all machines
 
 
 # What works on nodes: there is one for many rows and one for few.
@@ -126,6 +128,7 @@ cdef struct Splitter:
     void (*close)(Growth *growth, const OpenNode *node) noexcept nogil
 
 
+cdef void sum_cells(Growth *growth, int32_t *cells, int64_t n) noexcept nogil
 cdef void clear(Subtree *subtree) noexcept nogil
 cdef int32_t add_node(Subtree *subtree, int64_t n_classes, int64_t count) noexcept nogil
 cdef bint stays_leaf(const Growth *growth, const OpenNode *node) noexcept nogil
@@ -135,6 +138,11 @@ cdef void split_node(
 ) noexcept nogil
 cdef void grow_depth_first(Growth *growth, const OpenNode *root, const Splitter *splitter) noexcept nogil
 cdef void grow_best_first(Growth *growth, const OpenNode *root, const Splitter *splitter) noexcept nogil
+
+
+cdef inline int64_t rows_of(const Growth *growth, const OpenNode *node) noexcept nogil:
+    """Number of a node's rows, wherever these are."""
+    return node.end - node.start if growth.exchange == NULL else growth.subtree.nodes[node.index].count
 
 
 cdef inline int64_t origin_of(const RowSet *row_set, int64_t position) noexcept nogil:

@@ -10,6 +10,8 @@ from libcpp.vector cimport vector
 from kfhe.engine.trees.layout cimport CATEGORICAL, MISSING_LEFT, NUMERIC
 from kfhe.engine.trees.splitter cimport BestFirst, NodeTotals, Split, cut_of, draw_features, is_terminal, key_of_child
 
+import numpy as np
+
 # ---------------------------------------------------------------- nodes
 
 
@@ -47,7 +49,7 @@ cdef NodeTotals totals_of(const Growth *growth, int32_t index) noexcept nogil:
 cdef bint stays_leaf(const Growth *growth, const OpenNode *node) noexcept nogil:
     """Whether a node is not to be split, whatever splits there are."""
     cdef int64_t n_classes = growth.problem.n_classes
-    return is_terminal(
+    return growth.broken or is_terminal(
         growth.problem.rules, &growth.subtree.totals[node.index * n_classes], n_classes,
         growth.subtree.nodes[node.index].count, node.depth,
     )
@@ -76,8 +78,11 @@ cdef void record(Growth *growth, int32_t index, const Split *split, const NodeTo
         )
 
 
-cdef void count_children(Growth *growth, int32_t index, int64_t n_left) noexcept nogil:
-    """Part a node's rows between its children: the right one has what the left one has not."""
+cdef void count_children(Growth *growth, int32_t index, int64_t n_left, int64_t n_of_all) noexcept nogil:
+    """Part a node's rows between its children: the right one has what the left one has not.
+
+    ``n_left`` rows go left here, ``n_of_all`` of those of all workers.
+    """
     cdef int64_t k, n_classes = growth.problem.n_classes
     cdef const GrownNode *parent = &growth.subtree.nodes[index]
     cdef GrownNode *left = &growth.subtree.nodes[parent.stored.left]
@@ -87,12 +92,49 @@ cdef void count_children(Growth *growth, int32_t index, int64_t n_left) noexcept
     left.start = parent.start
     left.end = right.start = parent.start + <uint32_t> n_left
     right.end = parent.end
-    left.count = n_left if growth.problem.weighted else 0
+    left.count = n_of_all if growth.problem.weighted else 0
     for k in range(n_classes):
         of_left[n_classes + k] = totals[k] - of_left[k]
         if not growth.problem.weighted:
             left.count += of_left[k]
     right.count = parent.count - left.count
+
+
+# ---------------------------------------------------------------- sums over workers
+#
+# They are made by an exchange (`kfhe.exchange`), between two steps of the same growing on each worker. One that fails
+# keeps its error; growing then comes to its end, and raises it.
+
+
+cdef void sum_cells(Growth *growth, int32_t *cells, int64_t n) noexcept nogil:
+    """Add up histograms, in place."""
+    if not growth.broken and n:
+        with gil:
+            growth.broken = not put_sum(<object> growth.exchange, np.asarray(<int32_t[:n]> cells))
+
+
+cdef int64_t sum_counts(Growth *growth, int64_t *totals, int64_t n_rows) noexcept nogil:
+    """Add up the weights of the classes, in place, and return the sum of the numbers of rows."""
+    cdef int64_t n_classes = growth.problem.n_classes
+    if growth.broken:
+        return n_rows
+    with gil:
+        weights = np.asarray(<int64_t[:n_classes]> totals)
+        numbers = np.append(weights, n_rows)
+        growth.broken = not put_sum(<object> growth.exchange, numbers)
+        weights[:] = numbers[:n_classes]
+        n_rows = numbers[n_classes]
+    return n_rows
+
+
+cdef bint put_sum(exchange, numbers) noexcept:
+    """Put in place of some numbers the sums of those of all workers; return whether that was possible."""
+    try:
+        numbers[:] = exchange.sum(numbers.copy())
+    except BaseException as error:
+        exchange.failure = error
+        return False
+    return True
 
 
 # ---------------------------------------------------------------- one node
@@ -133,21 +175,23 @@ cdef void split_node(
 ) noexcept nogil:
     """Part a node's rows between two children, which get to know what they are."""
     cdef Subtree *subtree = growth.subtree
-    cdef int64_t n_left, n_classes = growth.problem.n_classes
+    cdef int64_t n_left, n_of_all, n_classes = growth.problem.n_classes
     cdef int32_t left = add_node(subtree, n_classes, 0)
     add_node(subtree, n_classes, 0)
     subtree.nodes[node.index].stored.left = left
-    n_left = splitter.partition(growth, node, split, &subtree.totals[left * n_classes])
-    count_children(growth, node.index, n_left)
-    name_children(node, left, n_left, small, large)
+    n_left = n_of_all = splitter.partition(growth, node, split, &subtree.totals[left * n_classes])
+    if growth.exchange != NULL:
+        n_of_all = sum_counts(growth, &subtree.totals[left * n_classes], n_left)
+    count_children(growth, node.index, n_left, n_of_all)
+    name_children(subtree, node, left, n_left, small, large)
     splitter.hand_on(growth, node, small, large)
 
 
 cdef inline void name_children(
-    const OpenNode *node, int32_t left, int64_t n_left, OpenNode *small, OpenNode *large
+    const Subtree *subtree, const OpenNode *node, int32_t left, int64_t n_left, OpenNode *small, OpenNode *large
 ) noexcept nogil:
     """Tell both children what they are: rows, depth and key."""
-    cdef bint left_is_small = 2 * n_left <= node.end - node.start
+    cdef bint left_is_small = subtree.nodes[left].count <= subtree.nodes[left + 1].count
     cdef OpenNode *first = small if left_is_small else large
     cdef OpenNode *second = large if left_is_small else small
     small[0] = large[0] = node[0]

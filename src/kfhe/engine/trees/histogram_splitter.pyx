@@ -5,11 +5,12 @@ Threads share the rows of a large node, and the features that are searched.
 
 from cython.parallel cimport prange, threadid
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 from libcpp.vector cimport vector
 
 from kfhe.engine.trees.growth cimport (
-    Growth, OpenNode, Problem, RowSet, Splitter, Workspace, grow_best_first, grow_depth_first, origin_of, stays_leaf,
+    Growth, OpenNode, Problem, RowSet, Splitter, Workspace, grow_best_first, grow_depth_first, origin_of, rows_of,
+    stays_leaf, sum_cells,
 )
 from kfhe.engine.trees.histogram cimport add_counts, add_rows, add_up, subtract
 from kfhe.engine.trees.partitioner cimport partition_rows
@@ -81,7 +82,14 @@ cdef inline int32_t *counts_of(
 
 
 cdef void build(Growth *growth, const OpenNode *node, const int32_t *features, int64_t n) noexcept nogil:
-    """Build a node's histograms of some features; threads have histograms of their own, which are added up."""
+    """Build a node's histograms of some features, of the rows of all workers."""
+    build_here(growth, node, features, n)
+    if growth.exchange != NULL:
+        sum_features(growth, node, features, n)
+
+
+cdef void build_here(Growth *growth, const OpenNode *node, const int32_t *features, int64_t n) noexcept nogil:
+    """Build a node's histograms of the rows here; threads have histograms of their own, which are added up."""
     cdef const Problem *problem = growth.problem
     cdef Workspace *work = growth.work
     cdef int64_t i, block, n_rows = node.end - node.start
@@ -102,6 +110,37 @@ cdef void build(Growth *growth, const OpenNode *node, const int32_t *features, i
         for i in range(n):
             add_feature(problem, work, node.histogram, slots[thread], features[i], add_up)
         work.free_slots.push_back(slots[thread])
+
+
+cdef void sum_features(Growth *growth, const OpenNode *node, const int32_t *features, int64_t n) noexcept nogil:
+    """Add the histograms of some features up over all workers."""
+    cdef const Problem *problem = growth.problem
+    cdef vector[int32_t] cells
+    cdef int64_t i, n_cells, n_counts, place
+    cdef int turn
+    for turn in range(2):  # copied together, and back
+        place = 0
+        for i in range(n):
+            n_cells = problem.n_bins[features[i]] * problem.n_classes
+            n_counts = problem.n_bins[features[i]] if problem.weighted else 0
+            if turn == 0:
+                cells.resize(place + n_cells + n_counts)
+            move(turn, histogram_of(problem, growth.work, node.histogram, features[i]), &cells[place], n_cells)
+            if n_counts:
+                move(
+                    turn, counts_of(problem, growth.work, node.histogram, features[i]), &cells[place + n_cells],
+                    n_counts,
+                )
+            place += n_cells + n_counts
+        if turn == 0:
+            sum_cells(growth, cells.data(), place)
+
+
+cdef inline void move(int turn, int32_t *cells, int32_t *copy, int64_t n) noexcept nogil:
+    if turn:
+        memcpy(cells, copy, n * sizeof(int32_t))
+    else:
+        memcpy(copy, cells, n * sizeof(int32_t))
 
 
 cdef void clear(
@@ -165,7 +204,7 @@ cdef inline int threads_for(const Growth *growth, int64_t cells) noexcept nogil:
 
 cdef bint defers(Growth *growth, OpenNode *node) noexcept nogil:
     """Put nodes of few rows off; or, within a subtree that was put off, go on with them in sorted order."""
-    if node.end - node.start > least_rows(growth) or stays_leaf(growth, node):
+    if rows_of(growth, node) > least_rows(growth) or stays_leaf(growth, node):
         return False
     give_back(growth.work, node)
     if growth.deferred_rows:
@@ -196,7 +235,7 @@ cdef void search(
     cdef int64_t i
     cdef Split split
     cdef int n_threads = threads_for(growth, problem.total_bins * problem.n_classes * n // problem.n_features)
-    if node.histogram < 0 or n < problem.n_features and not growth.summed:
+    if node.histogram < 0 or n < problem.n_features:
         node.histogram = take_slot(problem, work) if node.histogram < 0 else node.histogram
         build(growth, node, features, n)
     if n_threads > 1:
@@ -212,7 +251,7 @@ cdef void search(
             split_feature(problem, work, node, totals, features[i], 0, &split)
             if better(split, best[0]):
                 best[0] = split
-    if growth.max_leaves and node.end - node.start <= least_rows(growth):
+    if growth.max_leaves and rows_of(growth, node) <= least_rows(growth):
         give_back(work, node)
 
 
@@ -267,7 +306,7 @@ cdef void hand_on(Growth *growth, const OpenNode *node, OpenNode *small, OpenNod
     small.histogram = -1
     if (
         problem.rules.max_features < problem.n_features
-        or large.end - large.start <= least_rows(growth)
+        or rows_of(growth, large) <= least_rows(growth)
         or stays_leaf(growth, large)
     ):
         give_back(work, large)

@@ -8,8 +8,7 @@ from importlib.resources import files
 from typing import Any
 
 from kfhe.look.counts import counted
-from kfhe.look.palette import PALETTE
-from kfhe.look.trace_lines import TRACE_LINES
+from kfhe.look.palette import PALETTE, TRACE_LINES
 from kfhe.study.analyse import Analysis
 from kfhe.study.errors import StudyError
 from kfhe.study.report.tables import Table

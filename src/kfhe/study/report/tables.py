@@ -275,7 +275,7 @@ def _of_pairs(
 def comparison(analysis: Analysis) -> Table:
     """Return ours beside the published figure and the authors' own program."""
     four = "{:.4f}".format
-    columns = {
+    columns: dict[str, Format] = {
         "dataset": str,
         "algorithm": str,
         "noise": share,
@@ -299,7 +299,11 @@ def comparison(analysis: Analysis) -> Table:
 def verdicts(analysis: Analysis) -> Table:
     """Return the paper's claims, and whether they hold here."""
     rows = import_pandas().DataFrame(claims.verdicts(analysis), columns=["claim", "here", "found"])
-    columns = {"claim": str, "here": lambda holds: "holds" if holds else "doesn't hold", "found": str}
+    columns: dict[str, Format] = {
+        "claim": str,
+        "here": lambda holds: "holds" if holds else "doesn't hold",
+        "found": str,
+    }
     strong = {"here": lambda holds: not holds}
     return _of_frame("claims", "claims", "The paper's claims", rows, columns, strong)
 
@@ -315,7 +319,7 @@ def times(analysis: Analysis) -> Table:
             "components": found["components"],
         }
     )
-    columns = {"algorithm": str, **dict.fromkeys(frame, "{:.1f}".format)}
+    columns: dict[str, Format] = {"algorithm": str, **dict.fromkeys(frame, "{:.1f}".format)}
     columns["cells"] = columns["failed"] = "{:,.0f}".format
     note = "Means over all cells, one thread each. Components: of ensembles that say how many they have."
     frame = frame.reset_index(names="algorithm")
@@ -331,7 +335,7 @@ def datasets(analysis: Analysis) -> Table:
         if facts and facts.paper:
             frame.at[row, "in the paper"] = "{rows} × {columns} × {classes}".format(**facts.paper)
         frame.at[row, "note"] = analysis.left_out.get(name) or (facts.note if facts else None)
-    columns = dict.fromkeys(("dataset", "target"), str)
+    columns: dict[str, Format] = dict.fromkeys(("dataset", "target"), str)
     columns |= dict.fromkeys(("rows", "features", "classes", "categorical"), "{:.0f}".format)
     if analysis.plan.given is not None:
         columns["wrong labels"] = "{:.1%}".format

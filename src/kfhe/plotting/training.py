@@ -1,10 +1,10 @@
-"""The score after each component."""
+"""Training: the trace of the filters, the sampling weights, and the score after each component."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -13,8 +13,163 @@ from sklearn.metrics import check_scoring
 
 from kfhe.early_stopping import EarlyStopping, Predicted, resolve
 from kfhe.look.counts import counted
-from kfhe.look.palette import PALETTE
-from kfhe.plotting.display import Display, check_ensemble, count_along, marker_for, shortened
+from kfhe.look.palette import BLUE, PALETTE, TRACE_LINES
+from kfhe.plotting.display import (
+    Display,
+    check_ensemble,
+    count_along,
+    marker_for,
+    say_there_are_no_iterations,
+    shortened,
+)
+from kfhe.trace import Trace
+
+
+@dataclass(eq=False, repr=False)
+class OfTrace(Display):
+    """What is drawn of a trace."""
+
+    trace: Trace | Mapping[str, Any]
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, *, ax: Axes | None = None) -> Self:
+        """Draw the trace of a fitted `KFHEClassifier`.
+
+        Parameters
+        ----------
+        estimator : KFHEClassifier
+            A fitted one.
+        ax : matplotlib Axes, default=None
+            Where to draw. None: on a new figure.
+
+        Returns
+        -------
+        Display
+            The display.
+        """
+        check_ensemble(estimator)
+        return cls(estimator.trace_).plot(ax)
+
+
+class TraceDisplay(OfTrace):
+    """How training went: R, P, K and the training error by iteration, as in the paper's figures.
+
+    Parameters
+    ----------
+    trace : Trace or mapping of str to sequence of float
+        Columns `measurement_error`, `posterior_variance`, `gain` and `training_error`, one value for each
+        iteration. Iterations where `resets`, if it is there, is 1 get a mark on the axis.
+
+    Attributes
+    ----------
+    ax_, figure_
+        What it was drawn on last.
+    lines_ : list of matplotlib Line2D
+        The lines, in the order of the columns above.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from kfhe import KFHEClassifier
+    >>> from kfhe.plotting import TraceDisplay
+    >>> model = KFHEClassifier(n_estimators=20, random_state=0).fit(*load_iris(return_X_y=True))
+    >>> display = TraceDisplay.from_estimator(model)
+    >>> display.ax_.get_xlabel()
+    'iteration'
+    """
+
+    lines_: list[Line2D]
+
+    def _draw(self, ax: Axes) -> None:
+        n_iter = len(self.trace["gain"])
+        iterations = range(1, n_iter + 1)
+        self.lines_ = [
+            ax.plot(
+                iterations,
+                self.trace[line.column],
+                color=line.colour,
+                linestyle=line.dashes,
+                marker=marker_for(n_iter),
+                label=line.label,
+            )[0]
+            for line in TRACE_LINES
+        ]
+        ax.set(xlabel="iteration", ylim=(0, 1))
+        if not n_iter:
+            say_there_are_no_iterations(ax)
+            return
+        count_along(ax, 1, n_iter)
+        mark_resets(ax, self.trace)
+        ax.legend(fontsize="small")
+
+
+def mark_resets(ax: Axes, trace: Trace | Mapping[str, Any]) -> bool:
+    """Mark the iterations in which the sampling weights were reset, on the axis; return whether there are."""
+    try:
+        resets = trace["resets"]
+    except KeyError:
+        return False
+    places = [iteration for iteration, reset in enumerate(resets, start=1) if reset]
+    if places:
+        ax.plot(
+            places,
+            [0.0] * len(places),
+            transform=ax.get_xaxis_transform(),
+            color="0.5",
+            linestyle="",
+            marker="^",
+            clip_on=False,
+            label="weights reset",
+        )
+    return bool(places)
+
+
+class SamplingWeightsDisplay(OfTrace):
+    """How the sampling weights spread: how many equally weighted rows they are worth in each iteration.
+
+    Training starts with as many as there are rows (fewer if they have weights). The more the weight gathers
+    on rows that are often missed, the fewer they are worth. The exponential emphasis gathers it faster.
+
+    Parameters
+    ----------
+    trace : Trace or mapping of str to sequence of float
+        Has a column `effective_sample_size`, one value for each iteration. Iterations where `resets`, if it
+        is there, is 1 get a mark on the axis.
+
+    Attributes
+    ----------
+    ax_, figure_
+        What it was drawn on last.
+    line_ : matplotlib Line2D
+        The line.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from kfhe import KFHEClassifier
+    >>> from kfhe.plotting import SamplingWeightsDisplay
+    >>> model = KFHEClassifier(n_estimators=20, random_state=0).fit(*load_iris(return_X_y=True))
+    >>> display = SamplingWeightsDisplay.from_estimator(model)
+    >>> display.ax_.get_ylabel()
+    'effective sample size (rows)'
+    """
+
+    line_: Line2D
+
+    def _draw(self, ax: Axes) -> None:
+        sizes = self.trace["effective_sample_size"]
+        iterations = range(1, len(sizes) + 1)
+        (self.line_,) = ax.plot(iterations, sizes, color=BLUE, marker=marker_for(len(sizes)))
+        ax.fill_between(iterations, sizes, color=BLUE, alpha=0.15, linewidth=0)
+        ax.set(xlabel="iteration", ylabel="effective sample size (rows)")
+        if not len(sizes):
+            say_there_are_no_iterations(ax)
+            return
+        count_along(ax, 1, len(sizes))
+        ax.set_ylim(0, 1.08 * max(sizes))
+        if mark_resets(ax, self.trace):
+            ax.set_ylim(0, 1.25 * max(sizes))  # room for the legend
+            ax.legend(fontsize="small", loc="upper right")
 
 
 @dataclass(eq=False, repr=False)
