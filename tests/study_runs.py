@@ -3,8 +3,9 @@
 import sqlite3
 import subprocess
 import sys
-import time
 from contextlib import closing
+
+from waiting import wait_until
 
 from kfhe.study.store import Store
 
@@ -39,8 +40,8 @@ def command(*arguments, **options):
 
 
 def wait_for_cells(path, process, count):
-    deadline = time.monotonic() + 60
-    while stored(path) < count:
+    def are_there():
         assert process.poll() is None, process.stderr.read()
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+        return stored(path) >= count
+
+    wait_until(are_there)

@@ -79,18 +79,13 @@ def unwritable(output: Path, *inputs: Path) -> str | None:
     if output.is_dir():
         return f"{output} is a folder; give the name of a file"
     folder = output.parent
-    if not nearest(folder).is_dir():
-        return f"{output} can't be made: {nearest(folder)} is no folder"
-    if not folder.exists():
-        return f"{output} can't be made: there is no folder {folder}; make it first"
+    if not folder.is_dir():
+        file = next((each for each in (folder, *folder.parents) if each.is_file()), None)
+        problem = f"{file} is not a folder" if file else f"the folder {folder} doesn't exist; create it first"
+        return f"{output} can't be created: {problem}"
     if any(are_same(output, path) for path in inputs):
         return f"{output} is the input; choose another file"
     return None
-
-
-def nearest(path: Path) -> Path:
-    """Return a path if it is there, else the nearest of those above it that is."""
-    return next(each for each in (path, *path.parents) if each.exists())
 
 
 def are_same(output: Path, other: Path) -> bool:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from kfhe.engine.trees.growing import Grower
+from kfhe.exchange import ALONE, Exchange
 from kfhe.tables.binned import BinnedTable
 from kfhe.target_encoding import Target
 
@@ -92,7 +93,13 @@ class TreeSettings:
         return BinnedTable.from_table(X, self.categorical_features, self.max_bins, n_threads, target)
 
     def grower(
-        self, table: BinnedTable, labels: NDArray[np.int32], n_classes: int, seed: int, n_threads: int
+        self,
+        table: BinnedTable,
+        labels: NDArray[np.int32],
+        n_classes: int,
+        seed: int,
+        n_threads: int,
+        exchange: Exchange = ALONE,
     ) -> Grower:
         """Return what grows trees on a table."""
         n_features = len(table.n_bins)
@@ -117,6 +124,7 @@ class TreeSettings:
             seed=seed,
             n_threads=n_threads,
             lines=table.lines if self.max_leaf_nodes else None,
+            exchange=exchange if exchange.n > 1 else None,
         )
 
 

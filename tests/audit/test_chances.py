@@ -56,6 +56,25 @@ class TestByVotes:
         found = chances(np.full((9, 3), np.nan), np.arange(9, dtype=np.int32) % 3)
         assert (found.share, found.low, found.high) == (0, 0, 1)
 
+    @pytest.mark.parametrize("n", [2, 20, 200, 2000])
+    def test_votes_for_all_labels_leave_room_for_three_wrong_ones(self, n):
+        """None of n rows looks wrong: with 95 %, that happens as long as 3 / n are (the rule of three)."""
+        labels = (np.arange(n) % 2).astype(np.int32)
+        found = chances(np.eye(2)[labels], labels)
+        assert found.low <= found.share < 0.02
+        assert found.low < 0.005
+        assert min(3 / n, 1) <= found.high < 3 / n + 0.01
+
+    @pytest.mark.parametrize("n", [2, 20, 200])
+    @pytest.mark.parametrize("n_classes", [2, 3])
+    def test_votes_against_all_labels_or_for_nothing_lead_to_no_nonsense(self, n, n_classes):
+        labels = (np.arange(n) % n_classes).astype(np.int32)
+        for votes in (np.eye(n_classes)[(labels + 1) % n_classes], np.full((n, n_classes), 1 / n_classes)):
+            found = chances(votes, labels)
+            assert 0 <= found.low <= found.share <= found.high <= 1
+            assert found.high >= 3 / n or n == 2
+            assert ((found.wrong >= 0) & (found.wrong <= 1)).all()
+
     def test_an_audit_and_its_chances_say_the_same(self):
         votes, labels, _ = voted(0.1)
         audit = LabelAudit.from_votes(np.arange(3), labels, votes)

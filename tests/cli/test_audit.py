@@ -147,13 +147,21 @@ class TestSuspects:
         assert "The trees disagree with none." in audit("plain.csv", "-t", "y")[0]
 
     def test_it_says_how_to_see_disputed_labels_if_none_is_a_suspect(self, audit):
-        table = pd.DataFrame({"x": range(600), "y": ["a"] * 300 + ["b"] * 300})
-        table.loc[::10, "y"] = "b"  # mistakes of one class, which the estimate does not count
-        table.to_csv("sided.csv", index=False)
-        out, _ = audit("sided.csv", "-t", "y")
+        """Where two classes meet, trees may go the other way; that is nothing to count on."""
+        pd.DataFrame({"x": range(60), "y": ["a"] * 30 + ["b"] * 30}).to_csv("clean.csv", index=False)
+        out, _ = audit("clean.csv", "-t", "y")
         assert re.search(
             r"The trees disagree with [1-9]\d*, of which none is a suspect by that share; --all", out
         )
+
+    def test_mistakes_of_one_class_that_trees_see_are_counted(self, audit):
+        table = pd.DataFrame({"x": range(600), "y": ["a"] * 300 + ["b"] * 300})
+        table.loc[:299:10, "y"] = "b"
+        table.to_csv("sided.csv", index=False)
+        out, _ = audit("sided.csv", "-t", "y", "-o", "suspects.csv")
+        low, high = map(float, re.search(r"([\d.]+)% to ([\d.]+)% of them", out).groups())
+        assert low <= 5 <= high < 6
+        assert pd.read_csv("suspects.csv")["row"].sort_values().tolist() == list(range(2, 302, 10))
 
 
 class TestFindings:

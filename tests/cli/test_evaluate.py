@@ -126,6 +126,7 @@ def test_without_a_mistake_none_are_listed(capsys):
 
 
 def test_pictures_are_written_into_a_folder(evaluate):
+    Path("deep").mkdir()
     out, said = evaluate("customers.csv", "-t", "outcome", *QUICK, "--plots", "deep/pictures", "--json")
     assert json.loads(out)["rows"] == 500
     assert "The pictures are in deep/pictures" in said
@@ -146,7 +147,7 @@ def test_pictures_say_what_they_are_of(monkeypatch, evaluate):
 def test_nothing_is_trained_if_the_pictures_cannot_be_drawn(evaluate, monkeypatch):
     monkeypatch.setattr("kfhe.cli.evaluate._of_training", lambda *arguments: pytest.fail("it was trained"))
     _, said = evaluate("customers.csv", "-t", "outcome", "--plots", "customers.csv", code=2)
-    assert "customers.csv is no folder" in said
+    assert "customers.csv is not a folder" in said
     for name in [name for name in sys.modules if name.startswith("kfhe.plotting")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.delattr(library, "plotting", raising=False)

@@ -237,7 +237,7 @@ def test_an_output_that_can_t_be_made_is_told_before_anything_is_trained(kfhe, m
     Path("taken").write_text("by a file")
     for command, name in [("fit", "taken/model.kfhe"), ("audit", "taken/below/suspects.csv")]:
         _, said = kfhe(command, "customers.csv", "-t", "outcome", "-o", name, code=2)
-        assert "is no folder" in said
+        assert "taken is not a folder" in said
         assert "Trained" not in said
 
 
@@ -253,11 +253,12 @@ def test_an_output_that_can_t_be_made_is_told_before_anything_is_trained(kfhe, m
         (["plot", "model.kfhe"], "-o", "p.png"),
         (["export", "model.kfhe"], "-o", "m.json"),
         (["study", "run", "--preset", "quick"], "--results", "r.sqlite"),
+        (["evaluate", "customers.csv", "-t", "outcome"], "--plots", "pictures"),
     ],
 )
 def test_no_folder_is_made_that_nobody_asked_for(kfhe, model, command, option, name):
     _, said = kfhe(*command, option, f"typo/{name}", code=2)
-    assert f"typo/{name} can't be made: there is no folder typo" in said
+    assert f"typo/{name} can't be created: the folder typo doesn't exist" in said
     assert not Path("typo").exists()
 
 

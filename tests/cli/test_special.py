@@ -156,7 +156,7 @@ def test_what_is_read_as_what_can_be_overruled(kfhe):
     assert library.load("model.kfhe").estimators_.schema.columns == NAMES[1:-1]
     said = kfhe(*fit, "--as", "joined=month-first", code=1)
     assert "column 'joined', row " in said
-    assert "accepted are dates such as 12/31/2024, and nothing for a gap; mend it: write" in said
+    assert "accepted are dates such as 12/31/2024, and nothing for a gap; fix it: write" in said
     assert "--as" in kfhe(*fit, "--as", "joined=star-date", code=2)
     assert "there is no column 'joind'; did you mean 'joined'?" in kfhe(*fit, "--as", "joind=date", code=1)
 
@@ -179,7 +179,7 @@ def test_days_that_may_be_months_are_asked_for(kfhe):
     Path("new.csv").write_text("due\n3/1/2024\n31/12/2024\n")
     said = kfhe("predict", "model.kfhe", "new.csv", code=1)
     assert "new.csv: column 'due', row 3: found '31/12/2024'; accepted are dates such as 12/31/2024" in said
-    assert "mend it: write it as the others are" in said
+    assert "fix it: write it as the others are" in said
     kfhe("predict", "model.kfhe", "new.csv", "--na", "31/12/2024", "-o", "out.csv")
 
 
@@ -244,7 +244,7 @@ def test_text_where_numbers_were_trained_says_what_to_do(kfhe):
         "new.csv: column 'size', row 3: found 'very large'; accepted are numbers, and nothing for a gap"
         in said
     )
-    assert "mend it, or take it for a gap: --na 'very large'" in said
+    assert "fix it, or treat it as missing: --na 'very large'" in said
     kfhe("predict", "model.kfhe", "new.csv", "--na", "very large", "-o", "out.csv")
     with xlsxwriter.Workbook("new.xlsx") as book:
         book.add_worksheet().write_column(0, 0, ["size", 1, "very large"])

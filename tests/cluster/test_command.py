@@ -18,6 +18,7 @@ import pytest
 from cluster_tables import mixed
 from distributed import LocalCluster
 from pyarrow import parquet
+from waiting import PATIENCE, wait_until
 
 import kfhe
 from kfhe.cli import cluster as command
@@ -215,9 +216,8 @@ def is_alive(process):
 
 def started(tmp_path, until):
     """Start a training that takes long, as a process of its own; return it once it has said a line."""
-    script = "import signal\nfrom kfhe.cli import main\nif __name__ == '__main__':\n"
-    script += "    signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # some shells ignore it
-    (tmp_path / "command.py").write_text(f"{script}    main()\n")
+    script = "from kfhe.cli import main\nif __name__ == '__main__':\n    main()\n"
+    (tmp_path / "command.py").write_text(script)
     (tmp_path / "temporary").mkdir()
     arguments = ["fit", "parts", "-t", "hot", "--drop-unlabelled", "--jobs", "1", "--n-estimators", "9999"]
     running = subprocess.Popen(
@@ -237,12 +237,9 @@ def started(tmp_path, until):
 def test_ctrl_c_while_workers_start_ends_it_quietly(tmp_path):
     running = started(tmp_path, until="parts:")
     command = psutil.Process(running.pid)
-    while not any("spawn_main" in " ".join(child.cmdline()) for child in command.children()):
-        assert running.poll() is None
-        time.sleep(0.01)
-    time.sleep(0.1)  # it imports what it needs
+    wait_until(lambda: any("spawn_main" in " ".join(child.cmdline()) for child in command.children()))
     os.killpg(running.pid, signal.SIGINT)
-    _, said = running.communicate(timeout=60)
+    _, said = running.communicate(timeout=PATIENCE)
     assert (running.returncode, said) == (130, "")
     assert not os.listdir(tmp_path / "temporary")
 
@@ -256,12 +253,10 @@ def test_ctrl_c_leaves_nothing_behind(tmp_path):
     assert workers
     assert os.listdir(temporary)
     os.killpg(running.pid, signal.SIGINT)  # a terminal tells all processes
-    _, said = running.communicate(timeout=20)
+    _, said = running.communicate(timeout=PATIENCE)
     assert running.returncode == 130
     assert "Traceback" not in said
-    deadline = time.monotonic() + 5  # the helper that watches over them ends when it notices
-    while any(is_alive(each) for each in workers):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    # The helper that watches over them ends when it notices
+    wait_until(lambda: not any(is_alive(each) for each in workers))
     assert not os.listdir(temporary)
     assert not (tmp_path / "out.kfhe").exists()

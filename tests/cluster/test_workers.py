@@ -5,6 +5,7 @@ from time import sleep
 import pytest
 from clusters import local_cluster
 from distributed import Client, get_worker
+from waiting import wait_until
 
 from kfhe.dask.spread import OfParts, Spread
 from kfhe.dask.workers import Workers
@@ -109,5 +110,4 @@ def test_nothing_is_let_go_before_more_is_sent(client):
     sleep(0.1)  # releases take a moment
     assert set(keys) <= set(client.futures)
     workers.result(workers.run(double, 3))
-    sleep(0.1)
-    assert not set(keys) & set(client.futures)
+    wait_until(lambda: not set(keys) & set(client.futures))

@@ -13,12 +13,11 @@ from joblib import Parallel, delayed
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 from threadpoolctl import threadpool_limits
+from waiting import PATIENCE
 
 from kfhe import CARTClassifier, KFHEClassifier
 from kfhe.engine.threads import thread_count
 from kfhe.engine.trees.growing import Grower
-
-PATIENCE = 20  # seconds after which a child is said to hang
 
 
 def table(n, n_classes, seed):

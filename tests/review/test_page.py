@@ -3,7 +3,6 @@
 import json
 import re
 import sys
-import time
 from dataclasses import replace
 
 import numpy as np
@@ -12,6 +11,7 @@ import pytest
 from browser import opened
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.keys import Keys
+from waiting import wait_until
 
 from kfhe.audit import label_quality
 from kfhe.noise import flip_labels
@@ -61,10 +61,14 @@ def files(audited, tmp_path_factory):
 
 @pytest.fixture
 def ask(browser, files):
-    browser.get((files / "review.html").as_uri())
-    browser.execute_script("localStorage.clear()")
+    def nothing_is_decided():
+        kept = opened(browser, files / "review.html")("return localStorage.length")
+        browser.execute_script("localStorage.clear()")  # the browser does so at its leisure
+        return not kept
+
+    wait_until(nothing_is_decided)
     browser.get_log("browser")
-    yield opened(browser, files / "review.html")
+    yield browser.execute_script
     assert browser.get_log("browser") == []
 
 
@@ -91,11 +95,8 @@ def exported(browser, press, folder):
     browser.execute_cdp_cmd("Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(folder)})
     press("e")
     path = folder / "decisions.csv"
-    for _ in range(200):
-        if path.exists() and path.stat().st_size:
-            return path
-        time.sleep(0.05)
-    raise AssertionError("nothing was downloaded")
+    wait_until(lambda: path.exists() and path.stat().st_size)
+    return path
 
 
 class TestReviewing:
@@ -213,19 +214,15 @@ class TestReviewing:
         ask("localStorage.clear()")
         browser.refresh()
         browser.find_element("id", "import").send_keys(str(path))
-        time.sleep(0.3)
-        assert ask("return document.getElementById('count').textContent").startswith("3 of")
+        wait_until(lambda: ask("return document.getElementById('count').textContent").startswith("3 of"))
         other = Decision(decisions[0].row, "r0", "kind", "small", "drop")
         write_decisions(tmp_path / "other.csv", [other])
         browser.find_element("id", "import").send_keys(str(tmp_path / "other.csv"))
-        time.sleep(0.3)
-        assert "Left out: 1 of 1 decision, about other rows" in ask(
-            "return document.getElementById('warning').textContent"
-        )
+        warning = "return document.getElementById('warning').textContent"
+        wait_until(lambda: "Left out: 1 of 1 decision, about other rows" in ask(warning))
         (tmp_path / "no.csv").write_text("a,b\n1,2\n")
         browser.find_element("id", "import").send_keys(str(tmp_path / "no.csv"))
-        time.sleep(0.3)
-        assert "no column row" in ask("return document.getElementById('warning').textContent")
+        wait_until(lambda: "no column row" in ask(warning))
 
 
 class TestFinding:

@@ -15,6 +15,7 @@ import pandas as pd
 import pytest
 from clusters import local_cluster
 from study_runs import cells_in, command, stored, wait_for_cells
+from waiting import PATIENCE, wait_until
 
 from kfhe.study.algorithms import versions_for
 from kfhe.study.datasets import load
@@ -223,11 +224,8 @@ def test_a_signal_ends_the_command_and_takes_back_its_cells(csv, classifiers, cl
     with command(*arguments, "--scheduler", address, env=environment) as process:
         wait_for_cells(path, process, 5)
         process.send_signal(signal.SIGTERM)
-        _, errors = process.communicate(timeout=10)
+        _, errors = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130
     assert "Stopped." in errors
     assert "Traceback" not in errors
-    deadline = time.monotonic() + 10
-    while cluster.scheduler.tasks:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    wait_until(lambda: not cluster.scheduler.tasks)

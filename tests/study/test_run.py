@@ -15,6 +15,7 @@ import pandas as pd
 import pytest
 from rich.console import Console
 from study_runs import cells_in, command, stored, wait_for_cells
+from waiting import PATIENCE, wait_until
 
 from kfhe.study.algorithms import versions_for
 from kfhe.study.errors import StudyError
@@ -186,7 +187,7 @@ def test_the_command_with_two_processes_can_be_stopped_and_goes_on(name, csv, tm
     with command(*arguments) as process:
         wait_for_cells(path, process, 5)
         os.killpg(process.pid, getattr(signal, name))
-        _, errors = process.communicate(timeout=30)
+        _, errors = process.communicate(timeout=PATIENCE)
     reached = stored(path)
     with Store.read(path) as store:
         plan = store.plan
@@ -223,19 +224,12 @@ def test_no_worker_outlives_the_command_by_much(name, tmp_path):
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
     arguments = ["--dataset", "iris", "--dataset", "wine", "--algorithm", "slow.Slow", "--results", path]
     with command(*arguments, "--jobs", 2, env=environment) as process:
-        deadline = time.monotonic() + 60
-        while not (tmp_path / "began").exists():
-            assert process.poll() is None, process.stderr.read()
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        wait_until((tmp_path / "began").exists)
         assert len(processes_of(process.pid)) >= 3
         process.send_signal(getattr(signal, name))
-        process.wait(timeout=30)
+        process.wait(timeout=PATIENCE)
         try:
-            deadline = time.monotonic() + 20
-            while left := processes_of(process.pid):
-                assert time.monotonic() < deadline, left
-                time.sleep(0.1)
+            wait_until(lambda: not processes_of(process.pid))
         finally:
             for pid in processes_of(process.pid):
                 os.kill(pid, signal.SIGKILL)

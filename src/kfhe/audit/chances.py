@@ -28,7 +28,9 @@ Labels = NDArray[np.int32]
 NO_VOTE = 0.04  # of a vote, spread over all classes: a handful of trees is no proof
 LEAST_RATE = RATES[1] / 2  # a rate of 0 is one that is nearer to 0 than to the next step
 RANGE = 0.95  # the chance that the range covers the share
+THREE = 3  # rows of which none was found wrong leave room for so many wrong ones: the rule of three
 LEAST = 1e-6
+STEPS = np.arange(-12, 13) / 4  # deviations, at which a normal distribution is summed up
 
 
 class Explanation(NamedTuple):
@@ -57,7 +59,7 @@ class Chances:
     wrong : ndarray of shape (n,)
         The chance that each label is wrong; 0 or 1 for those that somebody judged.
     share : float
-        Expected share of wrong labels.
+        Estimated share of wrong labels: once some were judged, the median of what it may be.
     low, high : float
         The range that the share is in, with a chance of 95 % if one of the explanations is right.
     n_judged, n_wrong : int
@@ -126,9 +128,15 @@ def chances(
     believed = np.exp(np.array([fit.evidence for fit in fits]) - max(fit.evidence for fit in fits))
     believed /= believed.sum()
     found = sum(weight * fit.wrong for weight, fit in zip(believed, fits, strict=True))
-    low, high = (_quantile(believed, fits, end) for end in ((1 - RANGE) / 2, (1 + RANGE) / 2))
-    low, high = max(_rounded(low), known), min(_rounded(high), 1 - not_wrong)
-    return Chances(np.asarray(found), _rounded(np.mean(found)), low, high, n_judged, n_wrong)
+    low, median, high = (
+        _quantile(believed, fits, chance) for chance in ((1 - RANGE) / 2, 0.5, (1 + RANGE) / 2)
+    )
+    low, high = (
+        max(_rounded(low), known),
+        min(max(_rounded(high), known + THREE / len(labels)), 1 - not_wrong),
+    )
+    share = median if judged.any() else np.mean(found)
+    return Chances(np.asarray(found), min(max(_rounded(share), low), high), low, high, n_judged, n_wrong)
 
 
 def _rounded(share: float | np.floating[Any]) -> float:
@@ -139,8 +147,8 @@ def _rounded(share: float | np.floating[Any]) -> float:
 class _Fit:
     """What one explanation makes of all labels, after it heard of the judged ones.
 
-    The weights are the likeliest ones. The share is spread as its log-odds are by their covariance, and by
-    the chance of each label.
+    The weights are the likeliest ones. Their covariance spreads the log-odds of the share, and around each of
+    these, chance decides about each label.
     """
 
     def __init__(
@@ -152,7 +160,6 @@ class _Fit:
         judged: NDArray[np.bool_],
         wrong: NDArray[np.bool_],
     ) -> None:
-        n = len(labels)
         inputs = np.zeros((judged.sum(), 2 + n_classes))
         inputs[:, 0], inputs[:, 1] = 1, against[judged]
         inputs[np.arange(len(inputs)), 2 + labels[judged]] = 1
@@ -160,14 +167,19 @@ class _Fit:
         weights, curvature, loss = _likeliest(inputs, wrong[judged], mean, deviation**-2.0)
         spread = np.log(deviation).sum() + np.linalg.slogdet(curvature)[1] / 2
         self.evidence = float(np.log(prior.weight) - loss - spread)
+
         self.wrong = np.where(judged, wrong, expit(weights[0] + weights[1] * against + weights[2 + labels]))
-        unsure = np.where(judged, 0.0, self.wrong * (1 - self.wrong))
-        of_class = np.bincount(labels, weights=unsure, minlength=n_classes)
-        slope = np.r_[unsure.sum(), unsure @ against, of_class] / n
-        variance = slope @ np.linalg.solve(curvature, slope) + unsure.sum() / n**2
+        unsure = self.wrong * (1 - self.wrong)
+        slope = np.r_[unsure.sum(), unsure @ against, np.bincount(labels, unsure, n_classes)] / len(labels)
         share = np.clip(self.wrong.mean(), LEAST, 1 - LEAST)
-        self.center = float(logit(share))
-        self.deviation = max(float(np.sqrt(variance) / (share * (1 - share))), LEAST)
+        deviation = float(slope @ np.linalg.solve(curvature, slope)) ** 0.5 / (share * (1 - share))
+        self.shares = expit(logit(share) + STEPS * deviation)
+        self.deviation = max(float(unsure.sum()) ** 0.5 / len(labels), LEAST)
+
+    def below(self, share: float) -> float:
+        """Return the chance that less than a share of the labels is wrong."""
+        densities = np.exp(-(STEPS**2) / 2)
+        return float(densities @ ndtr((share - self.shares) / self.deviation) / densities.sum())
 
 
 def _likeliest(
@@ -194,10 +206,9 @@ def _likeliest(
 
 def _quantile(believed: Floats, fits: Sequence[_Fit], share_of_chance: float) -> float:
     """Return the share that the true one is below, with a chance."""
-    centers, deviations = np.array([(fit.center, fit.deviation) for fit in fits]).T
-    low, high = -20.0, 20.0
-    for _ in range(60):
+    low, high = 0.0, 1.0
+    for _ in range(40):
         middle = (low + high) / 2
-        below = believed @ ndtr((middle - centers) / deviations) < share_of_chance
+        below = believed @ [fit.below(middle) for fit in fits] < share_of_chance
         low, high = (middle, high) if below else (low, middle)
-    return float(expit(middle))
+    return high

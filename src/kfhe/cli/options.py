@@ -421,13 +421,11 @@ def check_writable(output: Path, *inputs: Path, option: str = "--output") -> Non
 
 
 def check_folder(folder: Path, names: Collection[str], *inputs: Path, option: str = "--output") -> None:
-    """Raise unless a folder is there or can be made, and if one of its files would overwrite an input."""
-    from kfhe.files import nearest
-
-    if not nearest(folder).is_dir():
-        raise typer.BadParameter(f"{nearest(folder)} is no folder", param_hint=option)
-    for name in names if folder.exists() else ():
-        check_writable(folder / name, *inputs, option=option)
+    """Raise unless a folder exists or its parent does, and if one of its files would overwrite an input."""
+    if folder.is_file():
+        raise typer.BadParameter(f"{folder} is not a folder", param_hint=option)
+    for path in [folder / name for name in names] if folder.exists() else [folder]:
+        check_writable(path, *inputs, option=option)
 
 
 def check_table_output(output: Path, *inputs: Path) -> None:

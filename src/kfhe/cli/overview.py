@@ -140,7 +140,7 @@ def _notes_on_categories(name: str, column: Any, *, made: bool, honest: bool) ->
     if not made and others:
         named = some([other if other.strip() else repr(other) for other in others])  # blanks can't be seen
         found.append(
-            f"Column {name!r} holds {kind} but for {named}, so it is taken for categories. Mend these "
+            f"Column {name!r} holds {kind} but for {named}, so it is taken for categories. Fix these "
             f"cells, or leave them empty, if it is a quantity; --na {quote(others[0])} makes gaps of them."
         )
     if n_values > len(column) / 2 and not honest:

@@ -2,6 +2,8 @@
 
 const sigmoid = (x) => 1 / (1 + Math.exp(-x));
 const logit = (p) => Math.log(p / (1 - p));
+const STEPS = Array.from({ length: 25 }, (_, i) => (i - 12) / 4);
+const THREE = 3;
 const softplus = (x) => (x > 30 ? x : Math.log1p(Math.exp(x)));
 
 // Rows of a matrix, symmetric and positive definite in its first columns, with zeros below their diagonal
@@ -89,8 +91,8 @@ class Fit {
     return sigmoid(this.score(label));
   }
 
-  // Log-odds of the share of wrong labels among all, and how far they spread
-  spread(size, nWrong, groups) {
+  // Shares of wrong labels among all, as the weights spread their log-odds, and how far chance spreads each
+  shares(size, nWrong, groups) {
     const slope = this.weights.map(() => 0);
     let expected = nWrong, variance = 0;
     for (const group of groups) {
@@ -100,9 +102,12 @@ class Fit {
       for (const [i, x] of this.inputs(group)) slope[i] += (group.count * p * (1 - p) * x) / size;
     }
     const moved = solve(this.curvature, slope.map((value) => [value])).map((row) => row[0]);
-    const deviation = Math.sqrt(slope.reduce((sum, value, i) => sum + value * moved[i], 0) + variance / size ** 2);
     const share = Math.min(Math.max(expected / size, 1e-6), 1 - 1e-6);
-    return { center: logit(share), deviation: Math.max(deviation / (share * (1 - share)), 1e-6) };
+    const deviation = Math.sqrt(slope.reduce((sum, value, i) => sum + value * moved[i], 0)) / (share * (1 - share));
+    return {
+      at: STEPS.map((step) => sigmoid(logit(share) + step * deviation)),
+      deviation: Math.max(Math.sqrt(variance) / size, 1e-6),
+    };
   }
 }
 
@@ -122,20 +127,24 @@ class Chances {
 
   // Range of the share of wrong labels among all: known ones, and others in groups of alike: {odds, given, count}
   range(size, nWrong, groups, chance) {
-    const spreads = this.fits.map((fit) => fit.spread(size, nWrong, groups));
-    const quantile = (below) => {
-      let low = -20, high = 20;
-      for (let step = 0; step < 60; step++) {
+    const shares = this.fits.map((fit) => fit.shares(size, nWrong, groups));
+    const densities = STEPS.map((step) => Math.exp((-step * step) / 2)), total = densities.reduce((a, b) => a + b);
+    const below = (share) => shares.reduce((sum, { at, deviation }, i) => {
+      const ofFit = at.reduce((part, each, j) => part + densities[j] * normalBelow((share - each) / deviation), 0);
+      return sum + (this.believed[i] * ofFit) / total;
+    }, 0);
+    const quantile = (chance) => {
+      let low = 0, high = 1;
+      for (let step = 0; step < 40; step++) {
         const middle = (low + high) / 2;
-        const reached = spreads.reduce((sum, { center, deviation }, i) => sum + this.believed[i] * normalBelow((middle - center) / deviation), 0);
-        if (reached < below) low = middle;
+        if (below(middle) < chance) low = middle;
         else high = middle;
       }
-      return sigmoid(low);
+      return high;
     };
     return {
       low: Math.max(quantile((1 - chance) / 2), nWrong / size),
-      high: Math.min(quantile((1 + chance) / 2), 1 - this.nRight / size),
+      high: Math.min(Math.max(quantile((1 + chance) / 2), (nWrong + THREE) / size), 1 - this.nRight / size),
     };
   }
 }

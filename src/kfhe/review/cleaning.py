@@ -248,7 +248,7 @@ def _cleaned_csv(
     if len(records) != n_rows + 1:
         raise TableFileError(
             f"{source}: has {counted(n_rows, 'row')}, but {counted(len(records) - 1, 'record')} can be told "
-            "apart in it; mend its quotes"
+            "apart in it; fix its quotes"
         )
     offset = 1 - first_row  # record 0 is the header
     changed = {

@@ -1,4 +1,4 @@
-"""What goes wrong in a study and is the user's to mend."""
+"""What goes wrong in a study and is for the user to fix."""
 
 
 class StudyError(Exception):

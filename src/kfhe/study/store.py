@@ -286,7 +286,7 @@ def _explained(path: Path) -> Iterator[None]:
             "wait for that one, or use another result file",
             sqlite3.SQLITE_FULL: "the disk is full; make room and run again, what was stored is kept",
             sqlite3.SQLITE_IOERR: f"it can't be written or read ({error}): is the disk full or gone? "
-            "What was stored is kept; run again when it is mended",
+            "What was stored is kept; run again once it is fixed",
             sqlite3.SQLITE_READONLY: "it can't be written: the file or its folder is read-only",
             sqlite3.SQLITE_CANTOPEN: "it can't be opened: check the folder and its permissions",
             sqlite3.SQLITE_NOTADB: "this is not a result file of a study; nothing was changed",

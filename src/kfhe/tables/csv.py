@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 from kfhe.look.counts import counted
 from kfhe.tables.dialect import SEPARATORS, Dialect, Recoded, usual_encoding
-from kfhe.tables.errors import TableFileError, check_names, to_mend
+from kfhe.tables.errors import TableFileError, check_names, how_to_fix
 from kfhe.tables.lent import LentStream
 from kfhe.tables.lines import Lines
 from kfhe.tables.quotes import QuotedLines
@@ -320,7 +320,7 @@ class CsvTable:
             if expected == "1":
                 return TableFileError(f"{header} one column; leave titles above the header out of the file")
             return TableFileError(
-                f"{header} {expected} columns; mend the row; a value with {self._dialect.sep!r} in it needs "
+                f"{header} {expected} columns; fix the row; a value with {self._dialect.sep!r} in it needs "
                 "quotes"
             )
         if bad := re.search(
@@ -334,7 +334,7 @@ class CsvTable:
             accepted = "true and false" if kind == "bool" else "numbers"
             return TableFileError(
                 f"{where}: found {found}; accepted are {accepted}, and nothing for a gap; "
-                f"{to_mend(found.strip(chr(39)))}"
+                f"{how_to_fix(found.strip(chr(39)))}"
             )
         if isinstance(error, UnicodeDecodeError):
             return TableFileError(f"{self.name}: the header has bytes that are not UTF-8; {_RECODE}")

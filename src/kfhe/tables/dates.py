@@ -101,7 +101,7 @@ def in_microseconds(moments: NDArray[Any], name: str) -> Dates:
 
 def too_far(name: str) -> ValueError:
     """Return the error of a column with dates that can't be counted in microseconds."""
-    return ValueError(f"column {name!r} has a date that is 292,000 years away; mend it, or make it missing")
+    return ValueError(f"column {name!r} has a date that is 292,000 years away; fix it, or make it missing")
 
 
 def _numbers(moments: NDArray[Any], values: NDArray[Any]) -> Floats:

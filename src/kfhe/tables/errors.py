@@ -29,13 +29,13 @@ def no_column(source: str, column: str, columns: list[str]) -> TableFileError:
     return TableFileError(f"{source}: there is no column {column!r}{near}")
 
 
-def to_mend(text: str) -> str:
+def how_to_fix(text: str) -> str:
     """Return the end of a sentence that says what to do about a value of a csv that can't be read."""
     if text.lower() in ("true", "false"):
         return "write 1 for true and 0 for false"
     if any(letter.isdigit() for letter in text):  # a value, and no word for a gap
-        return "mend it: write it as the others are"
-    return f"mend it, or take it for a gap: --na {quote(text)}"
+        return "fix it: write it as the others are"
+    return f"fix it, or treat it as missing: --na {quote(text)}"
 
 
 def check_names(source: str, columns: list[str]) -> None:

@@ -10,7 +10,7 @@ from typing import IO, Any
 from kfhe.tables.columns import READING
 from kfhe.tables.csv import GAPS
 from kfhe.tables.dialect import Dialect
-from kfhe.tables.errors import TableFileError, check_names, did_you_mean, some, to_mend
+from kfhe.tables.errors import TableFileError, check_names, did_you_mean, how_to_fix, some
 from kfhe.tables.extent import check_extent
 from kfhe.tables.readings import BOOLEAN
 from kfhe.tables.types import is_text, moments_as_text
@@ -153,7 +153,7 @@ class ExcelTable:
         )
         return TableFileError(
             f"{self.name}: column {column!r}, row {row}: found {cell!r}; accepted are numbers, and nothing "
-            f"for a gap; {to_mend(cell)}"
+            f"for a gap; {how_to_fix(cell)}"
         )
 
 

@@ -183,7 +183,7 @@ class FeatureColumns:
             row = int((codes == error.position).argmax())
             raise ValueError(
                 f"column {self._table.names[j]!r}, row {row}: found {error.text!r}; training had "
-                f"{accepted(reading)}. Mend the value, or make it missing"
+                f"{accepted(reading)}. Fix the value, or make it missing"
             ) from None
         missing = "NaT" if values.dtype.kind == "M" else np.nan
         return np.append(values, np.array([missing], dtype=values.dtype))[codes]

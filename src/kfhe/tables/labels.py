@@ -156,9 +156,9 @@ def checked_groups(
 
 def label_gaps(rows: list[str], n_gaps: int, called: str, *, header: bool = False) -> TableFileError:
     """Return an error for labels that are missing: in these rows, and maybe in more."""
-    mend = "fill it in, or leave this row out" if n_gaps == 1 else "fill them in, or leave these rows out"
+    fix = "fill it in, or leave this row out" if n_gaps == 1 else "fill them in, or leave these rows out"
     return TableFileError(
-        f"{called} has {_where(rows, n_gaps, header=header)}; {mend}, as kfhe fit, evaluate and "
+        f"{called} has {_where(rows, n_gaps, header=header)}; {fix}, as kfhe fit, evaluate and "
         "audit do with --drop-unlabelled (empty cells, NA, None and the like are gaps)"
     )
 

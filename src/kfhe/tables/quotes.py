@@ -107,7 +107,7 @@ class QuotedLines:
         if len(lines) > MOST_LINES or (rows and len(between) >= FEW_LINES):
             self._swallowed = self._swallowed or TableFileError(
                 f"{self._name}: line {line}: a value in quotes runs over {len(lines)} lines: "
-                f'{_shown(field)}; a quote (") is missing or too many there. Mend it, or write the text '
+                f'{_shown(field)}; a quote (") is missing or too many there. Fix it, or write the text '
                 "on one line"
             )
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from kfhe.tables.columns import READING
-from kfhe.tables.errors import TableFileError, some, to_mend
+from kfhe.tables.errors import TableFileError, how_to_fix, some
 from kfhe.tables.readings import (
     BOOLEAN,
     DATES,
@@ -106,7 +106,7 @@ def converted(column: Any, reading: str, where: str, first_row: int) -> Any:
         values = read(encoded.dictionary.to_pylist(), reading)
     except UnreadableError as error:
         row = encoded.indices.index(error.position).as_py() + first_row
-        raise TableFileError(f"{where}, row {row}: {error}; {to_mend(error.text)}") from None
+        raise TableFileError(f"{where}, row {row}: {error}; {how_to_fix(error.text)}") from None
     type = pa.timestamp("us") if values.dtype.kind == "M" else pa.float64()
     buffers = [None, pa.py_buffer(values.view(np.uint8))]
     return pa.Array.from_buffers(type, len(values), buffers).take(encoded.indices)

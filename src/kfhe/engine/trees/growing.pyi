@@ -27,6 +27,7 @@ class Grower:
         n_threads: int,
         force_parallel: bool = False,
         lines: NDArray[np.uint8] | None = None,
+        exchange: Any = None,
     ) -> None: ...
     def grow(self, weights: NDArray[np.int32], counts: bool, tree: int, key: int = 1) -> GrownTree: ...
 

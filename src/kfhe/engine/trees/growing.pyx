@@ -5,6 +5,7 @@ tasks that run side by side; within them, nodes of few rows go on with sorted or
 is made on integer sums, and nodes are numbered by their place in the tree, so none of this shows.
 """
 
+from cpython.ref cimport PyObject
 from cython.parallel cimport prange, threadid
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
@@ -17,7 +18,10 @@ from kfhe.engine.trees.grown_tree cimport GrownTree
 from kfhe.engine.trees.histogram_nodes cimport grow_by_histogram
 from kfhe.engine.trees.nodes cimport Buffer, Frame, Growth, Pending, Problem, Workspace, add_node, clear
 from kfhe.engine.trees.pruning cimport cut_back
+from kfhe.engine.trees.shared cimport take_over
 from kfhe.engine.trees.splitter cimport scratch_size
+
+import numpy as np
 
 cdef enum:
     PARALLEL_CELLS = 32768  # rows times features from which threads are worth their start
@@ -25,6 +29,8 @@ cdef enum:
     MAX_SORTED_ROWS = 8192
     MAX_TASK_ROWS = 40960  # that fit a core's cache, in a table that is not wide
     GROUPS = 4  # of the rows of a table, about a fourth is copied together at a time
+    MIN_SENT_ROWS = 1024  # rows of a subtree that one worker grows, at least,
+    SENT_PER_WORKER = 8  # and about how many it grows
     MANY_ROWS = 32768  # that one thread also takes in tasks, to have those of a task together in memory
 
 # Rows below which sorting beats histograms, per cell of an average histogram. Measured.
@@ -88,11 +94,14 @@ cdef class Grower:
         Number of threads that may be used.
     force_parallel : bool
         Use them on small tables too.
+    exchange : Exchange or None
+        What the workers tell each other of which each has some of the rows, and grows the same tree.
     lines : uint8 array of shape (n_rows, n_features) or None
         The bins row by row. With many rows and few leaves, this is faster. A pickled grower comes back without them.
     """
 
     cdef object arguments  # of the constructor, for pickling
+    cdef object exchange
     cdef Problem problem
     cdef const uint8_t[:, ::1] codes, lines
     cdef const int32_t[::1] n_bins
@@ -102,6 +111,7 @@ cdef class Grower:
     cdef int64_t max_leaves
     cdef double cp
     cdef int n_threads
+    cdef int n_workers
     cdef vector[int32_t] features
     cdef vector[int64_t] offsets
     cdef vector[Workspace*] workspaces
@@ -113,7 +123,7 @@ cdef class Grower:
     def __cinit__(
         self, codes, n_bins, categorical, low, high, labels, n_classes, *, max_depth, min_samples_split,
         min_samples_leaf, max_leaf_nodes, max_features, random_cuts=False, cp, seed, n_threads, force_parallel=False,
-        lines=None,
+        lines=None, exchange=None,
     ):
         self.arguments = (
             (codes, n_bins, categorical, low, high, labels, n_classes),
@@ -128,6 +138,8 @@ cdef class Grower:
         self.codes, self.lines, self.n_bins, self.categorical = codes, lines, n_bins, categorical
         self.low, self.high, self.labels = low, high, labels
         self.max_leaves, self.cp = max_leaf_nodes, cp
+        self.exchange = exchange
+        self.n_workers = 1 if exchange is None else exchange.n
         self.n_threads = n_threads
         self.problem.max_depth = max_depth if max_depth else 1 << 30
         self.problem.min_split, self.problem.min_leaf = min_samples_split, min_samples_leaf
@@ -197,10 +209,16 @@ cdef class Grower:
         with nogil:
             grown.row_leaves.resize(self.problem.n_rows)
             self.load(&weights[0])
+        if self.exchange is not None:
+            self.sum_root()
+        with nogil:
             n_cells = <int64_t> self.rows.size() * self.problem.n_features
             if self.problem.force_parallel or n_cells >= PARALLEL_CELLS:
                 grown.n_threads = self.n_threads
             n_parts = self.grow_nodes(key, grown.n_threads)
+        if self.exchange is not None and self.exchange.failure is not None:
+            raise self.exchange.failure
+        with nogil:
             cut_back(self.buffers, n_parts, self.problem.n_classes, self.max_leaves, self.cp, grown.n_threads)
             assemble(grown, self.buffers, n_parts, self.members.data())
             grown.find_leaves(&self.problem, &weights[0])
@@ -250,19 +268,88 @@ cdef class Grower:
         growth.buffer, growth.work = self.buffers[0], self.workspaces[0]
         growth.members, growth.tasks = self.members.data(), &tasks
         growth.n_threads = n_threads
+        if self.exchange is not None:
+            growth.exchange = <PyObject *> self.exchange
+            n = self.buffers[0].nodes[0].count
         if self.grows_best_first(n):
             growth.max_leaves = self.max_leaves
+        elif growth.exchange != NULL:
+            growth.task_rows = max(<int64_t> MIN_SENT_ROWS, n // (SENT_PER_WORKER * self.n_workers))
         elif n_threads > 1 or n > MANY_ROWS:
             growth.task_rows = max(1, min(MAX_TASK_ROWS, n // (TASKS_PER_THREAD * max(2, n_threads))))
             if not self.problem.force_parallel:
                 growth.task_rows = max(growth.task_rows, self.problem.sorted_rows)
         memset(&root, 0, sizeof(Pending))
-        root.end = n
+        root.end = <int64_t> self.rows.size()
         root.key = key
         root.histogram = -1
         grow_by_histogram(&growth, &root)
-        self.run_tasks(&growth)
+        if growth.exchange == NULL:
+            self.run_tasks(&growth)
+        elif not growth.broken and tasks.size():
+            with gil:
+                self.grow_elsewhere(tasks)
         return 1 + <int64_t> tasks.size()
+
+    cdef void sum_root(self) except *:
+        """Let the root have the rows of all workers."""
+        cdef Buffer *buffer = self.buffers[0]
+        totals = np.asarray(<int64_t[:self.problem.n_classes]> buffer.totals.data())
+        sums = self.exchange.sum(np.append(totals, buffer.nodes[0].count))
+        totals[:] = sums[:-1]
+        buffer.nodes[0].count = sums[-1]
+
+    cdef void grow_elsewhere(self, const vector[Pending] &tasks) noexcept:
+        """Grow the subtrees that were put off, each on the worker that all rows of it are sent to."""
+        cdef int64_t t, n_tasks = <int64_t> tasks.size()
+        cdef Buffer *buffer = self.buffers[0]
+        try:
+            while <int64_t> self.buffers.size() < n_tasks + 1:
+                self.buffers.push_back(new Buffer())
+            counts = [buffer.nodes[tasks[t].node].count for t in range(n_tasks)]
+            owners = self.exchange.shares(counts)
+            rows = [self.rows_of_task(tasks[t]) for t in range(n_tasks)]
+            sent = [[rows[t] for t in some] for some in owners]
+            received = self.exchange.swap([[self.packed(some) for some in those] for those in sent])
+            grown = [
+                self.grown_from([parts[i] for parts in received], tasks[t])
+                for i, t in enumerate(owners[self.exchange.rank])
+            ]
+            answers = [[(tree, leaves[q]) for tree, leaves in grown] for q in range(len(owners))]
+            for some, answer in zip(owners, self.exchange.swap(answers)):
+                for t, (tree, leaves) in zip(some, answer):
+                    take_over(self.buffers[t + 1], tree, leaves, rows[t], tasks[t].start, self.members.data())
+        except BaseException as error:
+            self.exchange.failure = error
+
+    cdef object rows_of_task(self, Pending task):
+        """Return the rows here of a subtree, where they are in its order."""
+        cdef int64_t n = task.end - task.start
+        if n == 0:
+            return np.empty(0, dtype=np.uint32), np.empty(0, dtype=np.uint16), np.empty(0, dtype=np.int32)
+        return (
+            np.array(<uint32_t[:n]> &self.rows[task.start]),
+            np.array(<uint16_t[:n]> &self.classes[task.start]),
+            np.array(<int32_t[:n]> &self.weights[task.start]),
+        )
+
+    cdef object packed(self, some):
+        """Return bins, classes and weights of rows, in few bytes."""
+        rows, classes, weights = some
+        return np.asarray(self.codes).take(rows, axis=1), in_few_bytes(classes), in_few_bytes(weights)
+
+    cdef object grown_from(self, parts, Pending task):
+        """Grow a subtree on rows that workers have sent; return it, and for each worker the leaves of its rows."""
+        arguments, settings = self.arguments
+        codes, classes, weights = (np.concatenate(each, axis=-1) for each in zip(*parts))
+        depth = self.problem.max_depth - task.depth
+        grower = Grower(
+            np.ascontiguousarray(codes), *arguments[1:5], classes.astype(np.int32), arguments[6],
+            **{**settings, "max_depth": depth, "max_leaf_nodes": 0, "cp": 0.0},
+        )
+        tree = grower.grow(weights.astype(np.int32), not self.problem.weighted, self.problem.tree, task.key)
+        leaves = np.split(tree.leaves, np.cumsum([len(part[1]) for part in parts])[:-1])
+        return (tree.nodes, tree.gains, tree.leaf_weights, tree.category_sets), leaves
 
     cdef bint grows_best_first(self, int64_t n_rows) noexcept nogil:
         """Whether so few leaves are to be kept that it pays to grow no others."""
@@ -304,6 +391,11 @@ cdef class Grower:
             run_task(
                 growth, &frames.of_task[i], self.buffers[numbers[i] + 1], self.workspaces[threadid()], &tasks[i]
             )
+
+
+def in_few_bytes(numbers):
+    """Return whole numbers as those of the shortest kind that holds them."""
+    return numbers.astype(np.min_scalar_type(numbers.max(initial=0)))
 
 
 def made_again(args, settings):

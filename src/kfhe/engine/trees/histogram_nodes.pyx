@@ -5,14 +5,15 @@ The features of a large node are shared out among threads.
 
 from cython.parallel cimport prange, threadid
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 from libcpp.vector cimport vector
 
 from kfhe.engine.trees.histograms cimport add_up, build, build_counts, build_from_lines, build_two, subtract
 from kfhe.engine.trees.nodes cimport (
-    Frame, Growth, Pending, Problem, Workspace, is_terminal, origin_of,
+    Frame, Growth, Pending, Problem, Workspace, is_terminal, origin_of, rows_of,
 )
 from kfhe.engine.trees.partitioning cimport part_rows
+from kfhe.engine.trees.shared cimport sum_cells
 from kfhe.engine.trees.sorted_nodes cimport grow_sorted
 from kfhe.engine.trees.splitter cimport (
     Histogram, NodeTotals, Split, bar_for, better, bins_of, cut_at_best, cut_at_random, cut_categories, cut_number,
@@ -199,6 +200,35 @@ cdef void subtract_feature(
         subtract(counts_of(problem, work, slot, feature), counts_of(problem, work, other, feature), n_bins)
 
 
+cdef void sum_features(Growth *growth, const Pending *task, const int32_t *features, int64_t n_features) noexcept nogil:
+    """Add the histograms of some features up over all workers, if the rows are on several."""
+    cdef const Problem *problem = growth.problem
+    cdef vector[int32_t] cells
+    cdef int64_t f, n, n_counts, place
+    if growth.exchange == NULL:
+        return
+    for turn in range(2):  # copied together, and back
+        place = 0
+        for f in range(n_features):
+            n = problem.n_bins[features[f]] * problem.n_classes
+            n_counts = problem.n_bins[features[f]] if problem.weighted else 0
+            if turn == 0:
+                cells.resize(place + n + n_counts)
+            move(turn, histogram_of(problem, growth.work, task.histogram, features[f]), &cells[place], n)
+            if n_counts:
+                move(turn, counts_of(problem, growth.work, task.histogram, features[f]), &cells[place + n], n_counts)
+            place += n + n_counts
+        if turn == 0:
+            sum_cells(growth, cells.data(), place)
+
+
+cdef inline void move(int turn, int32_t *cells, int32_t *copy, int64_t n) noexcept nogil:
+    if turn:
+        memcpy(cells, copy, n * sizeof(int32_t))
+    else:
+        memcpy(copy, cells, n * sizeof(int32_t))
+
+
 # ---------------------------------------------------------------- the way of these nodes
 
 
@@ -216,8 +246,7 @@ cdef inline int searchers_of(const Growth *growth) noexcept nogil:
 
 cdef bint passes_on(Growth *growth, Pending *task) noexcept nogil:
     """Put nodes of few rows off as tasks; or, within a task, go on with them in sorted order."""
-    cdef int64_t n = task.end - task.start
-    if n > least_rows(growth):
+    if rows_of(growth, task) > least_rows(growth):
         return False
     give_back(growth.work, task.histogram)
     task.histogram = -1
@@ -251,8 +280,9 @@ cdef void search(Growth *growth, Pending *task, const NodeTotals *totals, Split 
     else:
         if build_first:
             build_all(growth, task)
+            sum_features(growth, task, problem.features, problem.n_features)
         search_all(growth, task, totals, searchers_of(growth), best)
-    if growth.max_leaves and task.end - task.start <= least_rows(growth):
+    if growth.max_leaves and rows_of(growth, task) <= least_rows(growth):
         give_back(growth.work, task.histogram)
         task.histogram = -1
 
@@ -267,12 +297,14 @@ cdef void search_drawn(
     cdef int64_t i, other, n_tried = 0, n_tries = problem.max_features
     cdef bint scattered = is_scattered(growth, task), built
     cdef int n_threads = team_of(growth, task)
-    if n_threads > 1:
+    if n_threads > 1 or growth.exchange != NULL:
         n_tried = n_tries
         draw_features(0, n_tries, problem.n_features, problem.seed, problem.tree, task.key, work.drawn.data())
-        built = scattered or is_shared_by_rows(growth, task, n_tries, n_threads)
+        built = growth.exchange != NULL or scattered or is_shared_by_rows(growth, task, n_tries, n_threads)
         if built:
             build_by_rows(growth, task, work.drawn.data(), n_tries, scattered, n_threads)
+            sum_features(growth, task, work.drawn.data(), n_tries)
+        scattered = scattered and growth.exchange == NULL  # from here on all workers look at features one by one
         for i in prange(n_tried, num_threads=n_threads, schedule="dynamic", chunksize=1):
             if not built:
                 build_features(problem, growth.frame, work, task, work.drawn[i], work.drawn[i])
@@ -292,6 +324,7 @@ cdef void search_drawn(
         elif i >= n_tries or i % 2 == 0:  # two at a time, as long as both are wanted
             other = i + 1 if i + 1 < n_tries else i
             build_features(problem, growth.frame, work, task, work.drawn[i], work.drawn[other])
+            sum_features(growth, task, &work.drawn[i], 1)
         split.score = bar_for(work.drawn[i], best[0])
         split_feature(problem, work, task, totals, work.drawn[i], 0, &split)
         if better(split, best[0]):
@@ -386,7 +419,7 @@ cdef void hand_on(Growth *growth, const Pending *task, Pending *small, Pending *
     small.histogram = large.histogram = -1
     if (
         problem.max_features < problem.n_features
-        or large.end - large.start <= least_rows(growth)
+        or rows_of(growth, large) <= least_rows(growth)
         or is_terminal(problem, growth.buffer, large.node, large.depth)
     ):
         give_back(work, task.histogram)
@@ -394,6 +427,7 @@ cdef void hand_on(Growth *growth, const Pending *task, Pending *small, Pending *
     large.histogram = task.histogram
     small.histogram = take_slot(problem, work)
     build_all(growth, small)
+    sum_features(growth, small, problem.features, problem.n_features)
     if n_threads > 1:
         for f in prange(problem.n_features, num_threads=n_threads, schedule="static"):
             subtract_feature(problem, work, large.histogram, small.histogram, f)

@@ -1,5 +1,6 @@
 """What the growing of a tree works on: the problem, its rows, the nodes so far and room to work in."""
 
+from cpython.ref cimport PyObject
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libcpp.vector cimport vector
 
@@ -112,6 +113,8 @@ cdef struct Growth:
     vector[Pending] *tasks  # as tasks for later
     int n_threads  # that share the features of a large node
     int64_t max_leaves  # to grow, the best first; 0: all there are
+    PyObject *exchange  # what adds up over workers of which each has some of the rows; NULL: all are here
+    bint broken  # the others can't be reached any more: come to an end
     int64_t first  # sorted nodes: where their rows start in the frame,
     int64_t n_sorted  # and how many there are
 
@@ -119,12 +122,19 @@ cdef struct Growth:
 cdef void clear(Buffer *buffer) noexcept nogil
 cdef int32_t add_node(Buffer *buffer, int64_t n_classes, int64_t count) noexcept nogil
 cdef int32_t add_children(const Problem *problem, Buffer *buffer, int32_t node) noexcept nogil
-cdef void settle_children(const Problem *problem, Buffer *buffer, int32_t node, int64_t n_left) noexcept nogil
+cdef void settle_children(
+    const Problem *problem, Buffer *buffer, int32_t node, int64_t n_left, int64_t n_of_all
+) noexcept nogil
 cdef NodeTotals totals_of(const Problem *problem, Buffer *buffer, int32_t node) noexcept nogil
 cdef bint is_terminal(const Problem *problem, Buffer *buffer, int32_t node, int64_t depth) noexcept nogil
 cdef void record(
     const Problem *problem, Buffer *buffer, int32_t node, const Split *split, const NodeTotals *totals
 ) noexcept nogil
+
+
+cdef inline int64_t rows_of(const Growth *growth, const Pending *task) noexcept nogil:
+    """Number of a node's rows, wherever these are."""
+    return task.end - task.start if growth.exchange == NULL else growth.buffer.nodes[task.node].count
 
 
 cdef inline int64_t origin_of(const Frame *frame, int64_t position) noexcept nogil:

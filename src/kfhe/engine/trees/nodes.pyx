@@ -89,8 +89,13 @@ cdef int32_t add_children(const Problem *problem, Buffer *buffer, int32_t node) 
     return left
 
 
-cdef void settle_children(const Problem *problem, Buffer *buffer, int32_t node, int64_t n_left) noexcept nogil:
-    """Part a node's rows between its children: the right one has what the left one has not."""
+cdef void settle_children(
+    const Problem *problem, Buffer *buffer, int32_t node, int64_t n_left, int64_t n_of_all
+) noexcept nogil:
+    """Part a node's rows between its children: the right one has what the left one has not.
+
+    ``n_left`` rows go left here, ``n_of_all`` of those of all workers.
+    """
     cdef int64_t k
     cdef int64_t n_classes = problem.n_classes
     cdef const RawNode *parent = &buffer.nodes[node]
@@ -100,7 +105,7 @@ cdef void settle_children(const Problem *problem, Buffer *buffer, int32_t node, 
     left.start = parent.start
     left.end = right.start = parent.start + <uint32_t> n_left
     right.end = parent.end
-    left.count = n_left
+    left.count = n_of_all
     if not problem.weighted:
         left.count = 0
         for k in range(n_classes):

@@ -12,6 +12,7 @@ from kfhe.engine.trees.nodes cimport (
     Buffer, Growth, Pending, Problem, Workspace, add_children, is_terminal, record, settle_children,
     totals_of,
 )
+from kfhe.engine.trees.shared cimport sum_counts
 from kfhe.engine.trees.splitter cimport NodeTotals, Split, key_of_child
 
 
@@ -26,7 +27,7 @@ cdef void grow_subtree(Growth *growth, const Pending *root, const Way *way) noex
     while work.stack.size() > bottom:
         task = work.stack.back()
         work.stack.pop_back()
-        terminal = is_terminal(growth.problem, growth.buffer, task.node, task.depth)
+        terminal = growth.broken or is_terminal(growth.problem, growth.buffer, task.node, task.depth)
         if not terminal and way.passes_on(growth, &task):
             continue
         if find_split(growth, way, &task, terminal, &split):
@@ -61,16 +62,19 @@ cdef void part(
     cdef Buffer *buffer = growth.buffer
     cdef int32_t left = add_children(problem, buffer, task.node)
     cdef int64_t n_left = way.partition(growth, task, split, &buffer.totals[left * problem.n_classes])
-    settle_children(problem, buffer, task.node, n_left)
-    name_children(task, left, n_left, small, large)
+    cdef int64_t n_of_all = n_left
+    if growth.exchange != NULL:
+        n_of_all = sum_counts(growth, &buffer.totals[left * problem.n_classes], n_left)
+    settle_children(problem, buffer, task.node, n_left, n_of_all)
+    name_children(buffer, task, left, n_left, small, large)
     way.hand_on(growth, task, small, large)
 
 
 cdef inline void name_children(
-    const Pending *task, int32_t left, int64_t n_left, Pending *small, Pending *large
+    const Buffer *buffer, const Pending *task, int32_t left, int64_t n_left, Pending *small, Pending *large
 ) noexcept nogil:
     """Tell both children what they are: node, rows, depth and key."""
-    cdef bint left_is_small = 2 * n_left <= task.end - task.start
+    cdef bint left_is_small = buffer.nodes[left].count <= buffer.nodes[left + 1].count
     cdef Pending *first = small if left_is_small else large
     cdef Pending *second = large if left_is_small else small
     small[0] = large[0] = task[0]
@@ -168,7 +172,7 @@ cdef void grow_best_first(
 cdef bint wait(Growth *growth, const Way *way, Pending *task, vector[Waiting] &waiting) noexcept nogil:
     """Let a node wait with its split; return whether it has one."""
     cdef Waiting node
-    cdef bint terminal = is_terminal(growth.problem, growth.buffer, task.node, task.depth)
+    cdef bint terminal = growth.broken or is_terminal(growth.problem, growth.buffer, task.node, task.depth)
     if not find_split(growth, way, task, terminal, &node.split):
         return False
     node.task, node.gain = task[0], growth.buffer.nodes[task.node].gain
