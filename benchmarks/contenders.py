@@ -20,8 +20,8 @@ from benchmarks import machine
 from benchmarks.algorithms import OURS, ROBUST, build, is_installed
 from benchmarks.datasets import NOISE, split
 from benchmarks.runner import LIBRARIES, Report
+from kfhe.study.algorithms import versions_of
 from kfhe.study.encoding import Categorical
-from kfhe.study.versions import versions_of
 
 
 @dataclass(frozen=True)

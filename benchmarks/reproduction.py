@@ -10,10 +10,11 @@ from typing import Annotated
 
 import typer
 
+from benchmarks import claims
 from kfhe.files import write_whole
 from kfhe.study.analyse import Analysis
 from kfhe.study.errors import StudyError
-from kfhe.study.paper import claims, published
+from kfhe.study.paper import published
 from kfhe.study.paper.catalogue import catalogue, paper_names
 from kfhe.study.report.tables import Table, Value, average_ranks, friedman, posthoc, times, wilcoxon
 

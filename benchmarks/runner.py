@@ -17,8 +17,8 @@ import joblib
 from benchmarks import machine, worker
 from benchmarks.algorithms import OURS, is_installed
 from benchmarks.datasets import DATASETS, NOISE, split
+from kfhe.study.algorithms import versions_of
 from kfhe.study.errors import StudyError
-from kfhe.study.versions import versions_of
 
 LIBRARIES = ("kfhe", "numpy", "scipy", "scikit-learn", "pandas", "lightgbm", "xgboost", "catboost")
 

@@ -21,8 +21,8 @@ from benchmarks.algorithms import OURS, build, is_installed
 from benchmarks.report import busy_lines
 from benchmarks.runner import LIBRARIES, Report
 from benchmarks.worker import seconds_per_call
+from kfhe.study.algorithms import versions_of
 from kfhe.study.encoding import Categorical
-from kfhe.study.versions import versions_of
 
 ALGORITHMS = (OURS, "LightGBM")
 COMPONENTS = 10

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from kfhe.study import datasets, fetch
+from kfhe.study import datasets
 from kfhe.study.datasets import differences, load, locate
 from kfhe.study.errors import StudyError
 from kfhe.study.made import RULES
@@ -154,17 +154,17 @@ def openml(monkeypatch):
 
 
 def test_a_download_is_checked_and_kept(openml):
-    path = fetch.fetch("haberman")
+    path = datasets.fetch("haberman")
     assert path.parent == datasets.cache_folder()
     assert differences(load("haberman"), catalogue()["haberman"]) == []
-    assert fetch.fetch("haberman") == path
+    assert datasets.fetch("haberman") == path
     assert openml.calls == [catalogue()["haberman"].openml], "what is in the cache is not fetched again"
 
 
 def test_a_download_of_something_else_is_refused(openml):
     openml.frame.loc[0, "class"] = "2"
     with pytest.raises(StudyError, match=r"another one \(rows per class: \[82, 224\].*nothing was stored"):
-        fetch.fetch("haberman")
+        datasets.fetch("haberman")
     assert not list(datasets.cache_folder().glob("*"))
 
 
@@ -174,7 +174,7 @@ def test_a_download_that_breaks_off_leaves_nothing(openml, monkeypatch):
 
     monkeypatch.setattr("os.replace", full)
     with pytest.raises(OSError, match=r"haberman\.parquet: can't be written: No space left on device"):
-        fetch.fetch("haberman")
+        datasets.fetch("haberman")
     assert list(Path(datasets.cache_folder()).iterdir()) == []
 
 
@@ -184,7 +184,7 @@ def test_no_network_is_said(monkeypatch):
 
     monkeypatch.setattr("sklearn.datasets.fetch_openml", fetch_openml)
     with pytest.raises(StudyError, match="'haberman' could not be downloaded from OpenML: no route to host"):
-        fetch.fetch("haberman")
+        datasets.fetch("haberman")
 
 
 @pytest.mark.parametrize(
@@ -192,4 +192,4 @@ def test_no_network_is_said(monkeypatch):
 )
 def test_what_cannot_be_downloaded_is_said(name, message):
     with pytest.raises(StudyError, match=message):
-        fetch.fetch(name)
+        datasets.fetch(name)

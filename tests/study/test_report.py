@@ -99,7 +99,7 @@ def test_every_table_of_the_paper_has_its_counterpart(paper):
     keys = {table.key for table in all_tables(paper)}
     levels = ("0", "5", "10", "15", "20")
     expected = {f"{name}_{level}" for name in ("scores", "posthoc", "wilcoxon") for level in levels}
-    expected |= {"average_ranks", "datasets", "comparison", "friedman_aligned_ranks", "times", "claims"}
+    expected |= {"average_ranks", "datasets", "comparison", "friedman_aligned_ranks", "times"}
     assert expected <= keys
 
 
@@ -259,7 +259,7 @@ def accuracies(tmp_path_factory):
 def test_accuracies_are_not_set_beside_the_papers_macro_f1(accuracies):
     tables = {table.key: table for table in all_tables(accuracies)}
     assert "scores_0" in tables
-    assert not {"comparison", "claims"} & set(tables)
+    assert "comparison" not in tables
     beside = [value.beside for table in tables.values() for row in table.rows for value in row]
     assert not any(beside)
     charts = chart_data(accuracies)

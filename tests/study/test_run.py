@@ -17,11 +17,11 @@ from rich.console import Console
 from study_runs import cells_in, command, stored, wait_for_cells
 from waiting import PATIENCE, wait_until
 
+from kfhe.study.algorithms import versions_for
 from kfhe.study.errors import StudyError
 from kfhe.study.plan import Algorithm, Plan
 from kfhe.study.run import describe, run
 from kfhe.study.store import Store
-from kfhe.study.versions import versions_for
 
 KFHE = Algorithm("KFHE-e", "KFHE-e", {"n_estimators": 3})
 BAD = Algorithm("bad", "sklearn.tree.DecisionTreeClassifier", {"max_depth": -1})

@@ -82,8 +82,8 @@ def fetch(
     names: Annotated[list[str] | None, typer.Argument(help="Names; default: all that can be had.")] = None,
 ) -> None:
     """Download datasets from OpenML into the cache."""
+    from kfhe.study.datasets import fetch as fetch_one
     from kfhe.study.errors import StudyError
-    from kfhe.study.fetch import fetch as fetch_one
     from kfhe.study.paper.catalogue import catalogue
 
     wanted = names or [name for name, facts in catalogue().items() if facts.openml is not None]

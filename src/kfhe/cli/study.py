@@ -157,7 +157,7 @@ def analyse(
 
         echo(f"{counted(len(analysis.cells), 'cell', 'are')} in {write_cells(analysis, cells)}", err=True)
     for table in all_tables(analysis):
-        if table.section in ("claims", "ranks", "metrics", "scores", "tests", "times", "datasets"):
+        if table.section in ("ranks", "metrics", "scores", "tests", "times", "datasets"):
             _print(table)
 
 

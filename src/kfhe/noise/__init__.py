@@ -3,9 +3,8 @@
 How many labels of a table are wrong by themselves, and which, is what `kfhe.audit` looks for.
 """
 
-from kfhe.noise.imbalance import thin_classes
 from kfhe.noise.inputs import disturb_inputs
-from kfhe.noise.labels import flip_by_transition, flip_labels
+from kfhe.noise.labels import flip_by_transition, flip_labels, thin_classes
 from kfhe.noise.models import NOISE_MODELS, NoiseModel
 
 __all__ = [

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kfhe.noise.draws import checked_rate, generator_of
+from kfhe.noise.labels import checked_rate, generator_of
 from kfhe.tables.columns import Columns, open_columns
 from kfhe.validation import readable_table
 

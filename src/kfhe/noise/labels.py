@@ -1,16 +1,32 @@
-"""Label noise: which rows get another label, and which one."""
+"""Label noise: which rows get another label, and which one; and classes thinned out."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_random_state
 
-from kfhe.noise.draws import checked_rate, generator_of
 from kfhe.noise.places import by_margin, by_neighbours, draw_low
 from kfhe.validation import check_same_length, encode_labels, readable_table
+
+
+def checked_rate(rate: Any, most: float = 1.0, why: str = "") -> float:
+    """Return a rate, or raise unless it is a number from 0 to `most`."""
+    if isinstance(rate, bool) or not isinstance(rate, Real) or not 0 <= float(rate) <= most:
+        raise ValueError(f"rate must be a number from 0 to {most:g}{why}, got {rate!r}")
+    return float(rate)
+
+
+def generator_of(random_state: Any) -> np.random.Generator:
+    """Return the generator that a user's random state stands for."""
+    if isinstance(random_state, np.random.Generator):
+        return random_state
+    return np.random.default_rng(check_random_state(random_state).randint(2**31, size=4))
+
 
 Codes = NDArray[np.int32]
 Flip = Callable[[Codes, int, int, np.random.Generator, Any], Codes]
@@ -181,3 +197,42 @@ FLIPS: dict[str, Flip] = {
 }
 MOST = {name: 1.0 if name == "uniform" else 0.5 for name in FLIPS}  # beyond, most labels would be wrong
 NEEDS_X = ("border", "neighbourhood")
+
+
+def thin_classes(y: ArrayLike, rate: float, *, random_state: Any) -> NDArray[np.intp]:
+    """Choose the rows to keep so that some classes become rare.
+
+    The classes are put into a random order. The first one keeps all of its rows, the second one ``1 - rate``
+    of them, the third one ``(1 - rate) ** 2``, and so on, rounded; each class keeps one row at least.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        The labels.
+    rate : float
+        What each class loses compared with the one before it, 0 to 1.
+    random_state : int, Generator, RandomState or None
+        Where the randomness comes from.
+
+    Returns
+    -------
+    int array
+        Positions of the rows to keep, ascending.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kfhe.noise import thin_classes
+    >>> y = np.repeat(["a", "b", "c"], 100)
+    >>> kept = thin_classes(y, 0.5, random_state=0)
+    >>> np.unique(y[kept], return_counts=True)
+    (array(['a', 'b', 'c'], dtype='<U1'), array([ 25, 100,  50]))
+    """
+    rate = checked_rate(rate)
+    classes, codes = encode_labels(y, "thin_classes")
+    generator = generator_of(random_state)
+    kept = []
+    for place, code in enumerate(generator.permutation(len(classes))):
+        members = generator.permutation(np.flatnonzero(codes == code))
+        kept.append(members[: max(1, round(len(members) * (1 - rate) ** place))])
+    return np.sort(np.concatenate(kept))

@@ -6,9 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from kfhe.noise.imbalance import thin_classes
 from kfhe.noise.inputs import disturb_inputs
-from kfhe.noise.labels import MOST, flip_labels
+from kfhe.noise.labels import MOST, flip_labels, thin_classes
 from kfhe.tables.columns import some_rows
 
 Disturb = Callable[[Any, Any, float, Any], tuple[Any, Any]]

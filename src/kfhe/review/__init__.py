@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from kfhe.audit.chances import Chances
 from kfhe.review.cells import row_digests
-from kfhe.review.chances import wrong_chances
 from kfhe.review.cleaning import Cleaned, apply_decisions, clean_file
 from kfhe.review.decisions import Decision, DecisionError, read_decisions, write_decisions
 from kfhe.review.page import write_page
-from kfhe.review.reaudit import audit_again
+from kfhe.review.reaudit import audit_again, wrong_chances
 
 __all__ = [
     "Chances",

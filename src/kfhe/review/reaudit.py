@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kfhe.audit import LabelAudit, label_quality
-from kfhe.audit.chances import Chances
+from kfhe.audit.chances import Chances, chances
 from kfhe.audit.html import worst_rows
-from kfhe.review.chances import wrong_chances
 from kfhe.review.cleaning import Cleaned, apply_decisions
 from kfhe.review.decisions import Decision
 
@@ -77,6 +76,41 @@ def audit_cleaned(X: Any, y: Any, cleaned: Cleaned, **settings: Any) -> tuple[La
         worst=worst_rows(X, rank),
     )
     return again, found
+
+
+def wrong_chances(audit: LabelAudit, judged: NDArray[np.bool_], wrong: NDArray[np.bool_]) -> Chances:
+    """Return how likely the labels of an audit are wrong, by what was found of some of them.
+
+    Parameters
+    ----------
+    audit : LabelAudit
+        The audit of all rows.
+    judged : ndarray of bool of shape (n,)
+        The rows that somebody has judged.
+    wrong : ndarray of bool of shape (n,)
+        Which of these were found wrong.
+
+    Returns
+    -------
+    Chances
+        The chance for each label, and the share of wrong ones with a range.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import load_iris
+    >>> from kfhe.audit import label_quality
+    >>> from kfhe.noise import flip_labels
+    >>> from kfhe.review import wrong_chances
+    >>> X, y = load_iris(return_X_y=True)
+    >>> noisy = flip_labels(y, 0.2, random_state=0)
+    >>> audit = label_quality(X, noisy, random_state=0, n_estimators=200)
+    >>> found = wrong_chances(audit, audit.rank <= 20, noisy != y)  # somebody judged the worst 20
+    >>> bool(found.low < 0.2 < found.high)
+    True
+    """
+    labels = np.searchsorted(audit.classes, audit.given).astype(np.int32)
+    return chances(audit.votes, labels, judged, wrong)
 
 
 def _of_given_labels(learnt: LabelAudit, given: NDArray[Any]) -> LabelAudit:

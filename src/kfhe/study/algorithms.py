@@ -16,9 +16,12 @@ that it takes:
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import platform
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
 from inspect import signature
 from typing import TYPE_CHECKING, Any
 
@@ -125,16 +128,40 @@ def new_classifier(
     return classifier.set_params(**{name: value for name, value in fixed.items() if name in takes})
 
 
-def packages(plan: Plan) -> list[str]:
-    """Return the packages whose versions a plan's results depend on, besides kfhe's own."""
-    names = set()
-    for algorithm in plan.algorithms:
-        known = SHORT_NAMES.get(algorithm.algorithm)
-        if known is None:
-            names.add(algorithm.algorithm.split(".")[0])
-        elif known.package:
-            names.add(known.package)
-    return sorted(names)
+def versions_for(plan: Plan) -> dict[str, str]:
+    """Return the versions of what a plan's results depend on."""
+    names = ["kfhe", "numpy", "pandas", "scikit-learn", "scipy", *_packages(plan)]
+    found = {name: known or "unknown" for name, known in versions_of(names).items() if name != "sklearn"}
+    return {"python": platform.python_version(), **found}
+
+
+def _packages(plan: Plan) -> list[str]:
+    """Return the packages of a plan's algorithms, besides kfhe's own dependencies."""
+    names = {each.algorithm for each in plan.algorithms}
+    of_short_names = {SHORT_NAMES[name].package for name in names & SHORT_NAMES.keys()}
+    return sorted(filter(None, {name.split(".")[0] for name in names - SHORT_NAMES.keys()} | of_short_names))
+
+
+def versions_of(packages: Iterable[str]) -> dict[str, str | None]:
+    """Return the versions of packages, None for those that are not installed.
+
+    Examples
+    --------
+    >>> from kfhe.study.algorithms import versions_of
+    >>> versions_of(["nothing_like_it"])
+    {'nothing_like_it': None}
+    """
+    return {package: _version(package) for package in packages}
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:  # a module whose package has another name, or none
+        try:
+            return str(getattr(import_module(package), "__version__", "unknown"))
+        except ImportError:
+            return None
 
 
 def components_of(classifier: Any) -> int | None:
@@ -182,6 +209,16 @@ def _imported(path: str, key: str) -> Any:
     return found
 
 
+def _of(path: str, **defaults: Any) -> Maker:
+    """Make a classifier by its import path."""
+
+    def make(categorical: Categorical, parameters: Parameters) -> Any:
+        module, _, name = path.rpartition(".")
+        return getattr(import_module(module), name)(**{**defaults, **parameters})
+
+    return make
+
+
 def _kfhe(emphasis: str) -> Maker:
     def make(categorical: Categorical, parameters: Parameters) -> Any:
         from kfhe import CARTClassifier, KFHEClassifier, StateSpace
@@ -192,30 +229,16 @@ def _kfhe(emphasis: str) -> Maker:
     return make
 
 
-def _robust(categorical: Categorical, parameters: Parameters) -> Any:
-    from kfhe import RobustKFHEClassifier
-
-    return RobustKFHEClassifier(**parameters)
-
-
-def _cart(categorical: Categorical, parameters: Parameters) -> Any:
-    import kfhe
-
-    return kfhe.CARTClassifier(**parameters)
-
-
 def _cart_of_codes(categorical: Categorical, parameters: Parameters) -> Any:
-    import kfhe
+    from kfhe import CARTClassifier
 
-    return kfhe.CARTClassifier(categorical_features=categorical.positions or None, n_jobs=1, **parameters)
+    return CARTClassifier(categorical_features=categorical.positions or None, n_jobs=1, **parameters)
 
 
-def _their_tree(categorical: Categorical, parameters: Parameters) -> Any:
-    """Make scikit-learn's tree with the settings of ours."""
-    from sklearn.tree import DecisionTreeClassifier
-
-    alike = {"max_depth": 30, "min_samples_split": 20, "min_samples_leaf": 7}
-    return DecisionTreeClassifier(**{**alike, **parameters})
+# scikit-learn's tree with the settings of ours
+_their_tree = _of(
+    "sklearn.tree.DecisionTreeClassifier", max_depth=30, min_samples_split=20, min_samples_leaf=7
+)
 
 
 def _of_trees(name: str, tree: Maker) -> Maker:
@@ -231,78 +254,55 @@ def _of_trees(name: str, tree: Maker) -> Maker:
     return make
 
 
-# LightGBM's defaults for categories are made for large data: a category of fewer than 100 rows would be
-# left out. These let categories split like in R's gbm: from min_child_samples rows on, without smoothing.
-_GBM = {
-    "n_estimators": 100,
-    "max_depth": 3,
-    "num_leaves": 8,
-    "learning_rate": 0.1,
-    "min_child_samples": 10,
-    "min_data_per_group": 10,
-    "cat_smooth": 0.0,
-    "cat_l2": 0.0,
-}
-_STOCHASTIC = {"subsample": 0.5, "subsample_freq": 1}
-
-
-def _lightgbm(defaults: Parameters) -> Maker:
-    def make(categorical: Categorical, parameters: Parameters) -> Any:
-        lightgbm = import_module("lightgbm")
-        fixed = {"verbosity": -1, "deterministic": True, "force_row_wise": True}
-        return lightgbm.LGBMClassifier(**{**fixed, **defaults, **parameters})
-
-    return make
-
-
-def _xgboost(categorical: Categorical, parameters: Parameters) -> Any:
-    return import_module("xgboost").XGBClassifier(**{"enable_categorical": True, **parameters})
-
-
 def _catboost(categorical: Categorical, parameters: Parameters) -> Any:
     quiet = {"verbose": False, "allow_writing_files": False, "thread_count": 1, "random_state": 0}
-    fixed = {**quiet, "cat_features": categorical.names}
-    return import_module("catboost").CatBoostClassifier(**{**fixed, **parameters})
+    return _of("catboost.CatBoostClassifier", **quiet, cat_features=categorical.names)(
+        categorical, parameters
+    )
 
 
-def _clean_learning(categorical: Categorical, parameters: Parameters) -> Any:
-    import_module("cleanlab.classification")
-    from kfhe.study.clean_learning import CleanLearningForest
-
-    return CleanLearningForest(**parameters)
-
-
-def _sklearn(name: str, **defaults: Any) -> Maker:
-    def make(categorical: Categorical, parameters: Parameters) -> Any:
-        return getattr(import_module("sklearn.ensemble"), name)(**{**defaults, **parameters})
-
-    return make
+_lightgbm = partial(_of, "lightgbm.LGBMClassifier", verbosity=-1, deterministic=True, force_row_wise=True)
+# LightGBM's defaults for categories are made for large data: a category of fewer than 100 rows would be
+# left out. These let categories split like in R's gbm: from min_child_samples rows on, without smoothing.
+_gbm = partial(
+    _lightgbm,
+    n_estimators=100,
+    max_depth=3,
+    num_leaves=8,
+    learning_rate=0.1,
+    min_child_samples=10,
+    min_data_per_group=10,
+    cat_smooth=0.0,
+    cat_l2=0.0,
+)
+_FOREST = "sklearn.ensemble.RandomForestClassifier"
 
 
 SHORT_NAMES: dict[str, ShortName] = {
     "KFHE-e": ShortName(_kfhe("exponential")),
     "KFHE-l": ShortName(_kfhe("linear")),
-    "Robust KFHE": ShortName(_robust),
+    "Robust KFHE": ShortName(_of("kfhe.RobustKFHEClassifier")),
     "AdaBoost": ShortName(_of_trees("AdaBoostClassifier", _cart_of_codes), "codes"),
-    "GBM": ShortName(_lightgbm(_GBM), package="lightgbm"),
-    "S-GBM": ShortName(_lightgbm({**_GBM, **_STOCHASTIC}), package="lightgbm"),
+    "GBM": ShortName(_gbm(), package="lightgbm"),
+    "S-GBM": ShortName(_gbm(subsample=0.5, subsample_freq=1), package="lightgbm"),
     "Bagging": ShortName(_of_trees("BaggingClassifier", _cart_of_codes), "codes"),
-    "CART": ShortName(_cart, components=None),
+    "CART": ShortName(_of("kfhe.CARTClassifier"), components=None),
     "scikit-learn AdaBoost": ShortName(_of_trees("AdaBoostClassifier", _their_tree), "one-hot"),
     "scikit-learn Bagging": ShortName(_of_trees("BaggingClassifier", _their_tree), "one-hot"),
-    "random forest": ShortName(_sklearn("RandomForestClassifier"), "one-hot"),
-    "random forest, leaves of 5": ShortName(
-        _sklearn("RandomForestClassifier", min_samples_leaf=5), "one-hot"
-    ),
-    "forest on target encoding": ShortName(
-        _sklearn("RandomForestClassifier", min_samples_leaf=5), "target encoding"
-    ),
-    "extra trees": ShortName(_sklearn("ExtraTreesClassifier"), "one-hot"),
+    "random forest": ShortName(_of(_FOREST), "one-hot"),
+    "random forest, leaves of 5": ShortName(_of(_FOREST, min_samples_leaf=5), "one-hot"),
+    "forest on target encoding": ShortName(_of(_FOREST, min_samples_leaf=5), "target encoding"),
+    "extra trees": ShortName(_of("sklearn.ensemble.ExtraTreesClassifier"), "one-hot"),
     "HistGradientBoosting": ShortName(
-        _sklearn("HistGradientBoostingClassifier", categorical_features="from_dtype"), components="max_iter"
+        _of("sklearn.ensemble.HistGradientBoostingClassifier", categorical_features="from_dtype"),
+        components="max_iter",
     ),
-    "LightGBM": ShortName(_lightgbm({}), package="lightgbm"),
-    "XGBoost": ShortName(_xgboost, package="xgboost", extra="peers"),
+    "LightGBM": ShortName(_lightgbm(), package="lightgbm"),
+    "XGBoost": ShortName(
+        _of("xgboost.XGBClassifier", enable_categorical=True), package="xgboost", extra="peers"
+    ),
     "CatBoost": ShortName(_catboost, "text", package="catboost", extra="peers", threads="thread_count"),
-    "CleanLearning": ShortName(_clean_learning, "one-hot", package="cleanlab", extra="peers"),
+    "CleanLearning": ShortName(
+        _of("kfhe.study.clean_learning.CleanLearningForest"), "one-hot", package="cleanlab", extra="peers"
+    ),
 }

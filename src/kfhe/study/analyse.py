@@ -152,16 +152,14 @@ class Analysis:
     @cached_property
     def times(self) -> Any:
         """Time per algorithm: cells, hours in all, mean seconds to fit and predict, mean components."""
-        by_algorithm = self.cells.groupby("algorithm")
-        frame = import_pandas().DataFrame(
-            {
-                "cells": by_algorithm.size(),
-                "failed": by_algorithm["error"].count(),
-                "total_seconds": by_algorithm["fit_seconds"].sum() + by_algorithm["predict_seconds"].sum(),
-                "fit_seconds": by_algorithm["fit_seconds"].mean(),
-                "predict_seconds": by_algorithm["predict_seconds"].mean(),
-                "components": by_algorithm["components"].mean(),
-            }
+        cells = self.cells.assign(total_seconds=self.cells[["fit_seconds", "predict_seconds"]].sum(axis=1))
+        frame = cells.groupby("algorithm").agg(
+            cells=("fold", "size"),
+            failed=("error", "count"),
+            total_seconds=("total_seconds", "sum"),
+            fit_seconds=("fit_seconds", "mean"),
+            predict_seconds=("predict_seconds", "mean"),
+            components=("components", "mean"),
         )
         return frame.reindex(self.algorithms)
 
@@ -175,7 +173,7 @@ class Analysis:
     def left_out(self) -> dict[str, str]:
         """Datasets of the plan that could not be used, and why."""
         problems = self.datasets["problem"].dropna()
-        return dict(problems.items())
+        return dict(problems)
 
     @property
     def has_published(self) -> bool:

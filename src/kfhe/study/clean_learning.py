@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from cleanlab.classification import CleanLearning
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.utils import Tags, get_tags
@@ -47,8 +48,6 @@ class CleanLearningForest(ClassifierMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any) -> CleanLearningForest:
         """Train on rows with labels of any kind."""
-        from cleanlab.classification import CleanLearning
-
         check_classification_targets(y)
         self.classes_, codes = np.unique(y, return_inverse=True)
         one_process = {"n_jobs": 1}

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from kfhe.look.counts import counted
 from kfhe.study import algorithms
+from kfhe.study.algorithms import versions_for
 from kfhe.study.cells import Result
 from kfhe.study.datasets import data_folder, loaded, tables_of
 from kfhe.study.errors import NoTargetError, StudyError
@@ -21,7 +22,6 @@ from kfhe.study.paper.catalogue import catalogue
 from kfhe.study.plan import ALL_TABLES
 from kfhe.study.store import Store
 from kfhe.study.tables import import_pandas
-from kfhe.study.versions import versions_for
 from kfhe.study.workers import Cluster, Processes
 from kfhe.tables.errors import did_you_mean, some
 

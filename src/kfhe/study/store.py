@@ -171,9 +171,7 @@ class Store:
 
     def _frame(self, query: str) -> Any:
         with _explained(self.path):
-            cursor = self._connection.execute(query)
-            columns = [column[0] for column in cursor.description]
-            return import_pandas().DataFrame(cursor.fetchall(), columns=columns)
+            return import_pandas().read_sql_query(query, self._connection)
 
     def traces(self) -> dict[tuple[str, str, float], dict[str, list[float]]]:
         """Return the training traces by dataset, algorithm and noise level."""

@@ -15,10 +15,10 @@ from threading import Thread
 from typing import TYPE_CHECKING
 
 from kfhe.study import algorithms
+from kfhe.study.algorithms import versions_for
 from kfhe.study.cells import Result, run_cells
 from kfhe.study.errors import StudyError
 from kfhe.study.plan import Plan
-from kfhe.study.versions import versions_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator

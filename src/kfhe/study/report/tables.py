@@ -9,7 +9,7 @@ from itertools import combinations
 from typing import Any
 
 from kfhe.study.analyse import ALPHA, Analysis
-from kfhe.study.paper import claims, published
+from kfhe.study.paper import published
 from kfhe.study.paper.catalogue import catalogue
 from kfhe.study.tables import import_pandas
 
@@ -109,7 +109,7 @@ def all_tables(analysis: Analysis) -> list[Table]:
         for noise in analysis.noise_levels
         if maker is scores or analysis.can_test(noise)
     ]
-    tables = [verdicts(analysis), average_ranks(analysis), mean_scores(analysis), friedman(analysis)]
+    tables = [average_ranks(analysis), mean_scores(analysis), friedman(analysis)]
     tables += [*map(ranks_and_means, analysis.other_metrics), *series]
     tables += [comparison(analysis), times(analysis), datasets(analysis), failures(analysis)]
     return [table for table in tables if table.rows]
@@ -294,18 +294,6 @@ def comparison(analysis: Analysis) -> Table:
     )
     strong = {"difference": lambda value: abs(value) > 0.03}
     return _of_frame("comparison", "paper", "Beside the published figures", rows, columns, strong, note)
-
-
-def verdicts(analysis: Analysis) -> Table:
-    """Return the paper's claims, and whether they hold here."""
-    rows = import_pandas().DataFrame(claims.verdicts(analysis), columns=["claim", "here", "found"])
-    columns: dict[str, Format] = {
-        "claim": str,
-        "here": lambda holds: "holds" if holds else "doesn't hold",
-        "found": str,
-    }
-    strong = {"here": lambda holds: not holds}
-    return _of_frame("claims", "claims", "The paper's claims", rows, columns, strong)
 
 
 def times(analysis: Analysis) -> Table:
