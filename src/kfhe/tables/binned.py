@@ -55,9 +55,9 @@ class BinnedTable:
     high: Floats
     left_out: dict[int, int] = field(default_factory=dict)
 
-    def is_constant(self, k: int) -> bool:
-        """Whether all rows have the same value of feature k, or none of them has any."""
-        return self.n_bins[k] <= 2 and bool(self.codes[k].min() == self.codes[k].max())
+    def n_gaps(self, k: int) -> int:
+        """How many rows have no value of feature k; 0 if it has several values, which nobody asks for."""
+        return int((self.codes[k] == 1).sum()) if self.n_bins[k] == 2 else 0
 
     def of_column(self, j: int) -> Self:
         """Return the features of one column as a table of their own."""
