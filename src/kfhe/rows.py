@@ -6,6 +6,7 @@ a sum, it asks of an exchange with the others; on one machine there are none.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from numbers import Integral
@@ -93,6 +94,8 @@ class TrainingRows:
         Rows that were found to be copies of one another.
     exchange : Exchange, default=ALONE
         The other workers, if each has some of the rows. Groups and copies are those of all rows.
+    remember : callable, optional
+        Returns, for what grows trees on the table, what remembers them.
     """
 
     X: Any
@@ -105,6 +108,7 @@ class TrainingRows:
     groups: Groups | None = None
     copies: Groups | None = None
     exchange: Exchange = ALONE
+    remember: Callable[[Grower, BinnedTable], Grower] | None = None
 
     @property
     def together(self) -> Groups | None:
@@ -241,7 +245,8 @@ class TrainingRows:
     def grower(self, settings: TreeSettings, table: BinnedTable, n_threads: int | None = None) -> Grower:
         """Return what grows trees on the rows, with all threads unless it is said how many."""
         n_threads = self.n_threads if n_threads is None else n_threads
-        return settings.grower(table, self.labels, len(self.classes), self.seed, n_threads, self.exchange)
+        grower = settings.grower(table, self.labels, len(self.classes), self.seed, n_threads, self.exchange)
+        return grower if self.remember is None or table is not self.X else self.remember(grower, table)
 
     def kept(self) -> TrainingRows:
         """Return the rows for a run that is to go on later, when the table may have been changed in place."""

@@ -2,8 +2,6 @@
 
 import os
 import signal
-from concurrent.futures import ThreadPoolExecutor
-from time import sleep
 
 import pytest
 from cluster_tables import arrays, numbers
@@ -12,7 +10,6 @@ from distributed import Client
 
 import kfhe
 from kfhe.dask import ClusterLostError, KFHEClassifier, RobustKFHEClassifier, label_quality
-from kfhe.dask.nodes import WholeGrower
 from kfhe.dask.workers import Workers
 
 
@@ -48,8 +45,7 @@ def test_a_cluster_that_is_gone_is_told_and_training_goes_on_on_another():
     ):
         model.fit(*given, callbacks=[at(2, cluster.close)])
     assert not hasattr(model, "estimators_")
-    grown = {name: dict(trees) for name, trees in model._grown.items()}
-    assert sum(len(trees) for trees in grown.values()) == 3
+    assert sum(map(len, model._grown[-1].trees)) == 3
     with local_cluster(2, processes=False) as cluster, Client(cluster):
         model.fit(*given)
     expected = kfhe.KFHEClassifier(n_estimators=4, random_state=0).fit(X, y)
@@ -57,32 +53,15 @@ def test_a_cluster_that_is_gone_is_told_and_training_goes_on_on_another():
     assert not hasattr(model, "_grown")
 
 
-@pytest.mark.parametrize("asked", ["n_threads", "homes"])
+@pytest.mark.parametrize("asked", [Workers.threads, lambda workers: workers.result(workers.run(abs, -1))])
 def test_a_cluster_that_is_gone_is_told_by_whatever_is_asked_first(asked):
     with local_cluster(1, processes=False) as cluster, Client(cluster) as client:
-        workers = Workers(client, n_parts=2)
-        assert getattr(workers, asked)()
+        workers = Workers(client)
+        assert asked(workers)
         cluster.close()
         client.close()
         with pytest.raises(ClusterLostError, match="the scheduler is gone"):
-            getattr(workers, asked)()
-
-
-def test_a_grower_of_whole_trees_grows_one_at_a_time():
-    class Grower:
-        n_growing = most = 0
-
-        def grow(self, weights, counts, number):
-            Grower.n_growing += 1
-            Grower.most = max(Grower.most, Grower.n_growing)
-            sleep(0.02)
-            Grower.n_growing -= 1
-            return number
-
-    grower = WholeGrower(Grower())
-    with ThreadPoolExecutor(4) as pool:
-        assert [*pool.map(lambda number: grower.grow(None, True, number), range(8))] == [*range(8)]
-    assert Grower.most == 1
+            asked(workers)
 
 
 def test_without_a_client_it_is_said_how_to_make_one():
