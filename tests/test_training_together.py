@@ -58,12 +58,16 @@ E, L = {"n_estimators": 3}, {"n_estimators": 3, "emphasis": "linear"}
 
 @pytest.mark.parametrize("n_workers", [2, 4])
 @pytest.mark.parametrize("settings", [E, L], ids=["KFHE-e", "KFHE-l"])
-@pytest.mark.parametrize("given", [numbers(), (*numbers(), weights()), mixed()], ids=["", "weighted", "mixed"])
+@pytest.mark.parametrize(
+    "given", [numbers(), (*numbers(), weights()), mixed()], ids=["", "weighted", "mixed"]
+)
 def test_the_papers_ensembles(given, settings, n_workers):
     check(KFHEClassifier(random_state=3, **settings), *given, n_workers=n_workers)
 
 
-@pytest.mark.parametrize("given", [numbers(), (*numbers(), weights()), mixed()], ids=["", "weighted", "mixed"])
+@pytest.mark.parametrize(
+    "given", [numbers(), (*numbers(), weights()), mixed()], ids=["", "weighted", "mixed"]
+)
 @pytest.mark.parametrize("n_workers", [2, 4])
 def test_the_robust_classifier(given, n_workers):
     check(RobustKFHEClassifier(n_estimators=21, random_state=3), *given, n_workers=n_workers)

@@ -24,10 +24,12 @@ SMALL = 2**15  # bytes up to which everybody sends everybody all that is to be a
 
 
 if TYPE_CHECKING:
-    from functools import cached_property as kept
+    from functools import cached_property
+
+    kept = cached_property
 else:
 
-    class kept:
+    class kept:  # noqa: N801
         """A `functools.cached_property` without its lock: workers that are threads would wait for each other.
 
         Python has none from 3.12 on.
@@ -102,11 +104,14 @@ class Exchange:
         parts = self.swap([values if q == 0 else None for q in range(self.n)])
         return self.first(lambda: function(np.concatenate(parts)))
 
-    def for_each(self, function: Callable[[NDArray[Any]], NDArray[Any]], values: NDArray[Any]) -> NDArray[Any]:
+    def for_each(
+        self, function: Callable[[NDArray[Any]], NDArray[Any]], values: NDArray[Any]
+    ) -> NDArray[Any]:
         """Return the own rows of what a function gives for the values of all rows: a value for each row."""
         if self.n == 1:
             return function(values)
-        parts, own = self.swap([values if q == 0 else None for q in range(self.n)]), [None] * self.n
+        parts = self.swap([values if q == 0 else None for q in range(self.n)])
+        own: list[Any] = [None] * self.n
         if self.rank == 0:
             own = np.split(function(np.concatenate(parts)), [*accumulate(map(len, parts[:-1]))])
         found: NDArray[Any] = self.swap(own)[0]

@@ -133,8 +133,14 @@ class GroupDraws:
         """Return how often each row is in the sample; redrawn while a class is missing, but not for ever."""
         first = attempt * (REDRAWS + 1)
         for redraw in range(first, first + REDRAWS + 1):
-            settled = {"seed": self._seed, "iteration": iteration, "attempt": redraw, "n_threads": self._n_threads}
-            drawn = partial(self._groups.drawn, n_rows=self._n_samples, **settled)
+            drawn = partial(
+                self._groups.drawn,
+                n_rows=self._n_samples,
+                seed=self._seed,
+                iteration=iteration,
+                attempt=redraw,
+                n_threads=self._n_threads,
+            )
             counts = self._exchange.for_each(drawn, weights)
             of_classes = self._exchange.sum(np.bincount(self._labels[counts > 0], minlength=self._n_classes))
             if np.count_nonzero(of_classes) == self._n_present:

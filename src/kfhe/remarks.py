@@ -81,7 +81,8 @@ def remarks_on(rows: TrainingRows, table: BinnedTable) -> list[Remark]:
     constant = [
         (names[j], table.n_bins[k] == 1)
         for k, j in enumerate(table.schema.feature_columns)
-        if table.schema.names[k] == names[j] and (table.n_bins[k] == 1 or table.n_bins[k] == 2 and not n_gaps[k])
+        if table.schema.names[k] == names[j]
+        and (table.n_bins[k] == 1 or (table.n_bins[k] == 2 and not n_gaps[k]))
     ]
     for is_empty in (True, False):
         if found := [name for name, empty in constant if empty == is_empty]:

@@ -1,6 +1,6 @@
 """The training rows: a table, its labels and weights, and all that the loop needs done row by row.
 
-On a cluster each worker has some of the rows, and runs the same loop on them. What is said of all rows, mostly
+On a cluster each worker has some of them, and runs the same loop on these. What is said of all rows, mostly
 a sum, it asks of an exchange with the others; on one machine there are none.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass, replace
+from functools import cached_property
 from numbers import Integral
 from typing import Any
 
@@ -221,12 +222,12 @@ class TrainingRows:
 
     @kept
     def class_units(self) -> NDArray[np.int32]:
-        """The whole weight of each class."""
+        """Return the whole weight of each class."""
         units, _ = self.whole_weights()
         totals = self.exchange.sum(class_totals(self.labels, units, len(self.classes)))
         return np.asarray(totals, dtype=np.int32)
 
-    @kept
+    @cached_property
     def target(self) -> Target:
         """The labels, as many categories are encoded by them."""
         together, weights = self.together, self.base * self.effective_sample_size(self.base)

@@ -56,7 +56,7 @@ def test_parts_are_encoded_as_the_whole(n_categories):
 
 
 def test_pieces_of_rows_of_several_kinds(client):
-    workers, home = Workers(client), [*client.nthreads()][0]
+    workers, home = Workers(client), next(iter(client.nthreads()))
     given = Parts([np.arange(6).reshape(2, 3), np.empty((2, 0), dtype=int), np.arange(4).reshape(2, 2)])
     made = workers.result(recut(workers, given, [0, 3, 3, 5], [0, 2, 4, 5], [home] * 3))
     assert [part.shape for part in made] == [(2, 2), (2, 2), (2, 1)]

@@ -178,9 +178,7 @@ def test_text_is_text_in_parts_that_have_none(client):
     given[0][: cuts(4)[0], 0] = None  # so that the first partition does not know that it is text
     given[0][-9000:] = given[0][:9000]
     spread = arrays(4, *given)
-    hashes = kfhe.dask.copies.HashesOfParts(
-        Reader(KFHEClassifier(), *spread).rows().table
-    )
+    hashes = kfhe.dask.copies.HashesOfParts(Reader(KFHEClassifier(), *spread).rows().table)
     np.testing.assert_array_equal(hashes.whole, RowHashes(open_columns(given[0])).whole)
     check(RobustKFHEClassifier, {"n_estimators": 1}, spread, given)
 

@@ -123,9 +123,7 @@ def label_quality(
     for remark in remarks:
         warn(remark, TableWarning, stacklevel=3)
     audit = LabelAudit.from_votes(rows.classes, labels, collected.mean())
-    return replace(
-        audit, n_estimators=collected.n_trees, groups=rows.together, remarks=tuple(remarks)
-    )
+    return replace(audit, n_estimators=collected.n_trees, groups=rows.together, remarks=tuple(remarks))
 
 
 class Collected:
@@ -151,14 +149,15 @@ class Collected:
         self._tally: Tally | None = None
         self._advance = advance
 
-    def add(self, tally: Tally) -> bool:
-        """Count the votes of the next trees; return whether they are enough."""
+    def add(self, news: tuple[Tally, int]) -> bool:
+        """Count the votes of so many further trees; return whether they are enough."""
+        tally, n_trees = news
         if self._tally is None:
             self._tally = tally
         else:
             self._tally.include(tally)
-        for _ in range(min(BLOCK, self.n_estimators - self.n_trees)):
-            self.n_trees += 1
+        self.n_trees += n_trees
+        for _ in range(n_trees):
             self._advance()
         return self.early_stopping and settled(self._tally, self.n_trees, self.n_estimators)
 
@@ -172,7 +171,9 @@ class Trees(NamedTuple):
     """The trees that are to vote."""
 
     settings: TreeSettings
-    numbers: range
+    blocks: list[
+        range
+    ]  # their numbers: those of one block are grown before it is asked whether that is enough
     may_stop: bool
 
 
@@ -187,7 +188,9 @@ def _audited(
     bins = read.binned(settings)
 
     def place(shares: list[Share]) -> list[tuple[Any, ...]]:
-        trees = Trees(settings, range(collected.n_trees, collected.n_estimators), collected.early_stopping)
+        numbers = range(collected.n_trees, collected.n_estimators)
+        blocks = [numbers[i : i + BLOCK] for i in range(0, len(numbers), BLOCK)]
+        trees = Trees(settings, blocks, collected.early_stopping)
         further = [] if weights is None else [weights]
         return [(trees, *own) for own in rows.placed(bins, shares, *further)]
 
@@ -205,14 +208,16 @@ def audited_here(session: Session, trees: Trees, told: Any, n_threads: int, *arr
     """Grow trees together with the other workers, and let them vote on the own rows."""
     codes, labels, base, *weights = arrays
     exchange = session.peers
-    rows = rows_here(told, n_threads, codes, labels, base, exchange)
+    rows = rows_here(exchange, told, n_threads, codes, labels, base)
     remarks = remarks_on(rows, rows.X)
-    voters = OutOfBag([rows.grower(trees.settings, rows.X)], rows, weights[0] if weights else None, lambda: None)
-    for start in range(0, len(trees.numbers), BLOCK):
-        tally, stop = voters.tally(trees.numbers[start : start + BLOCK]), False
+    voters = OutOfBag(
+        [rows.grower(trees.settings, rows.X)], rows, weights[0] if weights else None, lambda: None
+    )
+    for block in trees.blocks:
+        tally, stop = voters.tally(block), False
         parts = exchange.swap([tally if q == 0 else None for q in range(exchange.n)])
         if exchange.rank == 0:
-            stop = session.tell(Tally.joined(parts), wait=trees.may_stop)
+            stop = session.tell((Tally.joined(parts), len(block)), wait=trees.may_stop)
         if trees.may_stop and exchange.gather(stop)[0]:
             break
     return remarks

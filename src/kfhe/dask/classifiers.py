@@ -28,7 +28,7 @@ from kfhe.tree_settings import TreeSettings
 
 
 class Grown(NamedTuple):
-    """The trees so far: all else follows from them, so a training that was broken off is repeated with them."""
+    """The trees so far: a training that was broken off is repeated with them, as all else follows."""
 
     token: str  # names data and settings
     trees: list[list[TreeArrays]]  # by iteration, h_0's with the first
@@ -221,8 +221,8 @@ class KFHEClassifier(OnDask, kfhe.KFHEClassifier):
     It is trained by the current `distributed.Client`, on Dask's data frames, series and arrays, of which rows
     stay on the workers. The model is equal, bit for bit, to that of `kfhe.KFHEClassifier` on the same rows.
     All parameters and attributes are those of `kfhe.KFHEClassifier`; these need all rows on one machine:
-    an `estimator` other than a `CARTClassifier`, functions as the `emphasis`, and a `validation_fraction`. With
-    `groups`, each draw sends the weights of all rows to one worker.
+    an `estimator` other than a `CARTClassifier`, functions as the `emphasis`, and a `validation_fraction`.
+    With `groups`, each draw sends the weights of all rows to one worker.
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """Peers: workers that train together, and what they send each other over connections as Dask makes them.
 
-Each worker listens where Dask has its address, with the security that Dask was given. A task runs in a thread of its
-own; connections belong to the worker's event loop.
+Each worker listens where Dask has its address, with the security that Dask was given. A task runs in a thread
+of its own; connections belong to the worker's event loop.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ from asyncio import run_coroutine_threadsafe
 from typing import Any
 
 from distributed import Worker
-from distributed.comm import connect, get_address_host, listen, parse_address, unparse_address
-from distributed.protocol import to_serialize
+from distributed.comm.addressing import get_address_host, parse_address, unparse_address
+from distributed.comm.core import connect, listen
+from distributed.protocol.serialize import to_serialize
 
 from kfhe.exchange import Exchange
 

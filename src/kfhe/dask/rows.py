@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,7 +18,6 @@ from kfhe.engine.draws import ROWS_OF_BLOCK
 from kfhe.exchange import Exchange
 from kfhe.groups import Groups
 from kfhe.rows import TrainingRows
-from kfhe.tables.binned import BinnedTable
 from kfhe.tree_settings import TreeSettings
 
 Labels = NDArray[np.int32]
@@ -95,18 +93,18 @@ class PartedRows:
     def _target(self) -> TargetOfParts:
         """Return the labels, as many categories are encoded by them."""
         workers, together, first_rows = self.workers, self.together, self.table.first_rows
-        weights = workers.each(
-            np.multiply, self.base, workers.effective_sample_size(self.base, self.n_rows)
-        )
+        weights = workers.each(np.multiply, self.base, workers.effective_sample_size(self.base, self.n_rows))
         if together is None:
             rows = workers.each(numbered, self.labels, weights, Parts(first_rows[:-1]))
         else:
             sizes = np.stack([together.sizes[together.numbers], together.first_rows])
-            rows = workers.each(grouped, self.labels, weights, Parts(np.split(sizes, first_rows[1:-1], axis=1)))
+            rows = workers.each(
+                grouped, self.labels, weights, Parts(np.split(sizes, first_rows[1:-1], axis=1))
+            )
         return TargetOfParts(rows, self.classes, self.seed)
 
     def placed(self, bins: Bins, shares: list[Share], *further: Parts) -> list[tuple[Any, ...]]:
-        """Have the rows placed on workers; return what `Placed` is made of on each, and what is further asked for."""
+        """Have the rows placed; return, for each worker, what `rows_here` takes and what is further given."""
         after = [min(share.first_block * ROWS_OF_BLOCK, self.n_rows) for share in shares] + [self.n_rows]
         homes = [share.address for share in shares]
         before = list(self.table.first_rows)
@@ -128,11 +126,14 @@ class PartedRows:
 
 
 def rows_here(
-    told: tuple[Any, ...], n_threads: int, codes: NDArray[np.uint8], labels: Labels, base: Floats, exchange: Exchange
+    exchange: Exchange,
+    told: tuple[Any, ...],
+    n_threads: int,
+    codes: NDArray[np.uint8],
+    labels: Labels,
+    base: Floats,
 ) -> TrainingRows:
     """Return the training rows of a worker."""
     table, classes, seed, max_samples, groups, copies = told
     table = replace(table, codes=codes)
-    return TrainingRows(
-        table, labels, classes, base, seed, n_threads, max_samples, groups, copies, exchange
-    )
+    return TrainingRows(table, labels, classes, base, seed, n_threads, max_samples, groups, copies, exchange)

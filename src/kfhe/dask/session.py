@@ -1,13 +1,12 @@
 """Sessions: one long task on each worker, which exchanges with the others and tells the client how far it is.
 
-The client opens a session on all workers, starts the tasks, and asks the first worker for news, by functions that Dask
-runs beside tasks. If a worker is gone it ends the session: all tasks stop. Then it may begin another one.
+The client opens a session on all workers, starts the tasks, and asks the first worker for news, by functions
+that Dask runs beside tasks. If a worker is gone it ends the session: all tasks stop. Then it begins another.
 """
 
 from __future__ import annotations
 
 import asyncio
-from asyncio import run_coroutine_threadsafe
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future as Answer
 from contextlib import contextmanager, suppress
@@ -152,7 +151,7 @@ class Share(NamedTuple):
 
 
 def shares(threads: dict[str, int], n_blocks: int) -> list[Share]:
-    """Share blocks of rows out among workers, by their threads; a worker gets one at least, or is left out."""
+    """Share blocks of rows out among workers, by their threads; each gets one at least, or is left out."""
     threads = dict([*threads.items()][:n_blocks])
     found, first, seats, n_seats = list[Share](), 0, 0, sum(threads.values())
     for rank, (address, n_threads) in enumerate(threads.items()):
@@ -265,7 +264,9 @@ def check(workers: Workers, addresses: list[str], futures: list[Future]) -> None
     while any(future.status == "pending" for future in futures) and monotonic() < until:
         sleep(SHORT)
     errors = [future.exception() for future in futures if future.status == "error"]
-    raise min(errors, key=lambda error: isinstance(error, PeerLostError), default=PeerLostError("a task is lost"))
+    raise min(
+        errors, key=lambda error: isinstance(error, PeerLostError), default=PeerLostError("a task is lost")
+    )
 
 
 def end(workers: Workers, name: str, reason: str, futures: list[Future]) -> None:
@@ -274,6 +275,11 @@ def end(workers: Workers, name: str, reason: str, futures: list[Future]) -> None
         client = workers.client
         client.run(ended, name, reason, on_error="ignore")
         until = monotonic() + ENDS_IN
-        there = {future.key for keys in client.processing().values() for future in futures if future.key in keys}
-        while any(future.status == "pending" for future in futures if future.key in there) and monotonic() < until:
+        there = {
+            future.key for keys in client.processing().values() for future in futures if future.key in keys
+        }
+        while (
+            any(future.status == "pending" for future in futures if future.key in there)
+            and monotonic() < until
+        ):
             sleep(SHORT)

@@ -43,7 +43,7 @@ def fitted_here(session: Session, fit: Fit, *rows: Any) -> Fitted:
     """Fit a classifier, together with the other workers."""
     model, exchange = clone(fit.model), session.peers  # workers may be threads of one process
     trees = Trees([tree for some in fit.trees for tree in some])
-    here = replace(rows_here(*rows, exchange), remember=trees.grower)
+    here = replace(rows_here(exchange, *rows), remember=trees.grower)
     n_told = len(fit.trees)
     _catch_up(model, here, fit.stages)
 

@@ -1,4 +1,4 @@
-"""Workers: functions run on partitions, where these are, and what is to be told when nobody is left to do so."""
+"""Workers: functions that they run on partitions, and what is said when none is left to do so."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Workers:
             return self.client.submit(function, *arguments, pure=False, **place)
 
     def each(self, function: Callable[..., Any], *arguments: Any) -> Parts:
-        """Run a function for each partition: of `Parts` it gets that of the partition, of all else the whole."""
+        """Run a function for each partition: of `Parts` it gets one, of all else the whole."""
         n_parts = next(len(each) for each in arguments if isinstance(each, Parts))
         own = [[each[p] if isinstance(each, Parts) else each for each in arguments] for p in range(n_parts)]
         return Parts(self.run(function, *each) for each in own)
