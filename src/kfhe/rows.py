@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kfhe.copies import RowHashes, find_copies
+from kfhe.copies import RowHashes, find_copies, labels_overlap
 from kfhe.engine.arrays import Measurer, class_totals, divide
 from kfhe.engine.bank import HonestBank
 from kfhe.engine.draws import Draws
@@ -93,6 +93,9 @@ class TrainingRows:
         Rows that belong together, as the user says.
     copies : Groups, optional
         Rows that were found to be copies of one another.
+    overlap : bool, default=False
+        Whether many rows are equal to one of another label, and no copies: these are not hard, nothing can
+        tell them apart.
     exchange : Exchange, default=ALONE
         The other workers, if each has some of the rows. Groups and copies are those of all rows.
     remember : callable, optional
@@ -108,6 +111,7 @@ class TrainingRows:
     max_samples: int | float | str | None = None
     groups: Groups | None = None
     copies: Groups | None = None
+    overlap: bool = False
     exchange: Exchange = ALONE
     remember: Callable[[Grower, BinnedTable], Grower] | None = None
 
@@ -166,8 +170,12 @@ class TrainingRows:
         )
 
     def with_copies(self) -> TrainingRows:
-        """Return the rows, those together that are copies of one another."""
-        return replace(self, copies=find_copies(RowHashes(open_columns(self.X)), lambda: self.labels))
+        """Return the rows, those together that are copies of one another; else, whether labels overlap."""
+        hashes = RowHashes(open_columns(self.X))
+        copies = find_copies(hashes, lambda: self.labels)
+        return replace(
+            self, copies=copies, overlap=copies is None and labels_overlap(hashes, lambda: self.labels)
+        )
 
     @kept
     def once(self) -> NDArray[np.bool_] | None:

@@ -114,7 +114,7 @@ def label_quality(
             with told_of_trees(n_estimators, verbose) as advance:
                 collected = Collected(n_estimators, stops, advance)
                 remarks = _audited(rows, weights, settings, collected)
-            labels = np.concatenate(rows.workers.result(rows.labels))
+            labels = rows.labels_of_all()
         except ClusterLostError as error:
             raise ClusterLostError(
                 f"the cluster was lost: {error}. Nothing is kept of the audit; make another client, and "

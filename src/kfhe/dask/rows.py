@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kfhe.copies import find_copies
+from kfhe.copies import find_copies, labels_overlap
 from kfhe.dask.copies import HashesOfParts
 from kfhe.dask.encoding import TargetOfParts, grouped, numbered
 from kfhe.dask.session import Share
@@ -44,6 +44,8 @@ class PartedRows:
         Names the data: equal for equal data.
     groups, copies : Groups, optional
         Rows that belong together, as the user says, or as was found.
+    overlap : bool
+        Whether many rows are equal to one of another label, and no copies.
     n_threads : int
         Threads of this machine that may be used.
     """
@@ -57,6 +59,7 @@ class PartedRows:
     token: str
     groups: Groups | None = None
     copies: Groups | None = None
+    overlap: bool = False
     n_threads: int = 1
 
     @property
@@ -80,11 +83,16 @@ class PartedRows:
         return self.copies if self.groups is None else self.groups
 
     def with_copies(self) -> PartedRows:
-        """Return the rows, those together that are copies of one another."""
-        copies = find_copies(
-            HashesOfParts(self.table), lambda: np.concatenate(self.workers.result(self.labels))
+        """Return the rows, those together that are copies of one another; else, whether labels overlap."""
+        hashes = HashesOfParts(self.table)
+        copies = find_copies(hashes, self.labels_of_all)
+        return replace(
+            self, copies=copies, overlap=copies is None and labels_overlap(hashes, self.labels_of_all)
         )
-        return replace(self, copies=copies)
+
+    def labels_of_all(self) -> Labels:
+        """Return the labels of all rows."""
+        return np.concatenate(self.workers.result(self.labels))
 
     def binned(self, settings: TreeSettings) -> Bins:
         """Return the table as bins."""
@@ -112,7 +120,13 @@ class PartedRows:
             recut(self.workers, each, before, after, homes)
             for each in (bins.codes(self.workers), self.labels, self.base, *further)
         ]
-        told = bins.table, self.classes, self.seed, self.max_samples, self.groups, self.copies
+        told = {
+            "X": bins.table,
+            **{
+                name: getattr(self, name)
+                for name in ("classes", "seed", "max_samples", "groups", "copies", "overlap")
+            },
+        }
         return [
             (told, share.n_threads, *own) for share, own in zip(shares, zip(*parts, strict=True), strict=True)
         ]
@@ -127,13 +141,12 @@ class PartedRows:
 
 def rows_here(
     exchange: Exchange,
-    told: tuple[Any, ...],
+    told: dict[str, Any],
     n_threads: int,
     codes: NDArray[np.uint8],
     labels: Labels,
     base: Floats,
 ) -> TrainingRows:
     """Return the training rows of a worker."""
-    table, classes, seed, max_samples, groups, copies = told
-    table = replace(table, codes=codes)
-    return TrainingRows(table, labels, classes, base, seed, n_threads, max_samples, groups, copies, exchange)
+    own = {"X": replace(told["X"], codes=codes), "labels": labels, "base": base}
+    return TrainingRows(**{**told, **own}, n_threads=n_threads, exchange=exchange)
