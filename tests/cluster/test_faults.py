@@ -2,7 +2,10 @@
 
 import os
 import signal
+import sys
+from threading import Timer
 
+import dask
 import pytest
 from cluster_tables import arrays, numbers
 from clusters import local_cluster
@@ -23,15 +26,50 @@ def at(iteration, act):
     return watch
 
 
-def test_a_worker_that_is_killed_changes_nothing():
-    X, y = numbers()
-    settings = {"n_estimators": 3, "random_state": 0}
+SETTINGS = {"n_estimators": 4, "random_state": 0}
+
+
+@pytest.fixture(scope="module")
+def expected():
+    return kfhe.RobustKFHEClassifier(**SETTINGS).fit(*numbers()).fingerprint()
+
+
+def test_workers_that_are_killed_one_after_the_other_change_nothing(expected):
     with local_cluster(2) as cluster, Client(cluster) as client:
         pids = list(client.run(os.getpid).values())
-        kill = at(2, lambda: os.kill(pids[0], signal.SIGKILL))
-        model = RobustKFHEClassifier(**settings).fit(*arrays(4, X, y), callbacks=[kill])
-        assert pids[0] not in client.run(os.getpid).values()
-    assert model.fingerprint() == kfhe.RobustKFHEClassifier(**settings).fit(X, y).fingerprint()
+        kills = [at(i + 1, lambda pid=pid: os.kill(pid, signal.SIGKILL)) for i, pid in enumerate(pids)]
+        seen = []
+        model = RobustKFHEClassifier(**SETTINGS)
+        model.fit(*arrays(4, *numbers()), callbacks=[*kills, lambda row: seen.append(row.iteration)])
+        assert not set(pids) & set(client.run(os.getpid).values())
+    assert model.fingerprint() == expected
+    assert seen == [1, 2, 3, 4]  # nobody hears of an iteration twice
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no signals that stop processes")
+@pytest.mark.parametrize("wakes", [False, True])
+@pytest.mark.parametrize("which", [0, 1])
+def test_a_worker_that_hangs_is_left_behind_unless_it_wakes(expected, which, wakes):
+    """Left behind it is once Dask gives it up: after `worker-ttl`, five minutes most often."""
+    with (
+        dask.config.set({"distributed.scheduler.worker-ttl": "1s"}),  # so often Dask looks
+        local_cluster(2) as cluster,
+        Client(cluster) as client,
+    ):
+        cluster.scheduler.worker_ttl = patience = 300.0
+        pid = list(client.run(os.getpid).values())[which]
+
+        def stop():
+            os.kill(pid, signal.SIGSTOP)
+            if wakes:
+                Timer(1.0, os.kill, (pid, signal.SIGCONT)).start()
+            else:
+                cluster.scheduler.worker_ttl = 5.0
+                Timer(12.0, setattr, (cluster.scheduler, "worker_ttl", patience)).start()
+
+        model = RobustKFHEClassifier(**SETTINGS).fit(*arrays(4, *numbers()), callbacks=[at(2, stop)])
+        assert (pid in client.run(os.getpid).values()) == wakes
+    assert model.fingerprint() == expected
 
 
 def test_a_cluster_that_is_gone_is_told_and_training_goes_on_on_another():
