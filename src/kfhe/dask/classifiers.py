@@ -89,9 +89,10 @@ class OnDask(BaseKFHE):
                 "early_stopping=True holds back rows of one machine; on a cluster, give a validation set: "
                 "fit(X, y, X_val=..., y_val=...), as an array or a frame"
             )
-        # Made before anything fails, as a failure undoes what is set
-        grown = self.__dict__.setdefault("_grown", []) if self.warm_start else []
-        self._grown = grown
+        if not self.warm_start:
+            self.__dict__.pop("_grown", None)
+        # Before anything fails, as a failure undoes what is set
+        grown: list[Grown] = self.__dict__.setdefault("_grown", [])
         try:
             # Trees of many leaves are no table that should have been read by workers
             with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 TiB"}):

@@ -7,22 +7,21 @@ that Dask runs beside tasks. If a worker is gone it ends the session: all tasks 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import CancelledError
 from concurrent.futures import Future as Answer
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from threading import Thread
-from time import monotonic, sleep
 from typing import Any, NamedTuple, TypeVar
 from uuid import uuid4
 
-from distributed import Worker, get_client, get_worker, secede
+from distributed import Worker, get_client, get_worker, secede, wait
 
 from kfhe.dask.peers import PeerLostError, Peers
 from kfhe.dask.workers import ClusterLostError, Future, Workers
 
 T = TypeVar("T")
 
-SHORT = 0.01  # seconds between two looks at tasks that are about to end
 NEWS_EVERY = 0.5  # seconds that a worker is waited for, if it has nothing to tell
 ENDS_IN = 20.0  # seconds that tasks are given to end
 CLIENT_PATIENCE = 30.0  # seconds without the client after which it is asked for
@@ -208,29 +207,26 @@ def _one_session(
     futures: list[Future] = []
     reason = "the training is over"
     try:
-        with losing(workers):
-            arguments = place(placed)
-            found = client.run(opened, name, client.id, addresses, workers=addresses)
-            given = work, name, [found[address] for address in addresses]
+        arguments = place(placed)
+        contacts = asked(workers, addresses, opened, name, client.id, addresses)
+        with workers.watched():
             futures += [
-                client.submit(
-                    at_work, *given, *own, pure=False, workers=[address], key=f"kfhe.train-{name}-{address}"
-                )
+                client.submit(at_work, work, name, contacts, *own, workers=[address], pure=False)
                 for address, own in zip(addresses, arguments, strict=True)
             ]
-            del arguments  # which are the tasks' own from now on
+        del arguments  # which are the tasks' own from now on
         answers, is_over = list[Any](), False
         while not is_over:
-            with losing(workers):
-                news, is_over = client.run(news_of, name, answers, workers=addresses[:1])[addresses[0]]
-                if not news:
-                    check(workers, addresses, futures)
-            answers = [told(each) for each in news]
-        with losing(workers):
-            while any(future.status == "pending" for future in futures):
-                sleep(SHORT)
+            ((news, is_over),) = asked(workers, addresses[:1], news_of, name, answers)
+            if not news:
                 check(workers, addresses, futures)
+            answers = [told(each) for each in news]
+        while any(future.status == "pending" for future in futures):
+            with suppress(TimeoutError, CancelledError):
+                wait(futures, timeout=NEWS_EVERY)
             check(workers, addresses, futures)
+        check(workers, addresses, futures)
+        with workers.watched():
             return finish(futures)
     except BaseException as error:
         reason = str(error) or type(error).__name__
@@ -241,14 +237,12 @@ def _one_session(
         ending.join(ENDS_IN)
 
 
-@contextmanager
-def losing(workers: Workers) -> Iterator[None]:
-    """Take errors of connections to workers for the loss of one, if the scheduler is there."""
+def asked(workers: Workers, addresses: list[str], function: Callable[..., Any], *arguments: Any) -> list[Any]:
+    """Return what a function gives on some workers; it runs beside their tasks."""
     with workers.watched():
         try:
-            yield
-        except (ClusterLostError, PeerLostError):
-            raise
+            found = workers.client.run(function, *arguments, workers=addresses)
+            return [found[address] for address in addresses]
         except (OSError, KeyError) as error:
             raise PeerLostError(f"a worker is gone: {error}") from error
 
@@ -260,9 +254,8 @@ def check(workers: Workers, addresses: list[str], futures: list[Future]) -> None
         raise PeerLostError(f"the worker at {', '.join(sorted(gone))} is gone")
     if not any(future.status in ("error", "lost", "cancelled") for future in futures):
         return
-    until = monotonic() + ENDS_IN
-    while any(future.status == "pending" for future in futures) and monotonic() < until:
-        sleep(SHORT)
+    with suppress(TimeoutError, CancelledError):
+        wait(futures, timeout=ENDS_IN)
     errors = [future.exception() for future in futures if future.status == "error"]
     raise min(
         errors, key=lambda error: isinstance(error, PeerLostError), default=PeerLostError("a task is lost")
@@ -274,12 +267,5 @@ def end(workers: Workers, name: str, reason: str, futures: list[Future]) -> None
     with suppress(Exception):  # of a cluster that is gone
         client = workers.client
         client.run(ended, name, reason, on_error="ignore")
-        until = monotonic() + ENDS_IN
-        there = {
-            future.key for keys in client.processing().values() for future in futures if future.key in keys
-        }
-        while (
-            any(future.status == "pending" for future in futures if future.key in there)
-            and monotonic() < until
-        ):
-            sleep(SHORT)
+        running = {key for keys in client.processing().values() for key in keys}
+        wait([future for future in futures if future.key in running], timeout=ENDS_IN)

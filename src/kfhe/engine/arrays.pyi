@@ -29,7 +29,6 @@ class Measurer:
         base: Floats,
         n_classes: int,
         n_threads: int = 1,
-        measurement: Floats | None = None,
     ) -> None: ...
     def measure(
         self, scores: Floats, votes: NDArray[np.int32] | Floats, fusion: float

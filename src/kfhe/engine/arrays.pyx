@@ -105,8 +105,6 @@ cdef class Measurer:
         Number of classes.
     n_threads : int
         Threads that share a large table.
-    measurement : array of shape (n_rows, n_classes) or None
-        Where measurements are to be written.
 
     Attributes
     ----------
@@ -125,14 +123,14 @@ cdef class Measurer:
     cdef int64_t n, n_classes, n_chunks, weight
     cdef int n_threads
 
-    def __cinit__(self, labels, base, int64_t n_classes, int n_threads=1, measurement=None):
+    def __cinit__(self, labels, base, int64_t n_classes, int n_threads=1):
         self.labels = labels
         self.arguments = (labels, base, n_classes, n_threads)
         self.base = base
         self.weight = -1
         self.n, self.n_classes, self.n_threads = len(labels), n_classes, n_threads
         self.n_chunks = chunks(self.n, self.n * n_classes, n_threads)
-        self.measurement = np.empty((self.n, n_classes)) if measurement is None else measurement
+        self.measurement = np.empty((self.n, n_classes))
         self.missed = np.empty(self.n, dtype=bool)
         self.z, self.flags = self.measurement, self.missed.view(np.uint8)
 
