@@ -10,7 +10,7 @@ from sklearn.metrics import confusion_matrix, roc_auc_score, roc_curve
 from sklearn.svm import LinearSVC
 
 from kfhe import KFHEClassifier
-from kfhe.look.palette import BLUE, PALETTE, VERMILION
+from kfhe.display.palette import BLUE, PALETTE, VERMILION
 from kfhe.metrics import calibration_error
 from kfhe.plotting import CalibrationDisplay, ConfusionMatrixDisplay, RocCurveDisplay
 

@@ -20,6 +20,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from kfhe import early_stopping
 from kfhe.callbacks import Callback, CallbackSupportMixin, FitTasks
+from kfhe.display.notebook import NotebookMixin
+from kfhe.display.progress import training_bar
 from kfhe.early_stopping import BestLength, EarlyStopping, ValidationSet, Watch
 from kfhe.emphasis import Emphasis
 from kfhe.engine.arrays import exact_sum
@@ -27,8 +29,6 @@ from kfhe.engine.threads import thread_count
 from kfhe.ensemble import Ensemble
 from kfhe.forest import Forest
 from kfhe.groups import Groups
-from kfhe.look.notebook import NotebookMixin
-from kfhe.look.progress import training_bar
 from kfhe.remarks import TableWarning
 from kfhe.rows import TrainingRows
 from kfhe.saving.model_file import save

@@ -11,16 +11,16 @@ from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from kfhe.bank import SHRINKAGES, FilterBank, log_losses
 from kfhe.base import BaseKFHE
 from kfhe.calibration import calibrate
 from kfhe.early_stopping import EarlyStopping
 from kfhe.emphasis import ByMargin, Emphasis
 from kfhe.engine.threads import thread_count
+from kfhe.filter_bank import SHRINKAGES, FilterBank, log_losses
 from kfhe.forest import DECISIONS
 from kfhe.measurement import OutOfBag
-from kfhe.pilot import PilotSensor
 from kfhe.remarks import leaking_column, of_leak, remarks_on
+from kfhe.robust_sensor import RobustSensor
 from kfhe.rows import TrainingRows
 from kfhe.training import TrainingRun
 from kfhe.tree_settings import TreeSettings, check_classes
@@ -158,7 +158,7 @@ class RobustKFHEClassifier(BaseKFHE):
         """Put a run together: trees, measured out of the bag by a bank of filters."""
         check_classes(len(rows.classes))  # a bank for too many would take all memory
         bank = FilterBank(rows)
-        return TrainingRun(rows, PilotSensor(rows, self._tree_settings(), bank), OutOfBag(rows, bank))
+        return TrainingRun(rows, RobustSensor(rows, self._tree_settings(), bank), OutOfBag(rows, bank))
 
     def _tree_settings(self) -> TreeSettings:
         return TreeSettings(
@@ -234,7 +234,7 @@ class RobustKFHEClassifier(BaseKFHE):
 
     def _remarks(self, run: TrainingRun, importances: Floats) -> tuple[str, ...]:
         """Return what there is to say of the training table."""
-        assert isinstance(run.sensor, PilotSensor)
+        assert isinstance(run.sensor, RobustSensor)
         remarks = remarks_on(run.rows, run.sensor.table)
         leaking = leaking_column(run.rows, run.sensor.table, self._tree_settings(), importances)
         return (*remarks, of_leak(leaking)) if leaking is not None else tuple(remarks)

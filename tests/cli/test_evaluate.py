@@ -13,7 +13,7 @@ from sklearn.metrics import balanced_accuracy_score, precision_recall_fscore_sup
 
 import kfhe as library
 from kfhe.cli import main
-from kfhe.cli.outcome import Outcome, Predictions
+from kfhe.cli.evaluation import Outcome, Predictions
 
 CUSTOMERS = Path(__file__).parents[2] / "examples" / "data" / "customers.csv"
 QUICK = ("--n-estimators", "5", "--folds", "2")
@@ -138,7 +138,7 @@ def test_pictures_are_written_into_a_folder(evaluate):
 
 def test_pictures_say_what_they_are_of(monkeypatch, evaluate):
     titles = []
-    monkeypatch.setattr("kfhe.plotting.display.rendered", lambda figure, suffix: titles.append(figure) or b"")
+    monkeypatch.setattr("kfhe.plotting.base.rendered", lambda figure, suffix: titles.append(figure) or b"")
     evaluate("customers.csv", "-t", "outcome", *QUICK, "--plots", "pictures")
     title = "customers.csv: 2-fold cross-validation, 500 rows"
     assert [" ".join(figure.get_suptitle().split()) for figure in titles] == [title] * 3

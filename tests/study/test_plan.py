@@ -5,12 +5,12 @@ from dataclasses import replace
 import pytest
 
 from kfhe.study.algorithms import SHORT_NAMES
-from kfhe.study.datasets import locate
+from kfhe.study.dataset import Roles
 from kfhe.study.errors import StudyError
 from kfhe.study.paper import published
 from kfhe.study.paper.catalogue import paper_names
 from kfhe.study.plan import Plan, preset_text
-from kfhe.study.tables import Roles
+from kfhe.study.sources import locate
 
 GOOD = """
 datasets = ["iris", "data/mine.csv"]

@@ -15,14 +15,14 @@ import pandas as pd
 import pytest
 from browser import opened
 
-from kfhe.study.analyse import Analysis
+from kfhe.study.analysis import Analysis
 from kfhe.study.cells import Result
 from kfhe.study.errors import StudyError
 from kfhe.study.paper import published
 from kfhe.study.plan import Algorithm, Plan
 from kfhe.study.report import write_cells, write_report
 from kfhe.study.report.page import chart_data
-from kfhe.study.report.tables import Table, Value, all_tables, finding, latex
+from kfhe.study.report.tables import Table, Value, all_tables, finding
 from kfhe.study.run import run
 from kfhe.study.store import Store
 
@@ -236,9 +236,10 @@ def test_cells_are_written_as_csv_or_parquet(paper, tmp_path):
 
 
 def test_latex_keeps_special_characters():
-    assert latex("50% & a_b ± {x}") == r"50\% \& a\_b $\pm$ \{x\}"
-    table = Table("t", "s", "Title", ["a", "b"], [[Value(1, "x"), Value(2, "y", strong=True)]])
-    assert r"x & \textbf{y} \\" in table.latex()
+    rows = [[Value(1, "50% & a_b ± {x}"), Value(2, "y", strong=True)]]
+    text = Table("t", "s", "Title of 5%", ["a", "b"], rows).latex()
+    assert r"50\% \& a\_b ± \{x\} & \bfseries y \\" in text
+    assert r"\caption{Title of 5\%" in text
 
 
 @pytest.fixture(scope="module")
@@ -308,7 +309,7 @@ def test_a_report_that_cannot_be_written_leaves_the_old_one(paper, page, tmp_pat
 def test_without_a_package_the_extra_is_named(paper_study, tmp_path, package, what):
     code = (
         f"import sys; sys.modules[{package!r}] = None\n"
-        "from kfhe.study.analyse import Analysis\nfrom kfhe.study.errors import StudyError\n"
+        "from kfhe.study.analysis import Analysis\nfrom kfhe.study.errors import StudyError\n"
         "from kfhe.study.report import write_report\n"
         f"try:\n    write_report(Analysis({str(paper_study)!r}), {str(tmp_path)!r})\n"
         "except StudyError as error:\n    print(error)\n"

@@ -47,8 +47,8 @@ def apply(
     a parquet file value by value. Each decision knows its row and label: if another table is given, or rows
     have moved, nothing is written.
     """
+    from kfhe.display.text import counted
     from kfhe.files import are_same
-    from kfhe.look.counts import counted
     from kfhe.review import clean_file, read_decisions
 
     name = output.name.removesuffix(".gz")

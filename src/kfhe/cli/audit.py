@@ -86,7 +86,7 @@ def audit(
     """
     from kfhe.cli.console import Console
     from kfhe.cli.remarks import tell
-    from kfhe.look.counts import counted
+    from kfhe.display.text import counted
     from kfhe.tables.files import write_table
 
     labelled.check()
@@ -193,7 +193,7 @@ def _write_page(
     labelled: options.LabelledInput,
 ) -> str:
     """Write the page for a table that was audited, and say where; pictures are those beside the table."""
-    from kfhe.look.counts import counted
+    from kfhe.display.text import counted
     from kfhe.review import write_page
 
     n_rows = write_page(
@@ -257,7 +257,7 @@ def _draw(found: LabelAudit, picture: Path) -> str:
     """Draw the audit, and say where."""
     from kfhe.files import write_whole
     from kfhe.plotting import AuditDisplay
-    from kfhe.plotting.display import rendered
+    from kfhe.plotting.base import rendered
 
     figure = AuditDisplay.from_audit(found).figure_
     write_whole(picture, rendered(figure, picture.suffix.lower().removeprefix(".")))

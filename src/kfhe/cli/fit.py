@@ -83,7 +83,7 @@ def _train(
     """Train on a table that is read whole."""
     from kfhe.cli.overview import notes, summary
     from kfhe.cli.remarks import tell, without_warnings
-    from kfhe.look.counts import counted
+    from kfhe.display.text import counted
 
     data = labelled.read_file(labelled.tables[0])
     console.print(f"{data.name}: {counted(data.X.num_rows, 'row')}", markup=False)
@@ -113,7 +113,7 @@ def _noise(model: RobustKFHEClassifier, class_counts: dict[str, int]) -> str:
 
 def _summary(model: BaseKFHE, class_counts: dict[str, int], seconds: float) -> str:
     from kfhe import RobustKFHEClassifier
-    from kfhe.look.counts import counted
+    from kfhe.display.text import counted
 
     took = f"{seconds:.1f} s" if seconds >= 0.1 else f"{1000 * seconds:.0f} ms"
     trained = f"Trained {counted(model.n_iter_ + 1, 'tree')} in {took}"

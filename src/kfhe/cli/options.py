@@ -62,6 +62,17 @@ Decision = Annotated[
 ]
 
 
+DataDir = Annotated[
+    Path | None, typer.Option(envvar="KFHE_DATA", help="Folder of table files.", metavar="FOLDER")
+]
+StudyTarget = Annotated[
+    str | None,
+    typer.Option(
+        "--target", "-t", help="Column to learn; default: class, or the known one.", show_default=False
+    ),
+]
+
+
 def decision_of(given: str | None) -> str | float | None:
     """Return what `--decision` says, as `RobustKFHEClassifier` takes it."""
     from kfhe.forest import DECISIONS
@@ -443,7 +454,7 @@ def check_table_output(output: Path, *inputs: Path) -> None:
 def check_picture(output: Path, *inputs: Path, option: str = "--output") -> None:
     """Raise unless a picture can be drawn, to a file of a known kind that is none of the inputs."""
     check_plotting()
-    from kfhe.plotting.display import FORMATS
+    from kfhe.plotting.base import FORMATS
 
     if output.suffix.lower().removeprefix(".") not in FORMATS:
         accepted = ", ".join(f".{known}" for known in FORMATS)

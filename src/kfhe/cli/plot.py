@@ -78,7 +78,7 @@ def plot(
     check_picture(output, model, *(data or []))
     from kfhe.cli.models import read_model
     from kfhe.files import write_whole
-    from kfhe.plotting.display import entitle, rendered
+    from kfhe.plotting.base import entitle, rendered
 
     _check_data(kind, data or [], target)
     display = _display(kind, read_model(model), data or [], str(target), csv.dialect)

@@ -10,8 +10,8 @@ except ImportError as error:
     raise ImportError('kfhe.plotting needs matplotlib: pip install "kfhe[plot]"') from error
 
 from kfhe.plotting.audit import AuditDisplay
+from kfhe.plotting.base import Display
 from kfhe.plotting.comparisons import NoiseDisplay, RankDisplay
-from kfhe.plotting.display import Display
 from kfhe.plotting.features import DecisionRegionsDisplay, FeatureImportanceDisplay
 from kfhe.plotting.predictions import CalibrationDisplay, ConfusionMatrixDisplay, RocCurveDisplay
 from kfhe.plotting.training import SamplingWeightsDisplay, StagedScoreDisplay, TraceDisplay

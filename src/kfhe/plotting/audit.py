@@ -10,8 +10,8 @@ from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
 from kfhe.audit import LabelAudit
-from kfhe.look.palette import BLUE, VERMILION
-from kfhe.plotting.display import Display, width_of
+from kfhe.display.palette import BLUE, VERMILION
+from kfhe.plotting.base import Display, width_of
 from kfhe.plotting.predictions import ConfusionMatrixDisplay
 
 MOST_CLASSES = 12  # in the matrix; of more, those with the most suspects

@@ -13,9 +13,9 @@ from sklearn import calibration, metrics
 from sklearn.utils.multiclass import unique_labels
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from kfhe.look.palette import BLUE, PALETTE, VERMILION
+from kfhe.display.palette import BLUE, PALETTE, VERMILION
 from kfhe.metrics import CALIBRATION_BINS, CalibrationBins
-from kfhe.plotting.display import Display, ink, label_ticks, legend_beside, shortened, width_of
+from kfhe.plotting.base import Display, ink, label_ticks, legend_beside, shortened, width_of
 
 Floats = NDArray[np.float64]
 

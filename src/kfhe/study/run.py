@@ -12,24 +12,24 @@ from pathlib import Path
 from textwrap import shorten
 from typing import TYPE_CHECKING, Any
 
-from kfhe.look.counts import counted
+from kfhe.display.text import counted
 from kfhe.study import algorithms
 from kfhe.study.algorithms import versions_for
 from kfhe.study.cells import Result
-from kfhe.study.datasets import data_folder, loaded, tables_of
+from kfhe.study.dataset import import_pandas
 from kfhe.study.errors import NoTargetError, StudyError
 from kfhe.study.paper.catalogue import catalogue
 from kfhe.study.plan import ALL_TABLES
+from kfhe.study.sources import data_folder, loaded, tables_of
 from kfhe.study.store import Store
-from kfhe.study.tables import import_pandas
 from kfhe.study.workers import Cluster, Processes
 from kfhe.tables.errors import did_you_mean, some
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from kfhe.study.dataset import Dataset, Roles
     from kfhe.study.plan import Cell, Plan
-    from kfhe.study.tables import Dataset, Roles
 
 
 @dataclass

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
     from distributed import Future
 
+    from kfhe.study.dataset import Dataset
     from kfhe.study.plan import Cell
-    from kfhe.study.tables import Dataset
 
 # Batches on their way for each thread of the cluster: one runs, one waits for it, one is being stored
 IN_FLIGHT = 3

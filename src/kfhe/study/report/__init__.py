@@ -1,6 +1,6 @@
 """The report of a study: one page that needs nothing else, and the same tables and figures as files.
 
-What the tables say is found out in `kfhe.study.analyse`, and figures are drawn by `kfhe.plotting`.
+What the tables say is found out in `kfhe.study.analysis`, and figures are drawn by `kfhe.plotting`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import gzip
 from pathlib import Path
 
 from kfhe.files import write_whole
-from kfhe.study.analyse import Analysis
+from kfhe.study.analysis import Analysis
 from kfhe.study.errors import StudyError
 from kfhe.study.report.folder import ReportFolder
 from kfhe.study.report.page import page

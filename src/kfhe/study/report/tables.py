@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
-from kfhe.study.analyse import ALPHA, Analysis
+import numpy as np
+
+from kfhe.study.analysis import ALPHA, Analysis
+from kfhe.study.dataset import import_pandas
 from kfhe.study.paper import published
 from kfhe.study.paper.catalogue import catalogue
-from kfhe.study.tables import import_pandas
 
 MOST_COLUMNS = 9  # of a table that has few rows
-LATEX = str.maketrans(
-    {mark: rf"\{mark}" for mark in "&%#_${}"}
-    | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
-    | {"±": r"$\pm$", "×": r"$\times$", "–": "--", "<": "$<$", ">": "$>$"}
-)
 STARS = "* below 0.1, ** below 0.05, *** below 0.01"
 
 Format = Callable[[Any], str]
@@ -80,25 +78,17 @@ class Table:
 
     def latex(self) -> str:
         """Return the texts as a LaTeX ``table`` environment that needs no package."""
-        head, *rows = (
-            " & ".join(latex(value.text, strong=value.strong) for value in row) + r" \\"
-            for row in ([Value(name, name) for name in self.head], *self.rows)
+        strong = [["font-weight: bold" if value.strong else "" for value in row] for row in self.rows]
+        frame = import_pandas().DataFrame([[v.text for v in row] for row in self.rows], columns=self.head)
+        style = frame.style.hide(axis="index").format(escape="latex").format_index(escape="latex", axis=1)
+        return str(
+            style.apply(lambda _: np.array(strong), axis=None).to_latex(
+                caption=re.sub(r"([&%#_$])", r"\\\1", f"{self.title}. {self.note}"),
+                label=f"tab:{self.key}",
+                column_format="l" + "r" * (len(self.head) - 1),
+                convert_css=True,
+            )
         )
-        columns = "r" * (len(self.head) - 1)
-        lines = [
-            r"\begin{table}",
-            rf"\caption{{{latex(f'{self.title}. {self.note}')}\label{{tab:{self.key}}}}}",
-            rf"\centering\begin{{tabular}}{{l{columns}}}\hline",
-            rf"{head}\hline",
-            *rows,
-            r"\hline\end{tabular}\end{table}",
-        ]
-        return "\n".join(lines) + "\n"
-
-
-def latex(text: str, *, strong: bool = False) -> str:
-    """Return a text with LaTeX's special characters as themselves."""
-    return rf"\textbf{{{text.translate(LATEX)}}}" if strong else text.translate(LATEX)
 
 
 def all_tables(analysis: Analysis) -> list[Table]:

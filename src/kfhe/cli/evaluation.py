@@ -118,7 +118,7 @@ class Outcome:
     def print(self) -> None:
         """Print the metrics, those of each class, and which classes are taken for which."""
         from kfhe.cli.console import Console
-        from kfhe.look.counts import counted
+        from kfhe.display.text import counted
 
         console = Console(highlight=False)
         console.print(
@@ -226,7 +226,7 @@ def _fits(console: Console, table: Table) -> bool:
 def _name(label: Any, width: int = NAME) -> str:
     from rich.markup import escape
 
-    from kfhe.look.names import shortened
+    from kfhe.display.text import shortened
 
     return escape(shortened(label, width))
 

@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from kfhe.study.dataset import Roles, make_dataset, read_table
 from kfhe.study.errors import NoTargetError, StudyError
-from kfhe.study.tables import Roles, make_dataset, read_table
 from kfhe.tables.files import TableFileError
 from kfhe.tables.labelled import LabelledTable
 

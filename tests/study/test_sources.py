@@ -8,11 +8,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from kfhe.study import datasets
-from kfhe.study.datasets import differences, load, locate
+from kfhe.study import sources
 from kfhe.study.errors import StudyError
-from kfhe.study.made import RULES
 from kfhe.study.paper.catalogue import catalogue, paper_names
+from kfhe.study.sources import differences, load, locate
+from kfhe.study.synthetic import GENERATORS
 
 # The folder of the paper's data files, where there is one; taken before tests hide it
 PAPER_DATA = os.environ.get("KFHE_DATA")
@@ -30,11 +30,11 @@ def test_the_catalogue_has_the_papers_thirty_datasets():
 
 @pytest.mark.parametrize(
     "name",
-    [*RULES, "iris", "wine", "breast_cancer", "digits"],
+    [*GENERATORS, "iris", "wine", "breast_cancer", "digits"],
 )
 def test_what_needs_no_file_is_as_the_catalogue_says(name):
     dataset = load(name)
-    assert dataset.source in ("rule", "scikit-learn")
+    assert dataset.source in ("generated", "scikit-learn")
     assert differences(dataset, catalogue()[name]) == []
     assert dataset.categorical == list(catalogue()[name].categorical)
 
@@ -148,24 +148,24 @@ def openml(monkeypatch):
         calls.append(data_id)
         return Bunch(frame)
 
-    monkeypatch.setattr("sklearn.datasets.fetch_openml", fetch_openml)
+    monkeypatch.setattr("sklearn.sources.fetch_openml", fetch_openml)
     fetch_openml.frame, fetch_openml.calls = frame, calls
     return fetch_openml
 
 
 def test_a_download_is_checked_and_kept(openml):
-    path = datasets.fetch("haberman")
-    assert path.parent == datasets.cache_folder()
+    path = sources.fetch("haberman")
+    assert path.parent == sources.cache_folder()
     assert differences(load("haberman"), catalogue()["haberman"]) == []
-    assert datasets.fetch("haberman") == path
+    assert sources.fetch("haberman") == path
     assert openml.calls == [catalogue()["haberman"].openml], "what is in the cache is not fetched again"
 
 
 def test_a_download_of_something_else_is_refused(openml):
     openml.frame.loc[0, "class"] = "2"
     with pytest.raises(StudyError, match=r"another one \(rows per class: \[82, 224\].*nothing was stored"):
-        datasets.fetch("haberman")
-    assert not list(datasets.cache_folder().glob("*"))
+        sources.fetch("haberman")
+    assert not list(sources.cache_folder().glob("*"))
 
 
 def test_a_download_that_breaks_off_leaves_nothing(openml, monkeypatch):
@@ -174,17 +174,17 @@ def test_a_download_that_breaks_off_leaves_nothing(openml, monkeypatch):
 
     monkeypatch.setattr("os.replace", full)
     with pytest.raises(OSError, match=r"haberman\.parquet: can't be written: No space left on device"):
-        datasets.fetch("haberman")
-    assert list(Path(datasets.cache_folder()).iterdir()) == []
+        sources.fetch("haberman")
+    assert list(Path(sources.cache_folder()).iterdir()) == []
 
 
 def test_no_network_is_said(monkeypatch):
     def fetch_openml(**options):
         raise OSError("no route to host")
 
-    monkeypatch.setattr("sklearn.datasets.fetch_openml", fetch_openml)
+    monkeypatch.setattr("sklearn.sources.fetch_openml", fetch_openml)
     with pytest.raises(StudyError, match="'haberman' could not be downloaded from OpenML: no route to host"):
-        datasets.fetch("haberman")
+        sources.fetch("haberman")
 
 
 @pytest.mark.parametrize(
@@ -192,4 +192,4 @@ def test_no_network_is_said(monkeypatch):
 )
 def test_what_cannot_be_downloaded_is_said(name, message):
     with pytest.raises(StudyError, match=message):
-        datasets.fetch(name)
+        sources.fetch(name)
