@@ -126,7 +126,7 @@ def test_a_saved_model_is_tried_only_on_labels_that_it_knows(kfhe, model):
 @pytest.mark.parametrize(("share", "tested"), [(0.001, 1), (0.999, 500)])
 def test_a_share_that_leaves_too_few_rows_is_told(kfhe, share, tested):
     _, said = kfhe("evaluate", "customers.csv", "-t", "outcome", "--holdout", share, code=1)
-    assert f"customers.csv: --holdout {share} tests {tested} of 500 rows; to train on and to test" in said
+    assert f"customers.csv: --holdout {share} tests {tested} of 500 rows; training and testing need" in said
     assert "training and testing need at least 3 each, one of each class" in said
 
 

@@ -76,20 +76,20 @@ def unnamed(csv):
 
 def test_a_study_asks_what_to_learn_unless_it_is_certain(kfhe, unnamed):
     _, errors = kfhe("study", "run", "--dataset", unnamed, "--dataset", "iris", code=1)
-    assert "mine.csv: which column is to be learnt? Name it by --target" in errors
+    assert "mine.csv: which column is the target? Name it with --target" in errors
     assert "there are label, x, z" in errors
     assert not unnamed.with_name("study.sqlite").exists()
     _, errors = kfhe("study", "run", "--dataset", unnamed, "--target", "lable", code=1)
     assert "there is no column 'lable'; did you mean 'label'?" in errors
     _, errors = kfhe("data", "show", unnamed, code=1)
-    assert "which column is to be learnt?" in errors
+    assert "which column is the target?" in errors
     assert "target:      label" in kfhe("data", "show", unnamed, "-t", "label")[0]
 
 
 def test_what_is_learnt_is_said_everywhere(kfhe, unnamed, tmp_path):
     options = ["--dataset", unnamed, "--dataset", "iris", "--target", "label", "--algorithm", "CART"]
     _, errors = kfhe("study", "run", *options, "--noise", 0, "--jobs", 1)
-    assert "mine: the column 'label' is learnt; classes: 'a', 'b', 'c'" in errors
+    assert "mine: target 'label'; classes: 'a', 'b', 'c'" in errors
     assert Analysis("study.sqlite").datasets["target"].to_dict() == {"mine": "label", "iris": "class"}
     out, _ = kfhe("study", "analyse", "study.sqlite")
     assert re.search(r"mine +\S +label", out)
@@ -101,15 +101,11 @@ def test_what_is_learnt_is_said_everywhere(kfhe, unnamed, tmp_path):
 
 
 def test_no_output_overwrites_the_result_file(kfhe, results):
-    for name, command in [
-        ("r.csv", ["analyse", "r.csv", "--cells", "r.csv"]),
-        ("index.html", ["report", "index.html", "--no-files", "-o", "."]),
-    ]:
-        before = results.read_bytes()
-        results = results.rename(results.with_name(name))
-        _, said = kfhe("study", *command, code=2)
-        assert f"{name} is the input" in said
-        assert results.read_bytes() == before
+    before = results.read_bytes()
+    results = results.rename(results.with_name("index.html"))
+    _, said = kfhe("study", "report", "index.html", "--no-files", "-o", ".", code=2)
+    assert "index.html is the input" in said
+    assert results.read_bytes() == before
 
 
 def test_jobs_are_the_processes_of_the_run(kfhe, csv, monkeypatch):
@@ -150,8 +146,8 @@ def test_without_a_plan_the_study_in_the_file_goes_on(kfhe, results):
     assert "All 32 cells are in" in errors
 
 
-def test_analyse_prints_the_tables_and_writes_the_cells(kfhe, results, tmp_path):
-    out, _ = kfhe("study", "analyse", results, "--cells", "cells.parquet")
+def test_analyse_prints_the_tables(kfhe, results):
+    out, _ = kfhe("study", "analyse", results)
     for title in (
         "Average ranks",
         "Friedman aligned ranks test",
@@ -160,16 +156,6 @@ def test_analyse_prints_the_tables_and_writes_the_cells(kfhe, results, tmp_path)
     ):
         assert title in out
     assert re.search(r"iris +│ +0\.\d{4} ± 0\.\d\d \(\d", out)
-    assert len(pd.read_parquet(tmp_path / "cells.parquet")) == 32
-
-
-def test_analyse_writes_the_cells_though_nobody_reads_the_tables(kfhe, results, tmp_path, monkeypatch):
-    def gone(table):
-        raise BrokenPipeError
-
-    monkeypatch.setattr("kfhe.cli.study._print", gone)
-    kfhe("study", "analyse", results, "--cells", "cells.parquet", code=1)
-    assert len(pd.read_parquet(tmp_path / "cells.parquet")) == 32
 
 
 def test_report_says_where_the_page_is(kfhe, results, tmp_path):
@@ -229,7 +215,11 @@ def test_a_study_of_which_no_cell_works_has_failed_and_says_why(kfhe, tmp_path):
         (["quick", "--dataset", "irsi"], 1, "dataset 'irsi' is not known; did you mean iris?"),
         (["quick", "--data-dir", "empty"], 1, "data folder empty: there are no files in it"),
         (["quick", "--jobs", "0"], 2, "Invalid value for '--jobs'"),
-        (["quick", "--jobs", "2", "--scheduler", "a:1"], 2, "they are processes of this machine"),
+        (
+            ["quick", "--jobs", "2", "--scheduler", "a:1"],
+            2,
+            "local processes can't be combined",
+        ),
         (["quick", "--scheduler", "a"], 1, "no Dask scheduler can be reached at a: missing port"),
         (["quick", "--repeats", "0"], 2, "--repeats must be a whole number of at least 1, got 0"),
         (["--dataset", "one.csv", "--dataset", "one.csv"], 2, "--dataset names one twice: one.csv, one.csv"),
@@ -244,7 +234,7 @@ def test_a_study_of_which_no_cell_works_has_failed_and_says_why(kfhe, tmp_path):
         (["--dataset", "one.csv"], 1, "one.csv: target 'class' has one class only (a)"),
         (["--dataset", "rare.csv"], 1, "rare.csv: class 'b' has one row only"),
         (["--dataset", "few.csv"], 1, "few: no class has as many as 4 rows; use fewer folds"),
-        (["--dataset", "number.csv"], 1, "number.csv: which column is to be learnt?"),
+        (["--dataset", "number.csv"], 1, "number.csv: which column is the target?"),
         (["--dataset", "number.csv", "-t", "y"], 1, "number.csv: target 'y' has 20 different values"),
         (["real", "-t", "y"], 2, "--target and 'given' both name the labels to learn"),
         (

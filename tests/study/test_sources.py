@@ -1,4 +1,4 @@
-"""Datasets: the catalogue, the order of sources, and what is said of what can't be had."""
+"""Datasets: the catalogue, the order of sources, and messages about unavailable ones."""
 
 import hashlib
 import os
@@ -103,7 +103,7 @@ def test_the_papers_files_are_those_of_the_catalogue():
     [
         ("irsi", r"dataset 'irsi' is not known; did you mean iris\?"),
         ("zzz", "'zzz' is not known; 'kfhe data list' shows what there is"),
-        ("physio", "'physio' can't be had. Its origin is not known"),
+        ("physio", "'physio' is unavailable. Its origin is not known"),
         (
             "glass",
             r"'glass' is not on this machine; put glass\.csv into a folder .* or try 'kfhe data fetch glass'",
@@ -148,7 +148,7 @@ def openml(monkeypatch):
         calls.append(data_id)
         return Bunch(frame)
 
-    monkeypatch.setattr("sklearn.sources.fetch_openml", fetch_openml)
+    monkeypatch.setattr("sklearn.datasets.fetch_openml", fetch_openml)
     fetch_openml.frame, fetch_openml.calls = frame, calls
     return fetch_openml
 
@@ -182,7 +182,7 @@ def test_no_network_is_said(monkeypatch):
     def fetch_openml(**options):
         raise OSError("no route to host")
 
-    monkeypatch.setattr("sklearn.sources.fetch_openml", fetch_openml)
+    monkeypatch.setattr("sklearn.datasets.fetch_openml", fetch_openml)
     with pytest.raises(StudyError, match="'haberman' could not be downloaded from OpenML: no route to host"):
         sources.fetch("haberman")
 

@@ -1,4 +1,4 @@
-"""``kfhe evaluate``: how well a model does on rows that it was not trained on."""
+"""``kfhe evaluate``: how good a model is on rows that it was not trained on."""
 
 from __future__ import annotations
 
@@ -41,36 +41,34 @@ def evaluate(
     training: options.Training,
     model: Annotated[
         str,
-        typer.Option(
-            help="Train robust, kfhe-e or kfhe-l; or a model file: test that one, instead of training."
-        ),
+        typer.Option(help="robust, kfhe-e or kfhe-l to train; or a model file to test as it is."),
     ] = options.Model.robust,
     folds: Annotated[
         int | None,
         typer.Option(min=2, help="Number of folds of cross-validation; default: 5.", metavar="N"),
     ] = None,
     repeats: Annotated[
-        int | None, typer.Option(min=1, help="Repeat it with other folds, or other rows.", metavar="N")
+        int | None, typer.Option(min=1, help="Number of repeats, each with other folds or rows.", metavar="N")
     ] = None,
     holdout: Annotated[
         float | None,
-        typer.Option(help="Train once, and test on this share of the rows, such as 0.25.", metavar="SHARE"),
+        typer.Option(help="Hold out this share of the rows for testing, such as 0.25.", metavar="SHARE"),
     ] = None,
     plots: Annotated[
         Path | None,
         typer.Option(
-            help="Also draw confusion matrix, calibration and ROC curves, as png files in this folder.",
+            help="Draw confusion matrix, calibration and ROC curves to png files in this folder.",
             metavar="FOLDER",
         ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for other programs.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Tell how well a model does on rows that it was not trained on.
+    """Estimate how good a model is on rows that it was not trained on.
 
-    Models are trained on parts of the table and tested on the rest: each
-    row is tested once, in one of the folds, or a share of the rows is held
-    out. With --groups, no group is trained on and tested as well. Labels
-    are taken to be right.
+    By cross-validation: the model is trained on all folds but one and
+    tested on that one, in turn. With --holdout, a share of the rows is held
+    out instead. With --groups, no group is in both. The labels are assumed
+    to be right.
     """
     if folds is not None and holdout is not None:
         raise typer.BadParameter("choose one of --folds and --holdout")
@@ -261,8 +259,8 @@ def _of_model(
     test = Predictions(np.concatenate(true), predicted, probabilities)
     if np.array_equal(np.bincount(test.true, minlength=len(reader.classes)), saved.forest.class_counts):
         echo(
-            f"kfhe: {rows.name}: has as many rows of each class as the model was trained on. If it is that "
-            f"table, the figures are too good; for honest ones: kfhe evaluate {quote(str(labelled.table))} "
+            f"kfhe: {rows.name}: has as many rows of each class as the training table. If it is that one, "
+            f"the scores are too good; for unbiased ones: kfhe evaluate {quote(str(labelled.table))} "
             f"--target {quote(labelled.target)}",
             err=True,
         )

@@ -119,25 +119,12 @@ def run(
 
 
 @app.command()
-def analyse(
-    results: Results,
-    cells: Annotated[
-        Path | None, typer.Option(help="Also write all cells to this file: .csv, .csv.gz or .parquet.")
-    ] = None,
-) -> None:
-    """Print the tables of a study: scores with ranks, average ranks, the tests, and what was learnt."""
+def analyse(results: Results) -> None:
+    """Print the tables of a study: scores, ranks, tests, times and datasets."""
     from kfhe.study.analysis import Analysis
     from kfhe.study.report.tables import all_tables
 
-    if cells is not None:
-        options.check_writable(cells, results, option="--cells")
-    analysis = Analysis(results)
-    if cells is not None:  # first, as whoever reads what is printed may stop reading
-        from kfhe.display.text import counted
-        from kfhe.study.report import write_cells
-
-        echo(f"{counted(len(analysis.cells), 'cell', 'are')} in {write_cells(analysis, cells)}", err=True)
-    for table in all_tables(analysis):
+    for table in all_tables(Analysis(results)):
         if table.section in ("ranks", "metrics", "scores", "tests", "times", "datasets"):
             _print(table)
 

@@ -1,1 +1,4 @@
-"""How things look: colours, the progress bar, models in notebooks."""
+"""Text, colours, progress bars and notebooks: what is shown wherever there is no plot.
+
+Plots are in `kfhe.plotting`; what commands print is in `kfhe.cli`.
+"""

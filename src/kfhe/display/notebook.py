@@ -13,6 +13,7 @@ from kfhe.display.text import counted
 from kfhe.trace import Trace
 
 WIDTH, HEIGHT, MARGIN = 150, 36, 3  # of a small line, in pixels
+MOST_POINTS = 300
 
 
 class NotebookMixin:
@@ -86,8 +87,9 @@ def trace_html(trace: Trace, n_classes: int, more: Sequence[str] = ()) -> str:
 
 def _line(label: str, values: NDArray[np.float64], colour: str) -> str:
     """Return a small line of one column, from 0 to its largest value."""
-    x = np.linspace(MARGIN, WIDTH - MARGIN, len(values))
-    y = HEIGHT - MARGIN - (HEIGHT - 2 * MARGIN) * values / (values.max() or 1.0)
+    shown = values[np.linspace(0, len(values) - 1, min(len(values), MOST_POINTS)).astype(int)]
+    x = np.linspace(MARGIN, WIDTH - MARGIN, len(shown))
+    y = HEIGHT - MARGIN - (HEIGHT - 2 * MARGIN) * shown / (values.max() or 1.0)
     points = " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(x, y, strict=True))
     first_to_last = f"{values[0]:.3g}" + (f" → {values[-1]:.3g}" if len(values) > 1 else "")
     return (

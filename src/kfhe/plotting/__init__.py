@@ -1,7 +1,6 @@
-"""Pictures of fitted models and of comparisons, as scikit-learn's displays: ``XDisplay.from_estimator(...)``.
+"""Plots of models, audits and comparisons, as displays in the style of scikit-learn; they need matplotlib.
 
-They need matplotlib: ``pip install "kfhe[plot]"``. Charts of pages in a browser are not made here: those of
-studies are in `kfhe.study.report`, those of reviews in `kfhe.review`.
+Charts on web pages are elsewhere: those of studies in `kfhe.study.report`, those of reviews in `kfhe.review`.
 """
 
 try:

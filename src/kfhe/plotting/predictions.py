@@ -35,7 +35,7 @@ def coded(y_true: Any, y_score: Any, classes: Any) -> tuple[NDArray[np.intp], Fl
     positions = {label: position for position, label in enumerate(classes.tolist())}
     unknown = sorted({str(label) for label in labels.tolist() if label not in positions})
     if unknown:
-        raise ValueError(f"there are labels that are none of the classes: {', '.join(unknown[:5])}")
+        raise ValueError(f"y_true has labels that are not in classes: {', '.join(unknown[:5])}")
     codes = np.array([positions[label] for label in labels.tolist()], dtype=np.intp)
     return codes, scores, classes
 

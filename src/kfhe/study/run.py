@@ -180,7 +180,7 @@ def _learnt(plan: Plan, dataset: Dataset) -> str:
     """Say what is learnt of a table that the catalogue doesn't know."""
     tested = "" if plan.true is None else f", tested against {plan.true!r}"
     classes = some([repr(label) for label in dataset.classes])
-    return f"{dataset.name}: the column {dataset.target!r} is learnt{tested}; classes: {classes}"
+    return f"{dataset.name}: target {dataset.target!r}{tested}; classes: {classes}"
 
 
 def _batches(cells: Iterable[Cell]) -> list[list[Cell]]:
@@ -216,7 +216,7 @@ def describe(outcome: Outcome, path: Any) -> str:
     if outcome.error:
         stored += f", first: {shorten(outcome.error, 200)}"
     if outcome.interrupted:
-        return f"Stopped. {stored}; the results are in {path}, and the same command goes on from there."
+        return f"Stopped. {stored}; the results are in {path}, and the same command continues it."
     if not outcome.ran:
         return f"All {outcome.cells} cells are in {path} already."
     return f"{stored}; the results are in {path}."

@@ -170,7 +170,7 @@ def _not_here(name: str) -> str:
         hint = f"did you mean {' or '.join(near)}?" if near else "'kfhe data list' shows what there is"
         return f"dataset '{name}' is not known; {hint} (a file needs its ending, such as {name}.csv)"
     if facts.rows is None:
-        return f"dataset '{name}' can't be had. {facts.note}"
+        return f"dataset '{name}' is unavailable. {facts.note}"
     ways = f"put {facts.file} into a folder and name it by --data-dir or KFHE_DATA"
     if facts.openml is not None:
         ways += f", or try 'kfhe data fetch {name}'"

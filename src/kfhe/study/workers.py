@@ -163,7 +163,7 @@ class Cluster(ExitStack):
         except (OSError, CancelledError) as error:
             raise StudyError(
                 f"the Dask scheduler at {self.scheduler} is gone, or has dropped the study; what was stored "
-                "is kept. The same command goes on when it is back"
+                "is kept. The same command continues when it is back"
             ) from error
 
     def _results_of(self, future: Future[list[Result]]) -> list[Result] | None:

@@ -123,11 +123,11 @@ def average_ranks(analysis: Analysis) -> Table:
         same, printed = published.average_ranks(noise, used), published.average_ranks(noise)
         if same is not None and printed is not None:
             beside |= {(noise, name): f"paper {same[name]:.2f} / {printed[name]:.2f}" for name in same.index}
-    note = "1 is the best. Over the datasets for which every algorithm has a score."
+    note = "1 is the best. Datasets for which every algorithm has a score."
     if beside:
         note += (
-            " Beside them the paper's: first those that follow from its scores on the same datasets (without "
-            "those whose data differ), then those that it prints, over 30 datasets."
+            " In small print, those of the paper: first computed from its scores on the same datasets "
+            "(without those whose data differ), then as published, over 30 datasets."
         )
     title = f"Average ranks by {analysis.plan.level}"
     return _by_level("average_ranks", "ranks", title, analysis.average_ranks, 2, beside=beside, note=note)
@@ -173,7 +173,7 @@ def _by_level(
 
 def friedman(analysis: Analysis) -> Table:
     """Return the Friedman aligned ranks test of each noise level."""
-    title = "Friedman aligned ranks test: do the algorithms differ at all?"
+    title = "Friedman aligned ranks test: are there any differences?"
     columns = {"noise": share, "datasets": "{:.0f}".format, "T": "{:.2f}".format, "p-value": pvalue_text}
     tests = analysis.friedman.rename(columns={"statistic": "T", "pvalue": "p-value"})
     strong = {"p-value": lambda value: value < ALPHA}
@@ -240,8 +240,8 @@ def wilcoxon(analysis: Analysis, noise: float) -> Table:
     )
     if printed:
         note += (
-            " The paper's p-values are one-tailed, though its text calls them two-tailed: "
-            "they stand here doubled."
+            " The p-values of the paper are one-tailed, although its text calls them two-tailed; "
+            "here they are doubled."
         )
     return _of_pairs("wilcoxon", "Wilcoxon signed-ranks test", analysis.algorithms, fields, note, noise)
 
@@ -299,7 +299,7 @@ def times(analysis: Analysis) -> Table:
     )
     columns: dict[str, Format] = {"algorithm": str, **dict.fromkeys(frame, "{:.1f}".format)}
     columns["cells"] = columns["failed"] = "{:,.0f}".format
-    note = "Means over all cells, one thread each. Components: of ensembles that say how many they have."
+    note = "Means over all cells, each with one thread. Components: of ensembles that tell their number."
     frame = frame.reset_index(names="algorithm")
     return _of_frame("times", "times", "Time per algorithm", frame, columns, note=note)
 
@@ -319,8 +319,8 @@ def datasets(analysis: Analysis) -> Table:
         columns["wrong labels"] = "{:.1%}".format
     columns |= dict.fromkeys(("in the paper", "note"), str)
     note = (
-        "'target': the column that is learnt. 'in the paper': its rows × dimensions × classes; its "
-        "dimensions mostly count the class."
+        "'target': the predicted column. 'in the paper': its rows × dimensions × classes; the dimensions "
+        "mostly include the class."
     )
     return _of_frame("datasets", "datasets", "Datasets", frame, columns, note=note)
 
