@@ -20,8 +20,8 @@ from kfhe.dask.session import together
 from kfhe.dask.training import Fit, Fitted, Stage, fitted_here
 from kfhe.dask.trees import TreeArrays
 from kfhe.dask.workers import ClusterLostError
+from kfhe.display.progress import training_bar
 from kfhe.early_stopping import EarlyStopping, ValidationSet, is_boolean
-from kfhe.look.progress import training_bar
 from kfhe.rows import sample_size
 from kfhe.trace import Iteration
 from kfhe.tree_settings import TreeSettings
