@@ -40,7 +40,7 @@ MAX_WEIGHT = 2**30  # squares of sums of weights stay well within 64 bits
 
 
 class NamedParameters(BaseEstimator):
-    """An estimator that looks up the names of its parameters once: it takes as long as growing a few trees."""
+    """An estimator that looks up the names of its parameters once: that takes as long as a few trees."""
 
     @classmethod
     @cache
