@@ -1,4 +1,4 @@
-"""What all classifiers of the family share: fitting, predicting, going on, saving."""
+"""The base class of the classifiers: fitting, predicting, warm starts, saving."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from kfhe import early_stopping
 from kfhe.callbacks import Callback, CallbackSupportMixin, FitTasks
+from kfhe.display.notebook import NotebookMixin
+from kfhe.display.progress import training_bar
 from kfhe.early_stopping import BestLength, EarlyStopping, ValidationSet, Watch
 from kfhe.emphasis import Emphasis
 from kfhe.engine.arrays import exact_sum
@@ -27,8 +29,6 @@ from kfhe.engine.threads import thread_count
 from kfhe.ensemble import Ensemble
 from kfhe.forest import Forest
 from kfhe.groups import Groups
-from kfhe.look.notebook import NotebookMixin
-from kfhe.look.progress import training_bar
 from kfhe.remarks import TableWarning
 from kfhe.rows import TrainingRows
 from kfhe.saving.model_file import save
@@ -133,21 +133,21 @@ class BaseKFHE(NotebookMixin, CallbackSupportMixin, ClassifierMixin, NamedParame
         y : array-like of shape (n_samples,)
             Their labels: strings, integers or booleans.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows. Zero means that the row is absent; scaling all of them changes nothing.
+            Sample weights. Rows of weight 0 are ignored; only ratios matter.
         groups : array-like of shape (n_samples,), default=None
-            Which rows belong together, such as those of one patient or document. Rows of one value are drawn
-            together, so that a row is judged out of the bag by components that have seen none of them.
+            Which rows belong together, such as those of one patient or document. They are drawn together, so
+            that a row is only judged by components that have seen none of its group.
         X_val, y_val : default=None
-            Rows and labels that are not trained on: a validation set, for `early_stopping` and
-            `validation_scores_`. `EarlyStopping` can hold back a share of X instead.
+            Rows and labels of a validation set, for `early_stopping` and `validation_scores_`.
+            `EarlyStopping` can hold out a share of X instead.
         callbacks : list of Callback, default=None
-            Functions that are called with each iteration's row of the trace. Training ends when one of
-            them returns True.
+            Functions that are called with the row of the trace after each iteration. Training ends when one
+            of them returns True.
 
         Returns
         -------
         self
-            The fitted classifier. If fitting fails, it stays as it was.
+            The fitted classifier. If fitting fails, it is unchanged.
         """
         # What scikit-learn's callbacks need to be told of an error stays outside of what an error undoes.
         tasks = FitTasks(self, X, y, sample_weight) if hasattr(self, "_skl_callbacks") else None
@@ -172,25 +172,25 @@ class BaseKFHE(NotebookMixin, CallbackSupportMixin, ClassifierMixin, NamedParame
         return self
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Return the class that is decided on for each row; ties go to the first one.
+        """Return the predicted class of each row; ties go to the first class.
 
-        It is that of the highest probability, in a `RobustKFHEClassifier` as `decision` says.
+        It is the class with the highest probability; in a `RobustKFHEClassifier` it depends on `decision`.
         """
         X = self._validate_for_prediction(X)
         classes: NDArray[Any] = self.classes_[self.estimators_.decisions(X, thread_count(self.n_jobs))]
         return classes
 
     def predict_proba(self, X: Any) -> Floats:
-        """Return the probabilities of the classes for each row: they sum to 1."""
+        """Return the class probabilities of each row; they sum to 1."""
         scores = self._scores(X)
         return self.estimators_.probabilities(scores)
 
     def predict_uncertainty(self, X: Any) -> Floats:
-        """Return what is still unknown about each row: how far the components disagree on it.
+        """Return how far the components disagree about each row.
 
-        The Gini impurity of a row's scores has two parts: how mixed the classes are in the votes of single
-        components, and how far these votes are apart. This is the second one, the variance of the votes by
-        component weight, summed over the classes. It is 0 where all components vote alike.
+        The Gini impurity of the scores of a row is the sum of two parts: the impurity within the votes of
+        single components, and the variance between them. This is the second part, weighted by component and
+        summed over the classes. It is 0 where all components agree.
 
         Parameters
         ----------
@@ -215,15 +215,15 @@ class BaseKFHE(NotebookMixin, CallbackSupportMixin, ClassifierMixin, NamedParame
         return self.estimators_.spread(X, thread_count(self.n_jobs))
 
     def predict_log_proba(self, X: Any) -> Floats:
-        """Return the logarithms of the probabilities; minus infinity where one is 0."""
+        """Return the logarithms of the class probabilities."""
         with np.errstate(divide="ignore"):
             logarithms: Floats = np.log(self.predict_proba(X))
         return logarithms
 
     def apply(self, X: Any) -> NDArray[np.int32]:
-        """Return the leaves that rows fall into: a row each, and a column for each tree, h_0's first.
+        """Return the leaf of each row (down) in each tree (across), h_0 first.
 
-        A tree numbers its leaves from 0, as `leaf_weights` of the trees in `estimators_` does.
+        The leaves of a tree are numbered from 0, as in `leaf_weights` of the trees in `estimators_`.
         """
         return self._forest("apply").leaves(self._validate_for_prediction(X), thread_count(self.n_jobs))
 
@@ -238,15 +238,15 @@ class BaseKFHE(NotebookMixin, CallbackSupportMixin, ClassifierMixin, NamedParame
             yield self.estimators_.probabilities(scores)
 
     def fingerprint(self) -> str:
-        """Return a hex digest of what determines the predictions: equal for models that predict alike."""
+        """Return a hex digest of everything that predictions depend on."""
         return self._forest("fingerprint").digest()
 
     def save(self, path: Any) -> None:
-        """Write the fitted model to a file that `kfhe.load` reads; there is an example there.
+        """Write the fitted model to a file; `kfhe.load` reads it and has an example.
 
-        The file holds all that prediction and display need, as arrays and JSON, and no code: a function
-        that is the `emphasis` is remembered by its name only. A `random_state` that is not an int becomes
-        None. After loading, `fit` starts anew, also with `warm_start=True`.
+        The file holds arrays and JSON, and no code: of a function as `emphasis`, only the name is stored. A
+        `random_state` that is not an int becomes None. After loading, `fit` starts from scratch, even with
+        `warm_start=True`.
 
         Parameters
         ----------
@@ -256,8 +256,8 @@ class BaseKFHE(NotebookMixin, CallbackSupportMixin, ClassifierMixin, NamedParame
         Raises
         ------
         ValueError
-            The model has components other than native trees, or has labels or categories other than
-            strings and numbers; skops saves such models.
+            The components are not native trees, or labels or categories are neither strings nor numbers. Use
+            skops for such models.
         OSError
             The file can't be written.
         """
@@ -265,7 +265,7 @@ class BaseKFHE(NotebookMixin, CallbackSupportMixin, ClassifierMixin, NamedParame
 
     @property
     def component_weights_(self) -> Floats:
-        """How much each component contributes to the scores. They sum to 1."""
+        """The weight of each component in the scores; they sum to 1."""
         check_is_fitted(self)
         return self.estimators_.weights
 
@@ -276,7 +276,7 @@ class BaseKFHE(NotebookMixin, CallbackSupportMixin, ClassifierMixin, NamedParame
         return self.estimators_.importances()
 
     def _forest(self, asked: str) -> Forest:
-        """Return the native trees; raise if the components are others."""
+        """Return the native trees; raise if there are other components."""
         check_is_fitted(self)
         if not isinstance(self.estimators_, Forest):
             raise ValueError(f"{asked}() needs native trees (estimator=None, or a CARTClassifier)")
@@ -349,8 +349,8 @@ class BaseKFHE(NotebookMixin, CallbackSupportMixin, ClassifierMixin, NamedParame
             new: Any = now.get(name)
             if not (new is old or np.array_equal(new, old)):
                 raise ValueError(
-                    f"warm_start=True can't go on with another {name}: there are components trained with "
-                    f"{old!r}; use warm_start=False"
+                    f"warm_start=True can't change {name}: the components were trained with {old!r}; use "
+                    "warm_start=False"
                 )
         if self.n_estimators < self.n_iter_:
             raise ValueError(

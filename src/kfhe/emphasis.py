@@ -13,8 +13,8 @@ from math import exp
 import numpy as np
 from numpy.typing import NDArray
 
-from kfhe.bank import PILOT, READ_EVERY, FilterBank
 from kfhe.engine.arrays import exact_sum, margins, multiply
+from kfhe.filter_bank import READ_EVERY, WARM_UP, FilterBank
 from kfhe.kalman import Filter
 from kfhe.rows import TrainingRows
 
@@ -75,7 +75,7 @@ class ByMargin:
     def __call__(self, weights: Floats, missed: Missed) -> Floats:
         """Return the weights as they are between two readings of the bank, else new ones."""
         bank, rows = self._bank, self._rows
-        if bank.n_components < PILOT or bank.n_components % READ_EVERY:
+        if bank.n_components < WARM_UP or bank.n_components % READ_EVERY:
             return weights
         if not bank.clean:
             return rows.base

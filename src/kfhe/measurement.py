@@ -11,8 +11,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from kfhe.bank import FilterBank, TreeVotes, Unseen
 from kfhe.engine.arrays import exact_sum
+from kfhe.filter_bank import FilterBank, TreeVotes, Unseen
 from kfhe.kalman import Filter, KalmanFilter, RowFilter, Schedule, SomeRows
 from kfhe.rows import TrainingRows
 

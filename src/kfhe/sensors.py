@@ -15,7 +15,7 @@ from kfhe.engine.trees.grown_tree import GrownTree
 from kfhe.engine.trees.leaf_votes import leaf_classes, shrunken_shares
 from kfhe.engine.trees.tree_store import TreeStore
 from kfhe.ensemble import Ensemble
-from kfhe.estimators import ClassShares, EstimatorEnsemble
+from kfhe.estimator_ensemble import ClassShares, EstimatorEnsemble
 from kfhe.forest import NODE_DTYPE, Forest, leaves_of
 from kfhe.measurement import Counts, Votes
 from kfhe.rows import TrainingRows

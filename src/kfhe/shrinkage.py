@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kfhe.bank import SHRINKAGES
 from kfhe.engine.trees.grower import Grower
 from kfhe.engine.trees.grown_tree import GrownTree
 from kfhe.engine.trees.leaf_votes import shrunken_shares
+from kfhe.filter_bank import SHRINKAGES
 from kfhe.rows import TrainingRows
 
 Floats = NDArray[np.float64]

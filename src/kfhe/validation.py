@@ -94,8 +94,7 @@ def check_tree_component(tree: Any) -> None:
     tree._validate_params()
     if tree.class_weight is not None:
         raise ValueError(
-            f"estimator has class_weight={tree.class_weight!r}: weights of classes belong to the ensemble, "
-            "give them to that"
+            f"estimator has class_weight={tree.class_weight!r}: pass class weights to the ensemble instead"
         )
 
 

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from kfhe import stats
-from kfhe.look.palette import PALETTE
+from kfhe.display.palette import PALETTE
 from kfhe.metrics import LOWER_IS_BETTER, METRICS
+from kfhe.study.dataset import import_pandas
 from kfhe.study.errors import StudyError
 from kfhe.study.paper import published
 from kfhe.study.plan import Plan
 from kfhe.study.store import Store
-from kfhe.study.tables import import_pandas
 
 ALPHA = 0.05
 

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from kfhe.look.counts import counted
-from kfhe.look.palette import TRACE_LINES
+import numpy as np
+from numpy.typing import NDArray
+
+from kfhe.display.palette import TRACE_LINES
+from kfhe.display.text import counted
 from kfhe.trace import Trace
 
 WIDTH, HEIGHT, MARGIN = 150, 36, 3  # of a small line, in pixels
@@ -57,7 +60,7 @@ def trace_html(trace: Trace, n_classes: int, more: Sequence[str] = ()) -> str:
 
     Examples
     --------
-    >>> from kfhe.look.notebook import trace_html
+    >>> from kfhe.display.notebook import trace_html
     >>> from kfhe.trace import Trace
     >>> "no components after the initial one" in trace_html(Trace(), 1)
     True
@@ -73,7 +76,7 @@ def trace_html(trace: Trace, n_classes: int, more: Sequence[str] = ()) -> str:
             f"training error {trace['training_error'][-1]:.3g}",
             f"final variance P {trace['posterior_variance'][-1]:.3g}",
         ]
-        lines = "".join(_line(line.label, trace[line.column].tolist(), line.colour) for line in TRACE_LINES)
+        lines = "".join(_line(line.label, trace[line.column], line.colour) for line in TRACE_LINES)
     return (
         '<div class="kfhe-trace" style="font: 12px/1.4 system-ui, sans-serif; margin: 8px 2px">'
         f"<div>{' · '.join(facts)}</div>"
@@ -82,21 +85,13 @@ def trace_html(trace: Trace, n_classes: int, more: Sequence[str] = ()) -> str:
     )
 
 
-def _line(label: str, values: Sequence[float], colour: str) -> str:
+def _line(label: str, values: NDArray[np.float64], colour: str) -> str:
     """Return a small line of one column, from 0 to its largest value."""
-    n_values, top = len(values), max(values) or 1.0
-    step = -(-n_values // MOST_POINTS)
-    shown = sorted({*range(0, n_values, step), n_values - 1})
-    places = [
-        (
-            MARGIN + (WIDTH - 2 * MARGIN) * (position / (n_values - 1) if n_values > 1 else 0.5),
-            HEIGHT - MARGIN - (HEIGHT - 2 * MARGIN) * values[position] / top,
-        )
-        for position in shown
-    ]
-    points = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
-    x, y = places[-1]
-    first_to_last = f"{values[0]:.3g}" + (f" → {values[-1]:.3g}" if n_values > 1 else "")
+    shown = values[np.linspace(0, len(values) - 1, min(len(values), MOST_POINTS)).astype(int)]
+    x = np.linspace(MARGIN, WIDTH - MARGIN, len(shown))
+    y = HEIGHT - MARGIN - (HEIGHT - 2 * MARGIN) * shown / (values.max() or 1.0)
+    points = " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(x, y, strict=True))
+    first_to_last = f"{values[0]:.3g}" + (f" → {values[-1]:.3g}" if len(values) > 1 else "")
     return (
         f'<div style="width: {WIDTH}px">'
         f"<div>{label}</div>"
@@ -105,7 +100,7 @@ def _line(label: str, values: Sequence[float], colour: str) -> str:
         f'<path d="M0,{HEIGHT - MARGIN}H{WIDTH}" stroke="currentColor" stroke-opacity="0.3"/>'
         f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="1.5" '
         'stroke-linejoin="round"/>'
-        f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2.5" fill="{colour}"/>'
+        f'<circle cx="{x[-1]:.1f}" cy="{y[-1]:.1f}" r="2.5" fill="{colour}"/>'
         "</svg>"
         f'<div style="font-variant-numeric: tabular-nums; opacity: 0.8">{first_to_last}</div>'
         "</div>"

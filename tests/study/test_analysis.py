@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from kfhe.study.analyse import Analysis
+from kfhe.study.analysis import Analysis
 from kfhe.study.cells import Result
 from kfhe.study.errors import StudyError
 from kfhe.study.paper import published

@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from kfhe.study.dataset import Roles, make_dataset, read_table
 from kfhe.study.errors import NoTargetError, StudyError
-from kfhe.study.tables import Roles, make_dataset, read_table
 from kfhe.tables.files import TableFileError
 from kfhe.tables.labelled import LabelledTable
 
@@ -36,7 +36,7 @@ def test_the_class_column_is_the_one_of_that_name_or_the_one_that_is_named(tmp_p
     assert list(usual.X.columns) == list(named.X.columns) == ["size"]
     assert (usual.target, named.target) == ("class", "kind")
     with pytest.raises(
-        NoTargetError, match=r"mine\.csv: which column is to be learnt\? .*--target.* kind, size$"
+        NoTargetError, match=r"mine\.csv: which column is the target\? .*--target.* kind, size$"
     ):
         read_table(path)
 

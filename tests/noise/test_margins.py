@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from kfhe.noise.places import by_margin, by_neighbours, draw_low
+from kfhe.noise.margins import by_margin, by_neighbours, draw_low
 
 
 def test_low_values_are_drawn_by_chances_that_fade_from_one_half(rng):

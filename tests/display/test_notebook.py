@@ -10,7 +10,7 @@ from sklearn import config_context
 from sklearn.utils import estimator_html_repr
 
 from kfhe import KFHEClassifier
-from kfhe.look.notebook import HEIGHT, MARGIN, WIDTH, trace_html
+from kfhe.display.notebook import HEIGHT, MARGIN, WIDTH, trace_html
 from kfhe.trace import Trace
 
 

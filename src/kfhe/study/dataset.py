@@ -67,7 +67,7 @@ class Roles:
         if self.target is None and USUAL_TARGET not in columns:
             shown = ", ".join(columns[:20]) + (f" and {len(columns) - 20} more" if len(columns) > 20 else "")
             raise NoTargetError(
-                f'{name}: which column is to be learnt? Name it by --target (in a plan: target = "..."), as '
+                f'{name}: which column is the target? Name it with --target (in a plan: target = "..."), as '
                 f"none is named '{USUAL_TARGET}'; there are {shown}"
             )
         return self.target or USUAL_TARGET

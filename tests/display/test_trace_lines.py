@@ -1,8 +1,8 @@
 """The lines of a trace are the same wherever they are drawn."""
 
 from kfhe import KFHEClassifier
-from kfhe.look.notebook import trace_html
-from kfhe.look.palette import TRACE_LINES
+from kfhe.display.notebook import trace_html
+from kfhe.display.palette import TRACE_LINES
 from kfhe.plotting import TraceDisplay
 from kfhe.trace import Trace
 

@@ -26,7 +26,7 @@ SHRINKAGES = np.array([0.0, 1.0, 3.0, 10.0, 30.0, 100.0])
 STEERING = 5  # so many of them, the lower ones, steer the training; all are asked in the end
 CLEAN_UP_TO = 1.0  # a shrinkage up to which labels look clean,
 COARSE_FROM = 30.0  # and one from which on the noise is plain, and leaves had better be larger
-PILOT = 20  # trees after which the size of the leaves is chosen
+WARM_UP = 20  # trees after which the size of the leaves is chosen
 READ_EVERY = 5  # trees between two readings of the bank
 
 
@@ -88,7 +88,7 @@ class FilterBank:
 
         A row that is equal to one of another label is neither: no attention helps.
         """
-        looks_clean = self.n_components >= PILOT and not self.coarse and self.shrinkage <= CLEAN_UP_TO
+        looks_clean = self.n_components >= WARM_UP and not self.coarse and self.shrinkage <= CLEAN_UP_TO
         return looks_clean and not self._rows.overlap
 
     @property
@@ -118,7 +118,7 @@ class FilterBank:
         self.n_components += 1
         if self.n_components % READ_EVERY == 0:
             self.chosen = int(self._bank.brier_scores()[:STEERING].argmin())
-        if self.n_components == PILOT:
+        if self.n_components == WARM_UP:
             self.coarse = self.shrinkage >= COARSE_FROM
         return self._unseen_row.update(0.0, 1.0)
 

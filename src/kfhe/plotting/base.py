@@ -20,8 +20,8 @@ from rich.cells import cell_len
 from sklearn.utils.validation import check_is_fitted
 
 from kfhe.base import BaseKFHE
-from kfhe.look import names
-from kfhe.look.palette import PALETTE
+from kfhe.display import text as display_text
+from kfhe.display.palette import PALETTE
 from kfhe.plotting.fonts import cover
 
 LETTER, LINE = 0.075, 0.14  # width of a letter and height of a line, in inches, in a small font
@@ -117,7 +117,7 @@ def class_colours(n_classes: int) -> list[Any]:
 
 def shortened(name: Any, width: int = 32) -> str:
     """Return a name as matplotlib is to draw it, with its middle left out if it is wider than `width`."""
-    text = names.shortened(name, width).replace("$", r"\$")  # a dollar would start a formula
+    text = display_text.shortened(name, width).replace("$", r"\$")  # a dollar would start a formula
     if any(unicodedata.bidirectional(letter) in ("R", "AL") for letter in text):
         return f"{LEFT_TO_RIGHT}{text}{LEFT_TO_RIGHT}"  # so that a number after it stays after it
     return text
@@ -126,13 +126,13 @@ def shortened(name: Any, width: int = 32) -> str:
 def entitle(figure: Figure, title: str) -> None:
     """Put a title above a figure, on as many lines as it takes."""
     room = int(figure.get_figwidth() / (1.3 * LETTER))
-    lines = textwrap.wrap(names.shortened(title, 2 * room), room, break_on_hyphens=False)
+    lines = textwrap.wrap(display_text.shortened(title, 2 * room), room, break_on_hyphens=False)
     figure.suptitle("\n".join(shortened(line, room) for line in lines), fontsize="medium")
 
 
 def width_of(labels: Iterable[Any], width: int = 32) -> float:
     """Return about how many inches the longest of these names takes, shortened, in a small font."""
-    return LETTER * max((cell_len(names.shortened(label, width)) for label in labels), default=0)
+    return LETTER * max((cell_len(display_text.shortened(label, width)) for label in labels), default=0)
 
 
 def label_ticks(axis: Axis, labels: Sequence[Any], width: int = 32) -> None:

@@ -5,7 +5,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from kfhe.look.palette import PALETTE
+from kfhe.display.palette import PALETTE
 
 # What people without cones of one kind see, in linear RGB (Machado, Oliveira and Fernandes, 2009)
 VISION = {

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from kfhe.study.tables import import_pandas
+from kfhe.study.dataset import import_pandas
 
 SEED = 2026  # of the sets that chance has a part in
 
@@ -142,7 +142,7 @@ def _frame(X: Any, y: Any, columns: list[str] | None = None) -> Any:
     return frame
 
 
-RULES: dict[str, Callable[[], Any]] = {
+GENERATORS: dict[str, Callable[[], Any]] = {
     "balance_scale": balance_scale,
     "monks": monks_1,
     "monks1": monks_1,

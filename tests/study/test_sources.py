@@ -1,4 +1,4 @@
-"""Datasets: the catalogue, the order of sources, and what is said of what can't be had."""
+"""Datasets: the catalogue, the order of sources, and messages about unavailable ones."""
 
 import hashlib
 import os
@@ -8,11 +8,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from kfhe.study import datasets
-from kfhe.study.datasets import differences, load, locate
+from kfhe.study import sources
 from kfhe.study.errors import StudyError
-from kfhe.study.made import RULES
 from kfhe.study.paper.catalogue import catalogue, paper_names
+from kfhe.study.sources import differences, load, locate
+from kfhe.study.synthetic import GENERATORS
 
 # The folder of the paper's data files, where there is one; taken before tests hide it
 PAPER_DATA = os.environ.get("KFHE_DATA")
@@ -30,11 +30,11 @@ def test_the_catalogue_has_the_papers_thirty_datasets():
 
 @pytest.mark.parametrize(
     "name",
-    [*RULES, "iris", "wine", "breast_cancer", "digits"],
+    [*GENERATORS, "iris", "wine", "breast_cancer", "digits"],
 )
 def test_what_needs_no_file_is_as_the_catalogue_says(name):
     dataset = load(name)
-    assert dataset.source in ("rule", "scikit-learn")
+    assert dataset.source in ("generated", "scikit-learn")
     assert differences(dataset, catalogue()[name]) == []
     assert dataset.categorical == list(catalogue()[name].categorical)
 
@@ -103,7 +103,7 @@ def test_the_papers_files_are_those_of_the_catalogue():
     [
         ("irsi", r"dataset 'irsi' is not known; did you mean iris\?"),
         ("zzz", "'zzz' is not known; 'kfhe data list' shows what there is"),
-        ("physio", "'physio' can't be had. Its origin is not known"),
+        ("physio", "'physio' is unavailable. Its origin is not known"),
         (
             "glass",
             r"'glass' is not on this machine; put glass\.csv into a folder .* or try 'kfhe data fetch glass'",
@@ -154,18 +154,18 @@ def openml(monkeypatch):
 
 
 def test_a_download_is_checked_and_kept(openml):
-    path = datasets.fetch("haberman")
-    assert path.parent == datasets.cache_folder()
+    path = sources.fetch("haberman")
+    assert path.parent == sources.cache_folder()
     assert differences(load("haberman"), catalogue()["haberman"]) == []
-    assert datasets.fetch("haberman") == path
+    assert sources.fetch("haberman") == path
     assert openml.calls == [catalogue()["haberman"].openml], "what is in the cache is not fetched again"
 
 
 def test_a_download_of_something_else_is_refused(openml):
     openml.frame.loc[0, "class"] = "2"
     with pytest.raises(StudyError, match=r"another one \(rows per class: \[82, 224\].*nothing was stored"):
-        datasets.fetch("haberman")
-    assert not list(datasets.cache_folder().glob("*"))
+        sources.fetch("haberman")
+    assert not list(sources.cache_folder().glob("*"))
 
 
 def test_a_download_that_breaks_off_leaves_nothing(openml, monkeypatch):
@@ -174,8 +174,8 @@ def test_a_download_that_breaks_off_leaves_nothing(openml, monkeypatch):
 
     monkeypatch.setattr("os.replace", full)
     with pytest.raises(OSError, match=r"haberman\.parquet: can't be written: No space left on device"):
-        datasets.fetch("haberman")
-    assert list(Path(datasets.cache_folder()).iterdir()) == []
+        sources.fetch("haberman")
+    assert list(Path(sources.cache_folder()).iterdir()) == []
 
 
 def test_no_network_is_said(monkeypatch):
@@ -184,7 +184,7 @@ def test_no_network_is_said(monkeypatch):
 
     monkeypatch.setattr("sklearn.datasets.fetch_openml", fetch_openml)
     with pytest.raises(StudyError, match="'haberman' could not be downloaded from OpenML: no route to host"):
-        datasets.fetch("haberman")
+        sources.fetch("haberman")
 
 
 @pytest.mark.parametrize(
@@ -192,4 +192,4 @@ def test_no_network_is_said(monkeypatch):
 )
 def test_what_cannot_be_downloaded_is_said(name, message):
     with pytest.raises(StudyError, match=message):
-        datasets.fetch(name)
+        sources.fetch(name)

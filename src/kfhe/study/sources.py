@@ -11,10 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from kfhe.files import write_whole
 from kfhe.study.careless import added_columns, parts_of
-from kfhe.study.errors import StudyError
-from kfhe.study.made import RULES
-from kfhe.study.paper.catalogue import Facts, catalogue
-from kfhe.study.tables import (
+from kfhe.study.dataset import (
     AS_USUAL,
     Dataset,
     Roles,
@@ -24,6 +21,9 @@ from kfhe.study.tables import (
     read_table,
     table_name,
 )
+from kfhe.study.errors import StudyError
+from kfhe.study.paper.catalogue import Facts, catalogue
+from kfhe.study.synthetic import GENERATORS
 from kfhe.tables.files import READABLE
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def load(name: str, data_dir: str | Path | None = None, *, roles: Roles = AS_USU
 
     Examples
     --------
-    >>> from kfhe.study.datasets import load
+    >>> from kfhe.study.sources import load
     >>> monks = load("monks2")
     >>> monks.X.shape, monks.classes
     ((432, 6), ['0', '1'])
@@ -90,7 +90,7 @@ def load(name: str, data_dir: str | Path | None = None, *, roles: Roles = AS_USU
         )
     if roles.given is not None:
         raise StudyError(f"dataset '{name}' ({source.kind}) has no column '{roles.given}' of given labels")
-    frame = {"rule": RULES, "scikit-learn": _EMBEDDED}[source.kind][name]()
+    frame = {"generated": GENERATORS, "scikit-learn": _EMBEDDED}[source.kind][name]()
     target = roles.learnt(name, list(frame.columns), of_catalogue=True)
     dropped = tuple(column for column in roles.dropped(frame.columns) if column != target)
     dataset = make_dataset(
@@ -112,8 +112,8 @@ def locate(name: str, data_dir: str | Path | None = None) -> Source | None:
     path_in_folder = _in_folder(name, data_folder(data_dir))
     if path_in_folder:
         return Source("folder", path_in_folder)
-    if name in RULES:
-        return Source("rule")
+    if name in GENERATORS:
+        return Source("generated")
     if name in _EMBEDDED:
         return Source("scikit-learn")
     cached = cache_folder() / f"{name}.parquet"
@@ -170,7 +170,7 @@ def _not_here(name: str) -> str:
         hint = f"did you mean {' or '.join(near)}?" if near else "'kfhe data list' shows what there is"
         return f"dataset '{name}' is not known; {hint} (a file needs its ending, such as {name}.csv)"
     if facts.rows is None:
-        return f"dataset '{name}' can't be had. {facts.note}"
+        return f"dataset '{name}' is unavailable. {facts.note}"
     ways = f"put {facts.file} into a folder and name it by --data-dir or KFHE_DATA"
     if facts.openml is not None:
         ways += f", or try 'kfhe data fetch {name}'"

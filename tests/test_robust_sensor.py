@@ -8,7 +8,7 @@ from sklearn.datasets import load_breast_cancer
 
 from kfhe import RobustKFHEClassifier
 from kfhe.forest import LEAF
-from kfhe.pilot import PilotSensor
+from kfhe.robust_sensor import RobustSensor
 from kfhe.rows import TrainingRows
 from kfhe.tree_settings import TreeSettings
 
@@ -18,7 +18,7 @@ def grown(iteration=1, **bank):
     X, y = load_breast_cancer(return_X_y=True)
     rows = TrainingRows(X, y.astype(np.int32), np.arange(2), np.full(len(y), 1 / len(y)), seed=0, n_threads=1)
     bank = SimpleNamespace(**({"clean": False, "coarse": False, "shrinkage": 0.0} | bank))
-    sensor = PilotSensor(rows, TreeSettings(max_depth=None, min_samples_split=2, min_samples_leaf=1), bank)
+    sensor = RobustSensor(rows, TreeSettings(max_depth=None, min_samples_split=2, min_samples_leaf=1), bank)
     sensor.initial()
     counts = rows.draws().draw(rows.base, 1, 0)
     return sensor.read(counts, iteration, 0).leaves.tolist(), counts

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kfhe.bank import SHRINKAGES, FilterBank, TreeVotes
 from kfhe.engine.trees.grower import Grower
 from kfhe.engine.trees.grown_tree import GrownTree
 from kfhe.engine.trees.leaf_votes import shrunken_shares
 from kfhe.engine.trees.tree_store import TreeStore
+from kfhe.filter_bank import SHRINKAGES, FilterBank, TreeVotes
 from kfhe.forest import Forest
 from kfhe.measurement import Counts
 from kfhe.rows import TrainingRows
@@ -26,7 +26,7 @@ Floats = NDArray[np.float64]
 COARSE_LEAF = 5  # rows in a leaf, once labels are known to be noisy
 
 
-class PilotSensor(StoredTrees):
+class RobustSensor(StoredTrees):
     """Grows large trees, in turn with the best cuts of few features and with random cuts of more.
 
     Sensors that err in different ways are worth more together than any of them.

@@ -1,4 +1,4 @@
-"""What tests of a model gave, as figures, as tables for the terminal, and as pictures."""
+"""The results of testing a model: scores, tables for the terminal, and plots."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Predictions(NamedTuple):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came out of one or more tests.
+    """The results of one or more tests.
 
     Attributes
     ----------
@@ -118,7 +118,7 @@ class Outcome:
     def print(self) -> None:
         """Print the metrics, those of each class, and which classes are taken for which."""
         from kfhe.cli.console import Console
-        from kfhe.look.counts import counted
+        from kfhe.display.text import counted
 
         console = Console(highlight=False)
         console.print(
@@ -128,16 +128,14 @@ class Outcome:
         if self.likeliest:
             figures = ", ".join(f"{METRICS[name]} {value:.4f}" for name, value in self.likeliest.items())
             console.print(
-                "Predictions favour rare classes. With --decision likeliest, the class of the highest "
-                f"probability is predicted: {figures}."
+                "Predictions favour rare classes. With --decision likeliest, the most probable class is "
+                f"predicted: {figures}."
             )
         if len(self.classes) > MOST_CLASSES:
-            console.print(
-                f"The {LISTED} of {len(self.classes)} classes that are found worst; --json has all:"
-            )
+            console.print(f"The {LISTED} worst of {len(self.classes)} classes; --json has all:")
         console.print(self._class_table())
         if len(self.classes) <= MOST_CLASSES and _fits(console, matrix := self._matrix_table()):
-            console.print("Rows by true class (down) and predicted class (across):")
+            console.print("Confusion matrix: true classes down, predicted classes across")
             console.print(matrix)
         elif mistakes := self._mistakes():
             console.print("The most frequent mistakes; --json has the whole confusion matrix:")
@@ -226,7 +224,7 @@ def _fits(console: Console, table: Table) -> bool:
 def _name(label: Any, width: int = NAME) -> str:
     from rich.markup import escape
 
-    from kfhe.look.names import shortened
+    from kfhe.display.text import shortened
 
     return escape(shortened(label, width))
 

@@ -3,7 +3,7 @@
 import pytest
 from rich.cells import cell_len
 
-from kfhe.look.names import shortened
+from kfhe.display.text import shortened
 
 
 @pytest.mark.parametrize("name", ["short", "zwölf", "中文", "مرحبا", "😀", ""])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kfhe.look.counts import counted
+from kfhe.display.text import counted
 
 
 @pytest.mark.parametrize(

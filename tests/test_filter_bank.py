@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from kfhe.bank import PILOT, READ_EVERY, SHRINKAGES, STEERING, FilterBank, TreeVotes, Unseen
+from kfhe.filter_bank import READ_EVERY, SHRINKAGES, STEERING, WARM_UP, FilterBank, TreeVotes, Unseen
 from kfhe.measurement import OutOfBag
 from kfhe.rows import TrainingRows
 
@@ -32,7 +32,7 @@ def votes_for(labels, shrinkages):
 @pytest.mark.parametrize("position", range(STEERING))
 def test_leaves_grow_larger_after_the_pilot_if_a_large_shrinkage_is_right(bank, rows, position):
     measurement = Unseen(votes_for(rows.labels, position), np.zeros(N_ROWS, dtype=np.int32))
-    for n_components in range(1, PILOT + 1):
+    for n_components in range(1, WARM_UP + 1):
         assert not bank.coarse
         bank.update(measurement, 0.0)
         assert bank.chosen == (position if n_components >= READ_EVERY else 0)
