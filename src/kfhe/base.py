@@ -7,14 +7,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from copy import deepcopy
 from dataclasses import replace
-from functools import cache, partial
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 from warnings import warn
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
+from sklearn.base import ClassifierMixin, _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
@@ -37,6 +37,7 @@ from kfhe.trace import Trace
 from kfhe.training import TrainingRun
 from kfhe.validation import (
     COMMON_CONSTRAINTS,
+    NamedParameters,
     check_callbacks,
     check_groups,
     check_same_length,
@@ -50,7 +51,7 @@ from kfhe.validation import (
 Floats = NDArray[np.float64]
 
 
-class BaseKFHE(NotebookMixin, CallbackSupportMixin, ClassifierMixin, BaseEstimator):
+class BaseKFHE(NotebookMixin, CallbackSupportMixin, ClassifierMixin, NamedParameters):
     """A classifier that is trained by the loop of `training.py`.
 
     A classifier of the family says what its loop is made of: `make_run` and `make_emphasis`.
@@ -110,12 +111,6 @@ class BaseKFHE(NotebookMixin, CallbackSupportMixin, ClassifierMixin, BaseEstimat
         Emphasis
             A function of the sampling weights and of the rows that were missed.
         """
-
-    @classmethod
-    @cache  # reading the signature takes as long as a few trees of a small table
-    def _get_param_names(cls) -> list[str]:
-        names: list[str] = super()._get_param_names()
-        return names
 
     @_fit_context(prefer_skip_nested_validation=False)
     def fit(

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import is_regressor
+from sklearn.base import BaseEstimator, is_regressor
 from sklearn.utils import assert_all_finite, check_array, check_random_state, column_or_1d
 from sklearn.utils._missing import is_pandas_na
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -37,6 +38,16 @@ SPARSE_FORMATS = ("csr", "csc")  # others, which can't be indexed, become the fi
 LIGHTEST = 2.0**-500  # of a weight beside the largest
 PLAIN = (np.number, np.bool_, np.str_, np.bytes_)  # NumPy's scalars that stand for Python's own values
 MAX_WEIGHT = 2**30  # squares of sums of weights stay well within 64 bits
+
+
+class NamedParameters(BaseEstimator):
+    """An estimator that looks up the names of its parameters once: that takes as long as a few trees."""
+
+    @classmethod
+    @cache
+    def _get_param_names(cls) -> list[str]:
+        names: list[str] = super()._get_param_names()
+        return names
 
 
 @contextmanager
