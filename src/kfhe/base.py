@@ -157,19 +157,27 @@ class BaseKFHE(NotebookMixin, CallbackSupportMixin, ClassifierMixin, NamedParame
                 rows = replace(rows, seed=self._run.rows.seed)
             check = partial(self._check_table, reset=False)
             rows, validation = early_stopping.with_validation(self, check, X_val, y_val, rows)
-            own = check_callbacks(callbacks)
-            run = self._start_or_resume(rows)
-            with run.undone_on_error():
-                with self._watchers(run, validation, tasks) as watchers:
-                    run.train(
-                        self.make_emphasis(run), self.n_estimators, Watch([*own, *watchers], validation)
-                    )
-                self._store(run, validation)
-                if tasks is not None:
-                    tasks.finish()
+            self._train(rows, validation, check_callbacks(callbacks), tasks)
+            if tasks is not None:
+                tasks.finish()
         for remark in getattr(self, "remarks_", ()):
             warn(remark, TableWarning, stacklevel=3)
         return self
+
+    def _train(
+        self,
+        rows: TrainingRows,
+        validation: ValidationSet | None,
+        callbacks: Sequence[Callback],
+        tasks: FitTasks | None = None,
+    ) -> None:
+        """Train on rows that are checked, and take over what was learnt."""
+        run = self._start_or_resume(rows)
+        with run.undone_on_error():
+            with self._watchers(run, validation, tasks) as watchers:
+                watch = Watch([*callbacks, *watchers], validation)
+                run.train(self.make_emphasis(run), self.n_estimators, watch)
+            self._store(run, validation)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the predicted class of each row; ties go to the first class.

@@ -18,6 +18,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, _num_samples, validate_data
 
 from kfhe.engine.arrays import exact_sum
+from kfhe.exchange import ALONE, Exchange
 from kfhe.tables.columns import is_frame
 from kfhe.tables.sparse import is_sparse, same_values, sound
 
@@ -380,22 +381,22 @@ def class_weights(class_weight: Any, classes: NDArray[Any]) -> Floats:
     return _up_to_one(np.array(factors, dtype=np.float64))
 
 
-def integer_weights(weights: Floats) -> tuple[NDArray[np.int32], bool]:
+def integer_weights(weights: Floats, exchange: Exchange = ALONE) -> tuple[NDArray[np.int32], bool]:
     """Return weights as whole numbers, and whether they are all 0 or 1: then they are counts of rows.
 
     Multiples of the smallest weight become those multiples. Others are scaled to about 2^30 in total; a
     positive one stays positive.
     """
     present = weights > 0
-    if np.array_equal(weights, present):
+    if all(exchange.gather(np.array_equal(weights, present))):
         return present.astype(np.int32), True
     with np.errstate(over="ignore"):  # an infinite multiple is too large like any other
-        multiples = weights / weights[present].min()
-        total = exact_sum(multiples)
+        multiples = weights / min(exchange.gather(weights[present].min(initial=np.inf)))
+        total = exchange.exact_sum(multiples)
     whole = np.rint(multiples)
-    if total < MAX_WEIGHT and np.allclose(multiples, whole, rtol=1e-12, atol=0):
-        return whole.astype(np.int32), bool((whole <= 1).all())
-    scaled = np.rint(weights * (MAX_WEIGHT / exact_sum(weights)))
+    if total < MAX_WEIGHT and all(exchange.gather(np.allclose(multiples, whole, rtol=1e-12, atol=0))):
+        return whole.astype(np.int32), all(exchange.gather((whole <= 1).all()))
+    scaled = np.rint(weights * (MAX_WEIGHT / exchange.exact_sum(weights)))
     return np.maximum(scaled, present).astype(np.int32), False
 
 
