@@ -60,14 +60,14 @@ NEEDED = {
     "data show mine.csv -t label": "study",
     "data fetch car_eval": "study",
     "study plan quick": None,
-    "study run --preset quick": "study",
+    "study run quick": "study",
     "study run --dataset mine.csv -t label": "study",
 }
 LEFT = {
     ("fit mine.xlsx -t label -o new.kfhe", "python_calamine"): "excel",
     ("fit mine.parquet mine.parquet -t label -o new.kfhe", "distributed"): "dask",
     ("plot model.kfhe --kind scores --data mine.csv -t label", "pyarrow"): "frames",
-    ("study run --dataset iris --algorithm XGBoost --folds 2 --jobs 1", "xgboost"): "peers",
+    ("study run --dataset iris --algorithm XGBoost --jobs 1", "xgboost"): "peers",
     ("study run --dataset iris --scheduler tcp://127.0.0.1:1", "distributed"): "dask",
 }
 

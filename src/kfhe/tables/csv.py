@@ -9,7 +9,7 @@ from functools import cached_property
 from threading import Lock
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 
-from kfhe.look.counts import counted
+from kfhe.display.text import counted
 from kfhe.tables.dialect import SEPARATORS, Dialect, Recoded, usual_encoding
 from kfhe.tables.errors import TableFileError, check_names, how_to_fix
 from kfhe.tables.lent import LentStream

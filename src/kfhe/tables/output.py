@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
+from kfhe.display.text import plain
 from kfhe.files import standard_output, whole_file
-from kfhe.look.plain_text import plain
 from kfhe.tables.errors import TableFileError
 from kfhe.tables.types import is_text, value_type
 
