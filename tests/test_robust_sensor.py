@@ -7,7 +7,7 @@ import pytest
 from sklearn.datasets import load_breast_cancer
 
 from kfhe import RobustKFHEClassifier
-from kfhe.bank import SHRINKAGES
+from kfhe.filter_bank import SHRINKAGES
 from kfhe.forest import LEAF
 from kfhe.robust_sensor import RobustSensor
 from kfhe.rows import TrainingRows
@@ -82,7 +82,7 @@ def test_other_rows_get_the_votes_of_the_shrinkage_that_a_tree_was_grown_under(s
     X, y = load_breast_cancer(return_X_y=True)
     rows = TrainingRows(X, y.astype(np.int32), np.arange(2), np.full(len(y), 1 / len(y)), seed=0, n_threads=1)
     bank = SimpleNamespace(clean=False, coarse=False, shrinkage=shrinkage)
-    sensor = PilotSensor(rows, TreeSettings(max_depth=None, min_samples_split=2, min_samples_leaf=1), bank)
+    sensor = RobustSensor(rows, TreeSettings(max_depth=None, min_samples_split=2, min_samples_leaf=1), bank)
     sensor.initial()
     read = sensor.read(rows.draws().draw(rows.base, 1, 0), 1, 0)
     bank.shrinkage = 1.0

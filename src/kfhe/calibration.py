@@ -7,7 +7,7 @@ the chance (1 - share) q + share / (c - 1) (1 - q), c being the number of classe
 by which the labels of unseen rows are likeliest are believed in.
 
 Where labels are few or hard to learn, they leave open whether scores are timid or labels wrong. So either has
-a prior. The share is near the rate of wrong labels among the surest rows. The sharpness is near 1 if these rows
+a prior. The share is near the rate of wrong labels among the surest rows. The sharpness is near 1 if these
 are just hard, and near what undoes wrong labels otherwise: undecided scores that are right about labels tell
 classes apart by 1 - rate c / (c - 1) of what is true. The prior is half way, in logarithms.
 """
