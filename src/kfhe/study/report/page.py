@@ -1,4 +1,4 @@
-"""The report as one HTML page: it needs no other file and no network."""
+"""The report as one HTML page without other files."""
 
 from __future__ import annotations
 
