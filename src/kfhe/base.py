@@ -7,14 +7,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from copy import deepcopy
 from dataclasses import replace
-from functools import cache, partial
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 from warnings import warn
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
+from sklearn.base import ClassifierMixin, _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
@@ -37,6 +37,7 @@ from kfhe.trace import Trace
 from kfhe.training import TrainingRun
 from kfhe.validation import (
     COMMON_CONSTRAINTS,
+    NamedParameters,
     check_callbacks,
     check_groups,
     check_same_length,
@@ -50,7 +51,7 @@ from kfhe.validation import (
 Floats = NDArray[np.float64]
 
 
-class BaseKFHE(NotebookMixin, CallbackSupportMixin, ClassifierMixin, BaseEstimator):
+class BaseKFHE(NotebookMixin, CallbackSupportMixin, ClassifierMixin, NamedParameters):
     """A classifier that is trained by the loop of `training.py`.
 
     A classifier of the family says what its loop is made of: `make_run` and `make_emphasis`.
@@ -111,12 +112,6 @@ class BaseKFHE(NotebookMixin, CallbackSupportMixin, ClassifierMixin, BaseEstimat
             A function of the sampling weights and of the rows that were missed.
         """
 
-    @classmethod
-    @cache  # reading the signature takes as long as a few trees of a small table
-    def _get_param_names(cls) -> list[str]:
-        names: list[str] = super()._get_param_names()
-        return names
-
     @_fit_context(prefer_skip_nested_validation=False)
     def fit(
         self,
@@ -162,19 +157,27 @@ class BaseKFHE(NotebookMixin, CallbackSupportMixin, ClassifierMixin, BaseEstimat
                 rows = replace(rows, seed=self._run.rows.seed)
             check = partial(self._check_table, reset=False)
             rows, validation = early_stopping.with_validation(self, check, X_val, y_val, rows)
-            own = check_callbacks(callbacks)
-            run = self._start_or_resume(rows)
-            with run.undone_on_error():
-                with self._watchers(run, validation, tasks) as watchers:
-                    run.train(
-                        self.make_emphasis(run), self.n_estimators, Watch([*own, *watchers], validation)
-                    )
-                self._store(run, validation)
-                if tasks is not None:
-                    tasks.finish()
+            self._train(rows, validation, check_callbacks(callbacks), tasks)
+            if tasks is not None:
+                tasks.finish()
         for remark in getattr(self, "remarks_", ()):
             warn(remark, TableWarning, stacklevel=3)
         return self
+
+    def _train(
+        self,
+        rows: TrainingRows,
+        validation: ValidationSet | None,
+        callbacks: Sequence[Callback],
+        tasks: FitTasks | None = None,
+    ) -> None:
+        """Train on rows that are checked, and take over what was learnt."""
+        run = self._start_or_resume(rows)
+        with run.undone_on_error():
+            with self._watchers(run, validation, tasks) as watchers:
+                watch = Watch([*callbacks, *watchers], validation)
+                run.train(self.make_emphasis(run), self.n_estimators, watch)
+            self._store(run, validation)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the predicted class of each row; ties go to the first class.

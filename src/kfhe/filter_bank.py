@@ -117,7 +117,8 @@ class FilterBank:
         self._bank.update(measurement.tree.leaves, measurement.tree.votes, measurement.counts)
         self.n_components += 1
         if self.n_components % READ_EVERY == 0:
-            self.chosen = int(self._bank.brier_scores()[:STEERING].argmin())
+            scores = self._rows.exchange.sum(self._bank.brier_scores())
+            self.chosen = int(scores[:STEERING].argmin())
         if self.n_components == WARM_UP:
             self.coarse = self.shrinkage >= COARSE_FROM
         return self._unseen_row.update(0.0, 1.0)
@@ -125,7 +126,8 @@ class FilterBank:
     def misses(self, measurement: Unseen) -> tuple[NDArray[np.bool_], float]:
         """Say which rows the newest tree misses, of those that it has not seen, and their share by weight."""
         tree = measurement.tree
-        missed, wrong, unseen = self._bank.misses(tree.leaves, tree.votes[self.chosen], measurement.counts)
+        missed, *weights = self._bank.misses(tree.leaves, tree.votes[self.chosen], measurement.counts)
+        wrong, unseen = self._rows.exchange.sum(tuple(weights))
         return missed, wrong / unseen if unseen else 0.0
 
     def verdict(self) -> int:
@@ -135,38 +137,23 @@ class FilterBank:
         lowest. (The highest shrinkage has to be the best one itself.)
         """
         rows = self._rows
-        losses = [
-            rows.map(log_losses, self.scores(k), rows.labels, rows.base) for k in range(len(SHRINKAGES))
-        ]
+        losses = [log_losses(self.scores(k), rows.labels, rows.base) for k in range(len(SHRINKAGES))]
         sums = [rows.exact_sum(loss) for loss in losses]
         best = int(np.argmin(sums))
         for more in range(STEERING - 1, best, -1):
             mean = sums[more] - sums[best]
-            squares = rows.map(squared_excess, losses[more], losses[best], mean, rows.base)
+            squares = (losses[more] - losses[best] - rows.base * mean) ** 2
             if mean <= rows.exact_sum(squares) ** 0.5:
                 return more
         return best
 
     def scores(self, chosen: int) -> Floats:
         """Return what the final ensemble would say of the training rows, had it not seen them."""
-        state, share = self._bank.state(chosen), 1 / (self.n_components + 1)
-        scores: Floats = self._rows.map(mixed, state, self.prior, share)
+        share = 1 / (self.n_components + 1)
+        scores: Floats = (1 - share) * self._bank.state(chosen) + share * self.prior
         return scores
-
-
-# What is asked of single rows
-
-
-def mixed(state: Floats, prior: Floats, share: float) -> Floats:
-    """Return scores that the prior has a share in."""
-    return (1 - share) * state + share * prior
 
 
 def log_losses(scores: Floats, labels: Labels, base: Floats) -> Floats:
     """Return the log loss of each row's label, times the row's weight."""
     return base * np.maximum(-np.log(scores[np.arange(len(labels)), labels]), 0.0)
-
-
-def squared_excess(losses: Floats, others: Floats, mean: float, base: Floats) -> Floats:
-    """Return the squares of what weighted losses are above others, less the mean of that."""
-    return (losses - others - base * mean) ** 2

@@ -220,12 +220,12 @@ class RobustKFHEClassifier(BaseKFHE):
             class_shares=tuple(shares.tolist()),
             prior_power=float(DECISIONS.get(self.decision, self.decision)),
         )
-        right = rows.map(weight_of_right, scores, forest.class_factors, rows.labels, rows.base)
+        right = rows.base * ((scores * forest.class_factors).argmax(axis=1) == rows.labels)
         return {
             **attributes,
             "noise_rate_": rate,
             "oob_score_": min(1.0, rows.exact_sum(right)),  # weights may sum to a rounding error more
-            "oob_log_loss_": rows.exact_sum(rows.map(log_losses, scores, rows.labels, rows.base)),
+            "oob_log_loss_": rows.exact_sum(log_losses(scores, rows.labels, rows.base)),
             "oob_decision_function_": scores,
             "remarks_": self._remarks(run, forest.importances()),
         }
@@ -241,8 +241,3 @@ class RobustKFHEClassifier(BaseKFHE):
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = tags.input_tags.sparse = True
         return tags
-
-
-def weight_of_right(scores: Floats, factors: Floats, labels: NDArray[np.int32], base: Floats) -> Floats:
-    """Return the base weight of each row whose label is decided for, 0 for the others."""
-    return base * ((scores * factors).argmax(axis=1) == labels)

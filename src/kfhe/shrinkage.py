@@ -62,8 +62,8 @@ def _pilot_scores(growers: list[Grower], rows: TrainingRows, alone: bool) -> Flo
         tree = growers[t % len(growers)].grow(counts, True, 2 * t)
         bank = _empty_bank(rows) if alone else bank
         bank.update(tree.leaves, _leaf_votes(tree, SHRINKAGES), counts)
-        scores += bank.brier_scores() if alone else 0.0
-    return scores if alone else bank.brier_scores()
+        scores += rows.exchange.sum(bank.brier_scores()) if alone else 0.0
+    return scores if alone else rows.exchange.sum(bank.brier_scores())
 
 
 def _empty_bank(rows: TrainingRows) -> Any:

@@ -7,18 +7,18 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from kfhe.kalman import Schedule, check_schedule
 from kfhe.measurement import FUSION, Measurement, OnTrainingRows, OnUnseenRows
 from kfhe.rows import TrainingRows
+from kfhe.validation import NamedParameters
 
 MEASUREMENTS = {"training": OnTrainingRows, "out-of-bag": OnUnseenRows}
 
 
 @dataclass(repr=False, eq=False)
-class StateSpace(BaseEstimator):
+class StateSpace(NamedParameters):
     """The state-space model of a `KFHEClassifier`. The defaults are those of the paper.
 
     Its parameters can be tuned like any others, as `state_space__fusion` and so on.

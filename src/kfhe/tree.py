@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
+from sklearn.base import ClassifierMixin, _fit_context
 from sklearn.utils.validation import check_is_fitted
 
 from kfhe.engine.arrays import exact_sum
@@ -19,6 +19,7 @@ from kfhe.tables.columns import some_rows
 from kfhe.tree_settings import TreeSettings
 from kfhe.validation import (
     COMMON_CONSTRAINTS,
+    NamedParameters,
     check_same_length,
     check_table,
     encode_labels,
@@ -31,7 +32,7 @@ from kfhe.validation import (
 Floats = NDArray[np.float64]
 
 
-class CARTClassifier(ClassifierMixin, BaseEstimator):
+class CARTClassifier(ClassifierMixin, NamedParameters):
     """A CART decision tree: Gini, native categories and missing values, rpart's pruning.
 
     Parameters
