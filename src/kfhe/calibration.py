@@ -1,15 +1,15 @@
-"""Calibration: from scores, which speak of the given labels, to probabilities of the true classes.
+"""Calibration: from scores, which predict the given labels, to probabilities of the true classes.
 
-Scores are the mean votes of shrunken trees: they are timid, and the more so the noisier the labels. So the
-probabilities are powers of them, made to sum to 1; the exponent is called the sharpness. It follows from what
-labels would look like. If a share of them went wrong by chance, a class of probability q is the label with
-the chance (1 - share) q + share / (c - 1) (1 - q), c being the number of classes. The sharpness and the share
-by which the labels of unseen rows are likeliest are believed in.
+Scores are the mean votes of shrunken trees. They are too cautious, the more so the noisier the labels. So
+the probabilities are powers of the scores, scaled to sum to 1; the exponent is called the sharpness. If a
+share of the labels is wrong at random, the label is a class of probability q with the probability
+(1 - share) q + share / (c - 1) (1 - q), where c is the number of classes. The sharpness and the share are
+those by which the labels of unseen rows are most likely.
 
-Where labels are few or hard to learn, they leave open whether scores are timid or labels wrong. So either has
-a prior. The share is near the rate of wrong labels among the surest rows. The sharpness is near 1 if these
-are just hard, and near what undoes wrong labels otherwise: undecided scores that are right about labels tell
-classes apart by 1 - rate c / (c - 1) of what is true. The prior is half way, in logarithms.
+With few labels, or labels that are hard to learn, cautious scores can't be told from wrong labels. So both
+have a prior. That of the share is near the rate of disagreement among the surest rows. That of the sharpness
+is half way, in logarithms, between 1, for rows that are just hard, and the value that undoes wrong labels:
+undecided scores that are right about labels tell classes apart by 1 - rate c / (c - 1) of what is true.
 """
 
 from __future__ import annotations
