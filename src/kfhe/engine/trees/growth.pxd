@@ -51,6 +51,8 @@ cdef cppclass Subtree:
     vector[GrownNode] nodes
     vector[int64_t] totals  # per node, the weight of each class
     vector[uint64_t] category_sets
+    vector[int64_t] left_totals  # of the rows of all workers: per node, what goes left of each class,
+    vector[int64_t] n_left  # and how many rows do
 
 
 # A node that is to be split.

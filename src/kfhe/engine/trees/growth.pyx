@@ -4,7 +4,7 @@ Depth first, a subtree is grown whole. Best first, until there are enough leaves
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 from libcpp.vector cimport vector
 
 from kfhe.engine.trees.layout cimport CATEGORICAL, MISSING_LEFT, NUMERIC
@@ -113,20 +113,6 @@ cdef void sum_cells(Growth *growth, int32_t *cells, int64_t n) noexcept nogil:
             growth.broken = not put_sum(<object> growth.exchange, np.asarray(<int32_t[:n]> cells))
 
 
-cdef int64_t sum_counts(Growth *growth, int64_t *totals, int64_t n_rows) noexcept nogil:
-    """Add up the weights of the classes, in place, and return the sum of the numbers of rows."""
-    cdef int64_t n_classes = growth.problem.n_classes
-    if growth.broken:
-        return n_rows
-    with gil:
-        weights = np.asarray(<int64_t[:n_classes]> totals)
-        numbers = np.append(weights, n_rows)
-        growth.broken = not put_sum(<object> growth.exchange, numbers)
-        weights[:] = numbers[:n_classes]
-        n_rows = numbers[n_classes]
-    return n_rows
-
-
 cdef bint put_sum(exchange, numbers) noexcept:
     """Put in place of some numbers the sums of those of all workers; return whether that was possible."""
     try:
@@ -181,7 +167,11 @@ cdef void split_node(
     subtree.nodes[node.index].stored.left = left
     n_left = n_of_all = splitter.partition(growth, node, split, &subtree.totals[left * n_classes])
     if growth.exchange != NULL:
-        n_of_all = sum_counts(growth, &subtree.totals[left * n_classes], n_left)
+        n_of_all = subtree.n_left[node.index]
+        memcpy(
+            &subtree.totals[left * n_classes], &subtree.left_totals[node.index * n_classes],
+            n_classes * sizeof(int64_t),
+        )
     count_children(growth, node.index, n_left, n_of_all)
     name_children(subtree, node, left, n_left, small, large)
     splitter.hand_on(growth, node, small, large)

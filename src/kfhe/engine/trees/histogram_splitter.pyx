@@ -9,7 +9,7 @@ from libc.string cimport memcpy, memset
 from libcpp.vector cimport vector
 
 from kfhe.engine.trees.growth cimport (
-    Growth, OpenNode, Problem, RowSet, Splitter, Workspace, grow_best_first, grow_depth_first, origin_of, rows_of,
+    Growth, OpenNode, Problem, RowSet, Splitter, Subtree, Workspace, grow_best_first, grow_depth_first, origin_of, rows_of,
     stays_leaf, sum_cells,
 )
 from kfhe.engine.trees.histogram cimport add_counts, add_rows, add_up, subtract
@@ -251,8 +251,34 @@ cdef void search(
             split_feature(problem, work, node, totals, features[i], 0, &split)
             if better(split, best[0]):
                 best[0] = split
+    if growth.exchange != NULL and best.score > 0:
+        count_left(growth, node, best)
     if growth.max_leaves and rows_of(growth, node) <= least_rows(growth):
         give_back(work, node)
+
+
+cdef void count_left(Growth *growth, const OpenNode *node, const Split *split) noexcept nogil:
+    """Write down what goes left of the rows of all workers, as histograms tell."""
+    cdef const Problem *problem = growth.problem
+    cdef Subtree *subtree = growth.subtree
+    cdef int64_t b, k, n_classes = problem.n_classes, feature = split.feature, n = 0
+    cdef const int32_t *cells = histogram_of(problem, growth.work, node.histogram, feature)
+    cdef const int32_t *counts = counts_of(problem, growth.work, node.histogram, feature)
+    cdef int64_t *totals
+    cdef uint8_t goes_left[256]
+    mark_sides(
+        split[0], problem.n_bins[feature], &problem.low[256 * feature], &problem.high[256 * feature], goes_left
+    )
+    subtree.left_totals.resize(subtree.nodes.size() * n_classes)
+    subtree.n_left.resize(subtree.nodes.size())
+    totals = &subtree.left_totals[node.index * n_classes]
+    memset(totals, 0, n_classes * sizeof(int64_t))
+    for b in range(problem.n_bins[feature]):
+        if goes_left[b]:
+            n += counts[b] if problem.weighted else 0
+            for k in range(n_classes):
+                totals[k] += cells[b * n_classes + k]
+    subtree.n_left[node.index] = n
 
 
 cdef void split_feature(
