@@ -12,8 +12,9 @@ from sklearn.datasets import make_classification
 
 from kfhe import KFHEClassifier, RobustKFHEClassifier
 from kfhe.audit import label_quality
-from kfhe.copies import RowHashes, equal_rows, find_copies, row_hashes, share_alone
+from kfhe.copies import RowHashes, find_copies, labels_overlap, row_hashes, share_alone
 from kfhe.noise import flip_labels
+from kfhe.rows import TrainingRows
 from kfhe.tables.columns import open_columns
 
 QUICK = {"n_estimators": 15, "random_state": 0}
@@ -42,6 +43,11 @@ def titanic(n=1000, seed=0):
 
 def hashes(X):
     return RowHashes(open_columns(X))
+
+
+def training_rows(X, y):
+    labels = np.asarray(y, dtype=np.int32)
+    return TrainingRows(X, labels, np.arange(2), np.full(len(y), 1 / len(y)), seed=0, n_threads=1)
 
 
 def copies_found(X, y, **settings):
@@ -148,6 +154,26 @@ class TestWhatTheyCost:
         assert audit.remarks[0].startswith("500 of 1,000 rows are copies of others")
 
 
+class TestOverlap:
+    """Rows that are equal, are no copies, and differ in their labels: nothing can tell them apart."""
+
+    @pytest.mark.parametrize(("n_differ", "expected"), [(0, False), (9, False), (10, True), (500, True)])
+    def test_it_takes_ten_rows_with_an_equal_of_another_label(self, n_differ, expected):
+        X = np.repeat(np.arange(500.0), 2)[:, np.newaxis]
+        y = np.zeros(1000, dtype=np.int32)
+        y[np.arange(0, n_differ, 2)] = 1  # of a pair the first; an odd number has a third row in its last one
+        X[:3] = X[0] if n_differ % 2 else X[:3]
+        assert labels_overlap(hashes(X), lambda: y) == expected
+
+    def test_copies_have_none_whatever_their_labels(self):
+        X, y, _ = copied(*rows(), 0.5)
+        noisy = np.random.default_rng(1).integers(2, size=len(y))
+        for labels in (y, noisy):
+            assert not training_rows(X, labels).with_copies().overlap
+        assert training_rows(*titanic()).with_copies().overlap
+        assert not training_rows(*rows()).with_copies().overlap
+
+
 class TestHashes:
     def test_equal_rows_have_equal_numbers_whatever_holds_them(self):
         frame = pd.DataFrame(
@@ -175,16 +201,16 @@ class TestHashes:
 
     def test_sparse_rows_are_equal_where_dense_ones_are(self):
         X = np.random.default_rng(0).integers(3, size=(200, 4)) * 1.0
-        dense, sparse = equal_rows(hashes(X)), equal_rows(hashes(csr_matrix(X)))
+        dense, sparse = hashes(X).equal, hashes(csr_matrix(X)).equal
         assert (dense.numbers[:, np.newaxis] == dense.numbers).tolist() == (
             sparse.numbers[:, np.newaxis] == sparse.numbers
         ).tolist()
 
     def test_near_misses_tell_chance_from_copies(self):
         X, _ = titanic()
-        assert share_alone(hashes(X), equal_rows(hashes(X))) == 0
+        assert share_alone(hashes(X), hashes(X).equal) == 0
         X, _, _ = copied(*rows(), 0.3)
-        assert share_alone(hashes(X), equal_rows(hashes(X))) == 1
+        assert share_alone(hashes(X), hashes(X).equal) == 1
 
 
 def equal_groups(table):

@@ -16,6 +16,7 @@ from sklearn.model_selection import train_test_split
 
 import kfhe
 from kfhe import KFHEClassifier, RobustKFHEClassifier
+from kfhe.audit import label_quality
 from kfhe.bank import PILOT, SHRINKAGES
 from kfhe.noise import flip_labels
 from kfhe.plotting import StagedScoreDisplay
@@ -50,6 +51,36 @@ def test_it_copes_with_wrong_labels_better_than_a_forest_and_the_papers_variants
         models.append(KFHEClassifier(emphasis="linear", random_state=0))
         means += [model.fit(X, y).score(X_test, y_test) / 3 for model in models]
     assert means[0] > max(means[1:]) + 0.01
+
+
+def overlapping(seed):
+    """Rows of three columns of few values, some frequent, whose classes overlap: no label is wrong."""
+    rng = np.random.default_rng(seed)
+    shares = np.array([400, 70, 5, 13, 200, 80, 10, 12, 150, 90, 12, 13, 80, 140, 5, 5])
+    chances = np.array([0.2, 0.85, 1, 1, 0.16, 0.46, 0.3, 0.45, 0.08, 0.86, 1, 1, 0.33, 0.97, 1, 1])
+    kinds = rng.choice(16, size=2000, p=shares / shares.sum())
+    X = np.column_stack([kinds // 4, kinds // 2 % 2, kinds % 2])
+    return X, (rng.random(2000) < chances[kinds]).astype(int)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_equal_rows_of_different_labels_show_that_classes_overlap_not_that_labels_are_wrong(seed):
+    X, y = overlapping(seed)
+    model, audit = RobustKFHEClassifier(random_state=0).fit(X, y), label_quality(X, y, random_state=0)
+    assert model.noise_rate_ < 0.03
+    assert audit.estimated_share < 0.03
+    forest = RandomForestClassifier(random_state=0).fit(X, y)
+    assert log_loss(y, model.predict_proba(X)) < log_loss(y, forest.predict_proba(X)) + 0.01
+
+
+@pytest.mark.parametrize("rate", [0.05, 0.1, 0.2])
+@pytest.mark.parametrize("load", [load_breast_cancer, load_wine])
+def test_an_audit_and_a_model_agree_on_how_many_labels_are_wrong(load, rate):
+    X, y = load(return_X_y=True)
+    noisy = flip_labels(y, rate, random_state=0)
+    model, audit = RobustKFHEClassifier(random_state=0).fit(X, noisy), label_quality(X, noisy, random_state=0)
+    assert model.noise_rate_ == pytest.approx(audit.estimated_share, abs=0.03)
+    assert audit.share_range[0] <= model.noise_rate_ <= audit.share_range[1]
 
 
 def test_the_noisier_the_labels_the_more_it_shrinks():

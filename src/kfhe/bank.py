@@ -84,8 +84,12 @@ class FilterBank:
 
     @property
     def clean(self) -> bool:
-        """Whether labels look clean, so that a row that is missed is hard rather than wrong."""
-        return self.n_components >= PILOT and not self.coarse and self.shrinkage <= CLEAN_UP_TO
+        """Whether labels look clean, so that a row that is missed is hard rather than wrong.
+
+        A row that is equal to one of another label is neither: no attention helps.
+        """
+        looks_clean = self.n_components >= PILOT and not self.coarse and self.shrinkage <= CLEAN_UP_TO
+        return looks_clean and not self._rows.overlap
 
     @property
     def variance(self) -> float:

@@ -128,6 +128,11 @@ class RowHashes:
         """Whether so many rows are equal that it matters; most often the first columns tell that not."""
         return _many_repeat(self._by_first) and _many_repeat(self.whole)
 
+    @cached_property
+    def equal(self) -> Groups | None:
+        """Which rows are equal; None if too few are to matter."""
+        return Groups.of(self.whole) if self.many_are_equal() else None
+
 
 def _many_repeat(hashes: Hashes) -> bool:
     return many_repeat(len(hashes), len(different(hashes)))
@@ -137,11 +142,6 @@ def different(hashes: Hashes) -> Hashes:
     """Return the different numbers, in order; if nearly all are, `np.unique` takes far longer."""
     ordered = np.sort(hashes)
     return ordered[np.append(True, ordered[1:] != ordered[:-1])] if len(ordered) else ordered
-
-
-def equal_rows(rows: RowHashes) -> Groups | None:
-    """Return which rows are equal; None if too few are to matter."""
-    return Groups.of(rows.whole) if rows.many_are_equal() else None
 
 
 def many_repeat(n_rows: int, n_different: int) -> bool:
@@ -216,7 +216,7 @@ def find_copies(rows: RowHashes, labels_of_all: Callable[[], NDArray[np.int32]])
     Groups or None
         Each row with its copies.
     """
-    groups = equal_rows(rows)
+    groups = rows.equal
     if groups is None:
         return None
     times = int(np.gcd.reduce(groups.sizes))
@@ -225,3 +225,17 @@ def find_copies(rows: RowHashes, labels_of_all: Callable[[], NDArray[np.int32]])
     if share_alone(rows, groups) >= ALONE or not in_threes(groups.sizes):
         return replace(groups, one_record=True)
     return groups if twins_agree(groups, labels_of_all()) else None
+
+
+def labels_overlap(rows: RowHashes, labels_of_all: Callable[[], NDArray[np.int32]]) -> bool:
+    """Whether so many rows are equal to one of another label that it matters: nothing can tell these apart.
+
+    It takes what `find_copies` takes.
+    """
+    groups = rows.equal
+    if groups is None:
+        return False
+    labels = labels_of_all()
+    differ = np.zeros(len(groups), dtype=bool)
+    differ[groups.numbers[labels != labels[groups.first_rows]]] = True
+    return bool(groups.sizes[differ].sum() >= max(FEWEST, LEAST * len(labels)))

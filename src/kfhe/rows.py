@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kfhe.copies import RowHashes, find_copies
+from kfhe.copies import RowHashes, find_copies, labels_overlap
 from kfhe.engine.arrays import Measurer, effective_sample_size, exact_sum, normalise
 from kfhe.engine.bank import HonestBank
 from kfhe.engine.draws import Draws
@@ -94,6 +94,9 @@ class TrainingRows:
         Rows that belong together, as the user says.
     copies : Groups, optional
         Rows that were found to be copies of one another.
+    overlap : bool, default=False
+        Whether many rows are equal to one of another label, and no copies: these are not hard, nothing can
+        tell them apart.
     """
 
     X: Any
@@ -105,6 +108,7 @@ class TrainingRows:
     max_samples: int | float | str | None = None
     groups: Groups | None = None
     copies: Groups | None = None
+    overlap: bool = False
 
     @property
     def together(self) -> Groups | None:
@@ -148,9 +152,10 @@ class TrainingRows:
         )
 
     def with_copies(self) -> TrainingRows:
-        """Return the rows, those together that are copies of one another."""
-        copies = find_copies(self.hashes(), lambda: self.all(np.asarray, self.labels))
-        return replace(self, copies=copies)
+        """Return the rows, those together that are copies of one another; else, whether labels overlap."""
+        hashes, labels = self.hashes(), lambda: self.all(np.asarray, self.labels)
+        copies = find_copies(hashes, labels)
+        return replace(self, copies=copies, overlap=copies is None and labels_overlap(hashes, labels))
 
     def hashes(self) -> RowHashes:
         """Return numbers for the rows, by which equal ones are found."""

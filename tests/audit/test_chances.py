@@ -81,6 +81,14 @@ class TestByVotes:
         nobody = np.zeros(len(labels), dtype=bool)
         found = wrong_chances(audit, nobody, nobody)
         assert (audit.estimated_share, audit.share_range) == (found.share, (found.low, found.high))
+        assert audit.class_shares.tolist() == found.of_class.tolist()
+
+    def test_each_class_has_a_share_of_its_own(self):
+        votes, labels, _ = voted(0.0, n=2000)
+        labels[np.flatnonzero(labels == 1)[::4]] = 2  # a quarter of the second class is called the third one
+        found = chances(votes, labels)
+        assert found.of_class @ np.bincount(labels) / 2000 == pytest.approx(found.share, rel=1e-4)
+        assert found.of_class[2] > 2 * max(found.of_class[:2])
 
 
 class TestByLooks:

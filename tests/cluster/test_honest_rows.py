@@ -15,7 +15,7 @@ import kfhe
 import kfhe.audit
 import kfhe.dask.copies
 from kfhe import CARTClassifier
-from kfhe.copies import RowHashes, equal_rows, share_alone
+from kfhe.copies import RowHashes, share_alone
 from kfhe.dask import KFHEClassifier, RobustKFHEClassifier, label_quality
 from kfhe.tables.columns import open_columns
 from kfhe.tables.features import ENCODED, LEFT_OUT
@@ -154,9 +154,18 @@ def grid():
 def test_the_labels_tell_whether_rows_of_few_values_are_copies(client, copied):
     given = with_copies(*grid(), share=0.8) if copied else grid()
     hashes = RowHashes(open_columns(given[0]))
-    assert share_alone(hashes, equal_rows(hashes)) < 0.5
+    assert share_alone(hashes, hashes.equal) < 0.5
     model, _ = check(RobustKFHEClassifier, {"n_estimators": 2}, frames(4, *given), given)
     assert any("copies" in remark for remark in model.remarks_) == copied
+
+
+def test_equal_rows_of_different_labels_are_not_called_hard(client):
+    """After the pilot, rows that look hard would be drawn more often."""
+    rng = np.random.default_rng(7)
+    X = pd.DataFrame(rng.integers(0, 3, size=(N, 3)).astype(float), columns=list("abc"))
+    given = X, pd.Series((rng.random(N) < 0.1 + 0.4 * X["a"]).astype(int))
+    model, _ = check(RobustKFHEClassifier, {"n_estimators": 30}, frames(4, *given), given)
+    np.testing.assert_allclose(model.trace_["effective_sample_size"], N)
 
 
 def test_different_rows_are_counted_in_shares_if_there_are_many(client, monkeypatch):

@@ -36,7 +36,7 @@ def test_they_are_those_of_python(n_classes, n_judged, verdict):
         for each, label, is_wrong in zip(odds.tolist(), labels.tolist(), wrong.tolist(), strict=True)
     ]
     explanations = [
-        {"weight": each.weight, "level": each.level, "slope": each.slope, "ofClass": each.of_class}
+        {"level": each.level, "slope": each.slope, "ofClass": each.of_class}
         for each in (by_chance(level), BY_PATTERN)
     ]
     asked = {"explanations": explanations, "nClasses": n_classes, "size": 200, "range": RANGE}

@@ -34,20 +34,19 @@ STEPS = np.arange(-12, 13) / 4  # deviations, at which a normal distribution is 
 
 
 class Explanation(NamedTuple):
-    """Why labels are wrong: how likely that is at first, and mean and deviation of each weight's prior."""
+    """Why labels are wrong: mean and deviation of each weight's prior. All are as likely at first."""
 
-    weight: float
     level: tuple[float, float]
     slope: tuple[float, float]
     of_class: tuple[float, float]
 
 
-BY_PATTERN = Explanation(1.0, level=(-1.25, 1.0), slope=(0.75, 0.2), of_class=(0.0, 1.0))
+BY_PATTERN = Explanation(level=(-1.25, 1.0), slope=(0.75, 0.2), of_class=(0.0, 1.0))
 
 
 def by_chance(level: float) -> Explanation:
     """Return the explanation that labels went wrong by chance, as often as the votes say."""
-    return Explanation(2.0, level=(level, 0.8), slope=(1.0, 0.3), of_class=(0.0, 0.4))
+    return Explanation(level=(level, 0.65), slope=(1.0, 0.3), of_class=(0.0, 0.4))
 
 
 @dataclass(frozen=True)
@@ -62,6 +61,8 @@ class Chances:
         Estimated share of wrong labels: once some were judged, the median of what it may be.
     low, high : float
         The range that the share is in, with a chance of 95 % if one of the explanations is right.
+    of_class : ndarray of shape (n_classes,)
+        Estimated share of wrong labels among those of each class.
     n_judged, n_wrong : int
         How many labels were judged, and how many of these found wrong.
     """
@@ -70,6 +71,7 @@ class Chances:
     share: float
     low: float
     high: float
+    of_class: Floats
     n_judged: int = 0
     n_wrong: int = 0
 
@@ -119,7 +121,8 @@ def chances(
     n_judged, n_wrong = int(judged.sum()), int(wrong.sum())
     known, not_wrong = n_wrong / len(labels), (n_judged - n_wrong) / len(labels)
     if np.isnan(votes).all():
-        return Chances(wrong.astype(float), known, known, 1 - not_wrong, n_judged, n_wrong)
+        of_class = _mean_of_class(wrong, labels, votes.shape[1])
+        return Chances(wrong.astype(float), known, known, 1 - not_wrong, of_class, n_judged, n_wrong)
     against, level = VotedOdds.of(votes, labels)
     fits = [
         _Fit(each, against, labels, votes.shape[1], judged, wrong)
@@ -136,7 +139,16 @@ def chances(
         min(max(_rounded(high), known + THREE / len(labels)), 1 - not_wrong),
     )
     share = median if judged.any() else np.mean(found)
-    return Chances(np.asarray(found), min(max(_rounded(share), low), high), low, high, n_judged, n_wrong)
+    share = min(max(_rounded(share), low), high)
+    of_class = _mean_of_class(found, labels, votes.shape[1])
+    return Chances(np.asarray(found), share, low, high, of_class, n_judged, n_wrong)
+
+
+def _mean_of_class(values: NDArray[Any], labels: Labels, n_classes: int) -> Floats:
+    """Return the mean of values over the rows of each class; 0 for a class without rows."""
+    sums = np.bincount(labels, values, n_classes)
+    means = sums / np.maximum(np.bincount(labels, minlength=n_classes), 1)
+    return np.array([_rounded(mean) for mean in means])
 
 
 def _rounded(share: float | np.floating[Any]) -> float:
@@ -166,7 +178,7 @@ class _Fit:
         mean, deviation = np.array([prior.level, prior.slope, *[prior.of_class] * n_classes]).T
         weights, curvature, loss = _likeliest(inputs, wrong[judged], mean, deviation**-2.0)
         spread = np.log(deviation).sum() + np.linalg.slogdet(curvature)[1] / 2
-        self.evidence = float(np.log(prior.weight) - loss - spread)
+        self.evidence = float(-loss - spread)
 
         self.wrong = np.where(judged, wrong, expit(weights[0] + weights[1] * against + weights[2 + labels]))
         unsure = self.wrong * (1 - self.wrong)

@@ -45,6 +45,8 @@ class LabelAudit:
         from right ones by votes; `kfhe.review.wrong_chances` knows more once somebody has judged some.
     share_range : tuple of (float, float)
         The range that the share is in, with a chance of 95 % if they did.
+    class_shares : ndarray of shape (n_classes,)
+        Estimated share of wrong labels among those of each class.
     classes : ndarray of shape (n_classes,)
         The classes.
     votes : ndarray of shape (n, n_classes)
@@ -71,6 +73,7 @@ class LabelAudit:
     suspects: NDArray[np.bool_]
     estimated_share: float
     share_range: tuple[float, float]
+    class_shares: Floats
     classes: NDArray[Any]
     votes: Floats
     index: Any = None
@@ -104,6 +107,7 @@ class LabelAudit:
             suspects=suspects,
             estimated_share=found.share,
             share_range=(found.low, found.high),
+            class_shares=found.of_class,
             classes=classes,
             votes=votes,
             index=index,

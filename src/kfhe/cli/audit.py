@@ -29,6 +29,7 @@ Examples:
 """
 SHOWN = 10  # suspects on the terminal
 OURS = 4  # columns of the audit, the verdict being one more
+LABELS = 6  # of which the share of wrong ones is told
 OWN = 6  # most of the table's own columns that a terminal has room for
 
 
@@ -280,6 +281,7 @@ def _show(data: LabelledTable, found: LabelAudit, share: str, suspects: DataFram
         f"{data.name}: {len(found):,} labels. {share} {_disputed(n_disputed, len(suspects))}",
         markup=False,
     )
+    console.print(_by_label(found), markup=False)
     _show_findings(console, data, found)
     if not len(suspects):
         return
@@ -292,6 +294,14 @@ def _show(data: LabelledTable, found: LabelAudit, share: str, suspects: DataFram
         shown.add_row(*(escape(_short(value)) for value in values))
     console.print(shown, soft_wrap=False)
     console.print("Hard rows look like wrong ones: look at them before you change them.", markup=False)
+
+
+def _by_label(found: LabelAudit) -> str:
+    """Say which share of each label seems to be wrong, the highest first."""
+    order = (-found.class_shares).argsort(kind="stable")
+    shares = [f"{found.classes[k]} {found.class_shares[k]:.1%}" for k in order[:LABELS]]
+    more = f" and {len(order) - LABELS:,} more" if len(order) > LABELS else ""
+    return f"Wrong by given label: {', '.join(shares)}{more}."
 
 
 def _disputed(n_disputed: int, n_suspects: int) -> str:

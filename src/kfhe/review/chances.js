@@ -76,7 +76,7 @@ class Fit {
       if (Math.max(...move.map(Math.abs)) < 1e-6) break;
     }
     const deviations = precisions.reduce((sum, precision) => sum - Math.log(precision) / 2, 0);
-    this.evidence = Math.log(prior.weight) - loss(this.weights) - deviations - logDeterminant(this.curvature) / 2;
+    this.evidence = -loss(this.weights) - deviations - logDeterminant(this.curvature) / 2;
   }
 
   inputs(label) {

@@ -177,7 +177,7 @@ class _Content:
             "cut": float(suspicious.max()) if len(suspicious) else None,
             "share": audit.estimated_share,
             "explanations": [
-                {"weight": each.weight, "level": each.level, "slope": each.slope, "ofClass": each.of_class}
+                {"level": each.level, "slope": each.slope, "ofClass": each.of_class}
                 for each in (by_chance(self.level), BY_PATTERN)
             ],
             "range": RANGE,

@@ -73,6 +73,7 @@ def audit_cleaned(X: Any, y: Any, cleaned: Cleaned, **settings: Any) -> tuple[La
         suspects=suspects,
         estimated_share=found.share,
         share_range=(found.low, found.high),
+        class_shares=found.of_class,
         worst=worst_rows(X, rank),
     )
     return again, found

@@ -167,8 +167,8 @@ cdef class Grower:
             self.offsets.push_back(problem.total_bins)
             problem.total_bins += self.n_bins[f]
         problem.features, problem.offsets = self.features.data(), self.offsets.data()
-        cells = problem.total_bins * problem.n_classes / problem.n_features
-        problem.sorted_rows = min(MAX_SORTED_ROWS, max(MIN_SORTED_ROWS, int(SORTED_ROWS_PER_CELL * cells)))
+        problem.cells = <double> (problem.total_bins * problem.n_classes) / max(<int64_t> 1, problem.n_features)
+        problem.sorted_rows = min(MAX_SORTED_ROWS, max(MIN_SORTED_ROWS, int(SORTED_ROWS_PER_CELL * problem.cells)))
         return 0
 
     cdef int make_workspaces(self) except -1:
@@ -365,8 +365,7 @@ cdef class Grower:
         """Whether so few leaves are to be kept that it pays to grow no others."""
         cdef const Problem *problem = &self.problem
         cdef const Rules *rules = &problem.rules
-        cdef double cells = <double> (problem.total_bins * problem.n_classes) / problem.n_features
-        return rules.max_leaf_nodes and rules.max_leaf_nodes * cells <= BEST_FIRST_CELLS_PER_ROW * n_rows
+        return rules.max_leaf_nodes and rules.max_leaf_nodes * problem.cells <= BEST_FIRST_CELLS_PER_ROW * n_rows
 
     cdef void grow_deferred(self, const Growth *growth) noexcept nogil:
         """Grow the subtrees that were put off, in groups whose rows are copied together."""

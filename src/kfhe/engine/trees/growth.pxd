@@ -21,6 +21,7 @@ cdef struct Problem:
     const int32_t *features  # all of them, in their order
     int64_t *offsets  # where each feature's histogram starts, in bins
     int64_t total_bins
+    double cells  # of the histogram of a feature, on average
     int64_t sorted_rows  # of a node, up to which sorting beats histograms
     bint weighted  # weights and counts differ
     bint force_parallel

@@ -223,7 +223,7 @@ cdef inline int64_t least_rows(const Growth *growth) noexcept nogil:
     """
     cdef const Problem *problem = growth.problem
     if growth.max_leaves:
-        return 4 * problem.total_bins * problem.n_classes // problem.n_features
+        return <int64_t> (4 * problem.cells)
     return growth.deferred_rows if growth.deferred_rows else problem.sorted_rows
 
 
@@ -234,7 +234,7 @@ cdef void search(
     cdef Workspace *work = growth.work
     cdef int64_t i
     cdef Split split
-    cdef int n_threads = threads_for(growth, problem.total_bins * problem.n_classes * n // problem.n_features)
+    cdef int n_threads = threads_for(growth, <int64_t> (problem.cells * n))
     if node.histogram < 0 or n < problem.n_features:
         node.histogram = take_slot(problem, work) if node.histogram < 0 else node.histogram
         build(growth, node, features, n)
