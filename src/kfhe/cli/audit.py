@@ -227,7 +227,7 @@ def _listed(data: LabelledTable, found: LabelAudit) -> DataFrame:
     order = found.rank.argsort()
     listed = data.all_columns.drop(data.target)[order]
     given = data.all_columns[data.target][order]
-    columns = {
+    columns: dict[str, Any] = {
         "row": data.row_numbers[order],
         "given": given,
         "suggested": pl.Series(found.suggested[order].tolist(), dtype=given.dtype),
@@ -264,7 +264,9 @@ def _draw(found: LabelAudit, picture: Path) -> str:
     return f"The picture is in {picture}"
 
 
-def _show(data: LabelledTable, found: LabelAudit, share: str, suspects: DataFrame, *, to_stderr: bool) -> None:
+def _show(
+    data: LabelledTable, found: LabelAudit, share: str, suspects: DataFrame, *, to_stderr: bool
+) -> None:
     from rich.markup import escape
     from rich.table import Table
 

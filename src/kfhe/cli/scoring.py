@@ -211,7 +211,7 @@ class ModelReader:
             if known is None or self._others.get(column) == LEFT_OUT:
                 continue
             for value, count in features[column].drop_nulls().value_counts().iter_rows():
-                if value not in known:
+                if value not in known and value == value:
                     self.unknown[column] = self.unknown.get(column, 0) + count
 
 

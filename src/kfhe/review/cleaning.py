@@ -200,8 +200,6 @@ def clean_file(
     for path in (output, *([] if log is None else [Path(log)])):
         if path.exists() and source.exists() and path.samefile(source):
             raise TableFileError(f"{path}: is the table itself; choose another file")
-    import polars as pl
-
     target = decisions[0].target
     with open_table(source, dialect) as file:
         is_csv, is_excel, first_row = file.is_text, isinstance(file, ExcelTable), file.first_row
@@ -228,10 +226,7 @@ def clean_file(
             else:
                 written.write(content)
         else:
-            # All columns, those too that hold what pandas calls rows by, and its notes on them
-            notes = {key: text for key, text in pl.read_parquet_metadata(source).items() if key == "pandas"}
-            rows = _with_labels(pl.read_parquet(source), target, cleaned)
-            rows.write_parquet(written, metadata=notes)
+            _write_cleaned_parquet(source, written, target, cleaned)
         if log is not None:
             write_decisions(log, cleaned.changes)
     return cleaned
@@ -269,6 +264,18 @@ def _as_csv(rows: DataFrame) -> bytes:
     written = io.BytesIO()
     write_csv(written, rows.columns, [rows])
     return written.getvalue()
+
+
+def _write_cleaned_parquet(source: Path, written: Any, target: str, cleaned: Cleaned) -> None:
+    """Write by pyarrow, which keeps all types as they are, and what pandas calls rows by."""
+    try:
+        from pyarrow import parquet
+    except ImportError as error:
+        raise TableFileError(f'{source}: to change it needs pyarrow: pip install "kfhe[review]"') from error
+    rows = parquet.ParquetFile(source).read()
+    j = rows.schema.get_field_index(target)
+    labels = rows.column(j).take(cleaned.source)
+    parquet.write_table(rows.set_column(j, rows.schema.field(j), labels).filter(cleaned.kept), written)
 
 
 def _with_labels(rows: DataFrame, target: str, cleaned: Cleaned) -> DataFrame:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from itertools import chain
 from typing import IO, TYPE_CHECKING
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 GAPS = ["", "#N/A", "#N/A N/A", "#NA", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"]
 TRUE, FALSE = ["true", "True", "TRUE"], ["false", "False", "FALSE"]
 
-PIECE = 1 << 22  # bytes that are read at once; the first ones tell how the file is written
+PIECE = 1 << 21  # bytes that are read at once; the first ones tell how the file is written
 PROBE = 1 << 16  # bytes of the first rows, which tell which columns hold true and false
 FEW = 1000  # words that tell whether others are worth a try
 BLANKS = " \t"  # that may be around numbers
@@ -43,7 +44,7 @@ class CsvTable:
             pieces = recoded(name, pieces, encoding)
         is_all = len(start) < PIECE
         start = next(pieces, b"").removeprefix("\ufeff".encode()) + b"\n" * is_all
-        pieces = chain([start[:PROBE], start[PROBE:]], pieces)
+        pieces = filter(None, chain([start[:PROBE], start[PROBE:]], pieces))
         self._dialect = dialect.found_in(start)
         self.decimal = str(self._dialect.decimal)
         self._gaps = [*GAPS, *dialect.na]
@@ -107,16 +108,18 @@ class CsvTable:
         return {column: pl.String() for column in kept}
 
     def _at_once(self, block: Block, kinds: Mapping[str, str]) -> DataFrame | None:
-        """Return some columns of a block as polars reads them; None if there is anything that it can't read."""
+        """Return some columns of a block as polars reads them; None if there is anything that it can't."""
         import polars as pl
 
         if not isinstance(block.rows, bytes) or self.decimal != ".":
             return None
         numbers = {column for column, kind in kinds.items() if kind == NUMBER}
-        try:
-            return self._parsed(block.rows, numbers, self._gaps).select(list(kinds))
-        except pl.exceptions.PolarsError:
-            return None
+        # Empty cells are gaps anyway; each number would have to be compared with the other words
+        tries = ([], self._gaps) if numbers == {*kinds} and not self._dialect.na else (self._gaps,)
+        for gaps in tries:
+            with suppress(pl.exceptions.PolarsError):
+                return self._parsed(block.rows, numbers, gaps).select(list(kinds))
+        return None
 
     def _cells(self, block: Block) -> DataFrame:
         """Return the cells of a block as text; null where they are empty."""
@@ -205,12 +208,13 @@ class CsvTable:
 
     def _broken(self, block: Block) -> TableFileError:
         """Return an error for bytes that are not UTF-8."""
-        sep = str(self._dialect.sep).encode()
-        for row, line in enumerate(
-            block.rows.splitlines() if isinstance(block.rows, bytes) else block.rows, block.first_row
-        ):
-            for column, cell in zip(self.columns, line.split(sep) if isinstance(line, bytes) else line, strict=True):
-                if _is_broken(cell.decode(errors="surrogateescape") if isinstance(cell, bytes) else cell):
+        rows = block.rows
+        if isinstance(rows, bytes):
+            lines = rows.decode(errors="surrogateescape").split("\n")
+            rows = [line.split(str(self._dialect.sep)) for line in lines]
+        for row, cells in enumerate(rows, block.first_row):
+            for column, cell in zip(self.columns, cells, strict=False):
+                if _is_broken(cell):
                     return TableFileError(
                         f"{self.name}: column {column!r}, row {row}: there are bytes that are not UTF-8; "
                         f"{_RECODE}"

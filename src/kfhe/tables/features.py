@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from kfhe.tables.columns import Columns
 from kfhe.tables.dates import Dates, days, part, varying_parts
-from kfhe.tables.readings import DATES, READINGS, UnreadableError, accepted, read
+from kfhe.tables.readings import DATES, UnreadableError, accepted, read
 from kfhe.target_encoding import TargetEncoding
 
 Floats = NDArray[np.float64]

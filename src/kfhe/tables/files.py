@@ -104,7 +104,9 @@ class TableFile(Protocol):
         """Return the types that kept columns have."""
 
 
-def read_table(path: str | os.PathLike[str], text: Collection[str] = (), dialect: Dialect = AS_FOUND) -> DataFrame:
+def read_table(
+    path: str | os.PathLike[str], text: Collection[str] = (), dialect: Dialect = AS_FOUND
+) -> DataFrame:
     r"""Read a csv, parquet or Excel file.
 
     Parameters

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kfhe.tables.errors import TableFileError
 from kfhe.tables.files import READABLE
-from kfhe.tables.parquet import columns_of, damage_told
+from kfhe.tables.parquet import columns_of, damaged
 from kfhe.tables.types import is_text
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ def table_bytes(path: Path) -> int:
     """Return about how many bytes a parquet file takes in memory; 0 if it is none that can be read."""
     try:
         footer = footer_of(path)
-    except TableFileError:
+    except (TableFileError, ImportError):  # pyarrow comes with Dask
         return 0
     return sum(footer.bytes_of(group, footer.schema.names) for group in footer.groups)
 
@@ -134,13 +134,16 @@ def footer_of(path: Path) -> Footer:
     import pyarrow as pa
     from pyarrow import parquet
 
-    with damage_told(str(path)), parquet.ParquetFile(path) as file:
-        metadata, schema = file.metadata, file.schema_arrow
-        groups = [_row_group(metadata.row_group(i)) for i in range(metadata.num_row_groups)]
-        fields = [pa.field(name, schema.field(name).type) for name in columns_of(schema.names, str(path))]
-        for field in fields:
-            if _is_text(field.type) and any(field.name not in group.stored for group in groups):
-                raise OSError(f"column {field.name!r} is not stored in it")
+    try:
+        with parquet.ParquetFile(path) as file:
+            metadata, schema = file.metadata, file.schema_arrow
+            groups = [_row_group(metadata.row_group(i)) for i in range(metadata.num_row_groups)]
+            fields = [pa.field(name, schema.field(name).type) for name in columns_of(schema.names, str(path))]
+            for field in fields:
+                if _is_text(field.type) and any(field.name not in group.stored for group in groups):
+                    raise OSError(f"column {field.name!r} is not stored in it")
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        raise damaged(str(path), error) from error
     return Footer(pa.schema(fields), groups)
 
 
@@ -169,5 +172,5 @@ def common_schema(files: list[Path], schemas: list[Any]) -> dict[str, DataType]:
                     f"{path}: column {column!r} has type {pair[1].field(0).type}, but {type} in {files[0]}; "
                     "write it alike in all files"
                 ) from None
-    found = pl.from_arrow(pa.schema([(column, common[column]) for column in first.names]).empty_table())
+    found = pl.DataFrame(pa.schema([(column, common[column]) for column in first.names]).empty_table())
     return {column: pl.String() if is_text(dtype) else dtype for column, dtype in found.schema.items()}

@@ -212,7 +212,7 @@ class LabelledTable:
         decimal: str | None = None,
         drop_unlabelled: bool = False,
     ) -> LabelledTable:
-        """Check a data frame of polars that `name` calls; see `read`. Without a decimal mark, text is text."""
+        """Check a data frame that `name` calls; see `read`. Without a decimal mark, text is text."""
         import numpy as np
 
         guessed = target is None
@@ -317,8 +317,8 @@ def check_types(schema: Mapping[str, DataType], name: str) -> None:
     for column, dtype in schema.items():
         if not (is_number(dtype) or is_moment(dtype) or is_text(dtype)):
             raise TableFileError(
-                f"{name}: column {column!r} has type {dtype}; accepted are numbers, booleans, dates, text and "
-                "categories"
+                f"{name}: column {column!r} has type {dtype}; accepted are numbers, booleans, dates, text "
+                "and categories"
             )
 
 
@@ -327,6 +327,6 @@ def _check_finite(X: DataFrame, name: str, first_row: int) -> None:
     for column, dtype in X.schema.items():
         if dtype.is_float() and (infinite := X[column].is_infinite()).any():
             raise TableFileError(
-                f"{name}: column {column!r}, row {infinite.arg_true()[0] + first_row}: found infinity; accepted "
-                "are finite numbers, and nothing for a gap"
+                f"{name}: column {column!r}, row {infinite.arg_true()[0] + first_row}: found infinity; "
+                "accepted are finite numbers, and nothing for a gap"
             )

@@ -63,7 +63,8 @@ class ParquetTable:
             if column in text and not (is_text(dtype) or is_moment(dtype)):
                 raise TableFileError(f"{self.name}: column {column!r} holds numbers; accepted is text")
         with damage_told(self.name):
-            for rows in self._file.select(list(dict.fromkeys([*names, *kept]))).collect_batches(chunk_size=ROWS):
+            read = self._file.select(list(dict.fromkeys([*names, *kept])))
+            for rows in read.collect_batches(chunk_size=ROWS):
                 yield moments_as_text(self._with_gaps(rows.select(names)), text), rows.select(kept)
 
     def kept_schema(self, kept: Collection[str]) -> dict[str, DataType]:
@@ -76,7 +77,7 @@ class ParquetTable:
 
         words = [column for column, dtype in rows.schema.items() if is_text(dtype)]
         rows = rows.with_columns(pl.col(words).cast(pl.String))
-        return rows.with_columns(pl.when(~pl.col(words).is_in(self._na)).then(pl.col(words))) if self._na else rows
+        return rows.with_columns(pl.when(~pl.col(words).is_in(self._na)).then(pl.col(words)))
 
 
 def _as_text(rows: DataFrame, columns: Collection[str]) -> DataFrame:
@@ -101,5 +102,9 @@ def damage_told(name: str) -> Iterator[None]:
     try:
         yield
     except (pl.exceptions.PolarsError, OSError, UnicodeDecodeError) as error:
-        reason = str(error).splitlines()[0]
-        raise TableFileError(f"{name}: is damaged, or no parquet file: {reason}") from error
+        raise damaged(name, error) from error
+
+
+def damaged(name: str, error: Exception) -> TableFileError:
+    """Return the error of a file that can't be read."""
+    return TableFileError(f"{name}: is damaged, or no parquet file: {str(error).splitlines()[0]}")

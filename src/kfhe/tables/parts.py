@@ -1,7 +1,7 @@
 """Parquet files that are one table together, too large to be read whole: read part by part, on a cluster.
 
-A part is some neighbouring rows of a file. Names, types and numbers of rows are known by the files' footers; what
-else is to be known of all rows is asked of the parts, on the workers.
+A part is some neighbouring rows of a file. Names, types and numbers of rows are known by the files' footers;
+what else is to be known of all rows is asked of the parts, on the workers.
 """
 
 from __future__ import annotations
@@ -214,9 +214,7 @@ class PartedTable:
         total = every.group_by("value").agg(pl.col("count").sum()).sort("value")
         if not len(total):
             raise TableFileError(f"{self.name}: there is no row with a label")
-        check_classes(
-            total["value"], total["count"].sum(), f"{self.name}: target {self.view.target!r}"
-        )
+        check_classes(total["value"], int(total["count"].sum()), f"{self.name}: target {self.view.target!r}")
         return dict(zip(map(str, total["value"]), total["count"], strict=True))
 
     def _check_gaps(self, classes: Sequence[PartClasses]) -> None:
@@ -251,7 +249,6 @@ class PartedTable:
     def _empty(self, column: str) -> Any:
         """Return a column without rows."""
         import pandas as pd
-
         import polars as pl
 
         empty = pl.Series(column, [], self.view.schema[column])
