@@ -31,7 +31,7 @@ run: $(INSTALLED)
 	@echo "KFHE, a random forest, LightGBM and AdaBoost learn from labels of which 0, 15 and 30% are wrong."
 	@echo "14 datasets, none of which chose a setting of KFHE; one to two minutes on two cores."
 	@rm -f report/quick.sqlite*
-	@$(VENV)/bin/kfhe study run --preset quick --results report/quick.sqlite
+	@$(VENV)/bin/kfhe study run quick --results report/quick.sqlite
 	@$(VENV)/bin/kfhe study report report/quick.sqlite --output report
 
 lint: $(INSTALLED) schemas
@@ -99,7 +99,7 @@ dist: $(INSTALLED)
 	$(VENV)/bin/python -m build --quiet
 	$(PYTHON) -m venv $(VENV)-wheel
 	$(VENV)-wheel/bin/pip install --quiet "$$(echo dist/*.whl)[study]"
-	cd dist && ../$(VENV)-wheel/bin/kfhe study run --preset quick --results quick.sqlite
+	cd dist && ../$(VENV)-wheel/bin/kfhe study run quick --results quick.sqlite
 	cd dist && ../$(VENV)-wheel/bin/kfhe study report quick.sqlite --output ../report
 	rm -f dist/quick.sqlite*
 	rm -rf $(VENV)-wheel

@@ -164,7 +164,7 @@ def _find_frontier(
             write_whole(json_file, as_json(run, ()))
         if picture is not None:
             from benchmarks.frontier_plot import draw
-            from kfhe.plotting.display import rendered
+            from kfhe.plotting.base import rendered
 
             write_whole(picture, rendered(draw(run), picture.suffix[1:]))
     for line in closing_lines(run):
@@ -237,7 +237,7 @@ def _check_names(option: str, names: Iterable[str], known: Iterable[str]) -> Non
 
 
 def _check_picture(file: Path, frontier: bool) -> None:
-    from kfhe.plotting.display import FORMATS
+    from kfhe.plotting.base import FORMATS
 
     if not frontier:
         raise typer.BadParameter("it is for --frontier", param_hint="--picture")

@@ -23,8 +23,8 @@ from benchmarks.report import busy_lines
 from kfhe.audit import label_quality
 from kfhe.noise import flip_labels
 from kfhe.study.algorithms import versions_of
-from kfhe.study.datasets import load
 from kfhe.study.errors import StudyError
+from kfhe.study.sources import load
 
 try:
     from cleanlab.rank import get_label_quality_scores

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from kfhe.study.analyse import ALPHA, Analysis
+from kfhe.study.analysis import ALPHA, Analysis
 from kfhe.study.paper import published
 
 

@@ -14,7 +14,7 @@ import resource
 import signal
 import socket
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from subprocess import DEVNULL, Popen
@@ -29,11 +29,14 @@ import numpy as np
 import pandas as pd
 import typer
 from dask.distributed import Client, LocalCluster
+from dask.sizeof import sizeof
 from rich.console import Console
 from rich.table import Table
 
 import kfhe
-from kfhe.dask import ClusterLostError, KFHEClassifier, RobustKFHEClassifier
+import kfhe.audit
+from kfhe.dask import ClusterLostError, KFHEClassifier, RobustKFHEClassifier, label_quality
+from kfhe.dask.peers import Peers
 
 N_FEATURES = 20
 PART_ROWS = 250_000
@@ -135,6 +138,7 @@ def memory(
                 frame.to_parquet(Path(folder) / f"{seed:05}.parquet")
             with cluster_of(2, memory_limit=limit) as client:
                 frame = dd.read_parquet(folder)
+                client.run(count_sent)
                 sent: list[int] = []
 
                 def note(row: Any, client: Client = client, sent: list[int] = sent) -> None:
@@ -159,9 +163,21 @@ def memory(
     console.print(table)
 
 
-def bytes_sent(dask_worker: Any) -> int:
+def count_sent() -> None:
+    """Have a worker count what it sends to others."""
+    swap = Peers.swap
+    Peers.sent = 0  # type: ignore[attr-defined]
+
+    def counted(self: Peers, things: list[Any]) -> list[Any]:
+        Peers.sent += sum(sizeof(thing) for q, thing in enumerate(things) if q != self.rank)  # type: ignore[attr-defined]
+        return swap(self, things)
+
+    Peers.swap = counted  # type: ignore[method-assign]
+
+
+def bytes_sent() -> int:
     """Return how many bytes a worker has sent to others so far."""
-    return int(dask_worker.transfer_outgoing_bytes_total)
+    return int(Peers.sent)  # type: ignore[attr-defined]
 
 
 def peak_memory() -> int:
@@ -174,33 +190,53 @@ def peak_memory() -> int:
 def faults(
     n: Annotated[int, typer.Option("--rows", help="Rows.")] = 60_000,
     components: Annotated[int, typer.Option(help="Components.")] = 6,
-    kills: Annotated[int, typer.Option(help="How often a worker is killed.")] = 10,
+    kills: Annotated[int, typer.Option(help="How often a worker is killed, in fits and in audits.")] = 10,
 ) -> None:
-    """Kill a worker at random moments of fits; every model has to be the same."""
+    """Kill a worker at random moments of fits and of audits; every result has to be the same."""
     X, y = rows(n, 0)
-    settings: dict[str, Any] = {"n_estimators": components, "random_state": 0}
-    expected = kfhe.KFHEClassifier(**settings).fit(X, y).fingerprint()
     given = [da.from_array(each, chunks=(n // 5, *each.shape[1:])) for each in (X, y)]
-    same, usual = 0, 0.0
-    for trial in range(kills + 1):  # each with a cluster of its own; the first kills none
-        with cluster_of(2) as client:
-            started = perf_counter()
-            moment = random.Random(trial).uniform(0.05, 0.9) * usual
-            killer = Thread(target=kill_one, args=(client, trial, moment))
-            if usual:
-                killer.start()
-            model = KFHEClassifier(**settings).fit(*given)
-            if not usual:
-                usual = perf_counter() - started
-                continue
-            killer.join()
-            equal = model.fingerprint() == expected
-            same += equal
-            found = "the same model" if equal else "ANOTHER MODEL"
-            taken = perf_counter() - started
-            console.print(f"killed after {moment:.1f} of {usual:.1f} s: {found}, after {taken:.1f} s")
-    console.print(f"{same} of {kills} models are equal to that of one process")
-    raise typer.Exit(int(same < kills))
+    settings: dict[str, Any] = {"n_estimators": components, "random_state": 0}
+    several: dict[str, Any] = {"n_estimators": 10 * components, "random_state": 0, "early_stopping": False}
+    different = 0
+    found: list[tuple[str, Callable[[], Any], Any]] = [
+        (
+            "models",
+            lambda: KFHEClassifier(**settings).fit(*given).fingerprint(),
+            kfhe.KFHEClassifier(**settings).fit(X, y).fingerprint(),
+        ),
+        (
+            "audits",
+            lambda: label_quality(*given, **several).votes.tobytes(),
+            kfhe.audit.label_quality(X, y, **several).votes.tobytes(),
+        ),
+    ]
+    with cluster_of(2) as client:
+        for what, there, expected in found:
+            same = equal_in_spite_of_kills(client, there, expected, kills)
+            console.print(f"{same} of {kills} {what} are equal to that of one process")
+            different += kills - same
+    raise typer.Exit(int(different > 0))
+
+
+def equal_in_spite_of_kills(client: Client, there: Callable[[], Any], expected: Any, kills: int) -> int:
+    """Count in how many of some trials, in each of which a worker is killed, what is found is as expected."""
+    there()  # imports take time
+    began = perf_counter()
+    there()
+    usual, same = perf_counter() - began, 0
+    for trial in range(kills):
+        client.wait_for_workers(2)
+        moment = random.Random(trial).uniform(0.05, 0.9) * usual
+        killer = Thread(target=kill_one, args=(client, trial, moment))
+        began = perf_counter()
+        killer.start()
+        equal = there() == expected
+        taken = perf_counter() - began
+        killer.join()
+        same += equal
+        found = "the same" if equal else "ANOTHER"
+        console.print(f"killed after {moment:.1f} of {usual:.1f} s: {found}, after {taken:.1f} s")
+    return same
 
 
 def kill_one(client: Client, trial: int, moment: float) -> None:

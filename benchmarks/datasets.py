@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from benchmarks.algorithms import ONE_HOT, OURS, PEERS
 from benchmarks.worker import Split
-from kfhe.study import datasets
-from kfhe.study.tables import Dataset
+from kfhe.study import sources
+from kfhe.study.dataset import Dataset
 
 NOISE = 0.1  # share of the training labels that is changed, so that nobody stops early
 
@@ -43,7 +43,7 @@ def load(name: str) -> Dataset:
     StudyError
         If it is not here.
     """
-    return MADE[name]() if name in MADE else datasets.load(name)
+    return MADE[name]() if name in MADE else sources.load(name)
 
 
 def split(name: str) -> Split:

@@ -24,8 +24,8 @@ from benchmarks.review import Task, judged, tables
 from kfhe.audit import label_quality
 from kfhe.noise import flip_labels
 from kfhe.review import audit_again, wrong_chances
-from kfhe.study.datasets import data_folder, tables_of
 from kfhe.study.errors import StudyError
+from kfhe.study.sources import data_folder, tables_of
 
 LOOKS = (10, 25, 50)
 RATES = (0.05, 0.1, 0.2)

@@ -6,7 +6,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from benchmarks.frontier import CONTENDERS, FrontierRun
-from kfhe.look.palette import PALETTE
+from kfhe.display.palette import PALETTE
 
 MARKERS = "osD^vP*Xp"
 

@@ -1,6 +1,6 @@
 """``python -m benchmarks.reproduction``: a study beside the paper's own, as a page of Markdown.
 
-It writes ``docs/reproduction/results.md`` of the results of ``kfhe study run --preset paper``.
+It writes ``docs/reproduction/results.md`` of the results of ``kfhe study run paper``.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import typer
 
 from benchmarks import claims
 from kfhe.files import write_whole
-from kfhe.study.analyse import Analysis
+from kfhe.study.analysis import Analysis
 from kfhe.study.errors import StudyError
 from kfhe.study.paper import published
 from kfhe.study.paper.catalogue import catalogue, paper_names
@@ -29,7 +29,7 @@ def reproduction(analysis: Analysis) -> str:
     parts = [
         "# The paper's experiment, run again",
         "Pakrashi and Mac Namee (2019) compare KFHE with four other ensembles and a single tree. This page "
-        "sets the results of `kfhe study run --preset paper` beside their tables. It is written by "
+        "sets the results of `kfhe study run paper` beside their tables. It is written by "
         "`python -m benchmarks.reproduction`.",
         f"{len(plan.algorithms)} algorithms, {plan.repeats} × {plan.folds}-fold cross-validation, "
         f"{', '.join(f'{level:.0%}' for level in plan.noise_levels)} of the training labels changed; "

@@ -58,7 +58,7 @@ def errors(X, y, noise):
 # Both orders leave few errors among the rows that are answered. On right labels there is little between them;
 # if labels are wrong, the highest probability is the better order. The guide's page on uncertainty says what
 # the other one is for.
-from kfhe.look.palette import BLUE, GREY, VERMILION
+from kfhe.display.palette import BLUE, GREY, VERMILION
 
 styles = [(BLUE, "-"), (VERMILION, "--"), (GREY, ":")]
 figure, axes = plt.subplots(2, 3, figsize=(10, 6), sharex=True, sharey="row", layout="constrained")

@@ -44,7 +44,7 @@ for name, (_, labels) in noisy.items():
 # some of them over the border; imbalance leaves fewer rows of some classes.
 import matplotlib.pyplot as plt
 
-from kfhe.look.palette import PALETTE
+from kfhe.display.palette import PALETTE
 
 figure, axes = plt.subplots(2, 3, figsize=(10, 6), sharex=True, sharey=True, layout="constrained")
 for ax, (name, (rows, labels)) in zip(axes.flat, noisy.items(), strict=True):

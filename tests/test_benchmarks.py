@@ -18,9 +18,9 @@ from benchmarks.goals import GOALS, Goal
 from benchmarks.report import as_json, closing_lines, table
 from benchmarks.runner import Figures, Run, measure
 from kfhe.study.algorithms import SHORT_NAMES
+from kfhe.study.dataset import Dataset
 from kfhe.study.encoding import Categorical
 from kfhe.study.errors import StudyError
-from kfhe.study.tables import Dataset
 
 
 def made_up_run():

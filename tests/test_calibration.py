@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import kfhe.calibration
 from kfhe import RobustKFHEClassifier
 from kfhe.calibration import (
     ENOUGH,
@@ -16,6 +17,7 @@ from kfhe.calibration import (
     sampled,
 )
 from kfhe.engine.draws import ROWS_OF_BLOCK
+from kfhe.exchange import Exchange
 from kfhe.forest import sharpened
 from kfhe.rows import TrainingRows
 
@@ -182,9 +184,11 @@ def test_one_class_has_nothing_to_calibrate():
 )
 def test_many_rows_are_thinned_out(monkeypatch, n_rows, step):
     monkeypatch.setattr(TrainingRows, "n_rows", n_rows)
-    monkeypatch.setattr(TrainingRows, "map", lambda self, function, *arguments: arguments[-2])
-    monkeypatch.setattr(TrainingRows, "all", lambda self, function, values: values)
-    assert calibrate(rows_of(np.zeros(3, np.int32), 1), None, None, None) == step
+    steps = []
+    monkeypatch.setattr(kfhe.calibration, "sampled", lambda *given: steps.append(given[-2]))
+    monkeypatch.setattr(Exchange, "all", lambda self, function, values: values)
+    calibrate(rows_of(np.zeros(3, np.int32), 1), None, None, None)
+    assert steps == [step]
 
 
 @pytest.mark.parametrize("step", [1, 2, 64, 8192])

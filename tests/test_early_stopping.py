@@ -439,7 +439,7 @@ def test_what_cannot_be_held_back_is_refused(iris):
     X, y = iris
     with pytest.raises(ValueError, match="choose one of validation_fraction and a validation set"):
         KFHEClassifier(early_stopping=EarlyStopping(5, validation_fraction=0.2)).fit(X, y, X_val=X, y_val=y)
-    with pytest.raises(ValueError, match=r"validation_fraction=0\.001 of 150 rows holds none back"):
+    with pytest.raises(ValueError, match=r"validation_fraction=0\.001 of 150 rows holds out none"):
         held_back(X, y, fraction=0.001)
     for fraction in (0, 1, -0.1, True, "half", np.nan):
         with pytest.raises(ValueError, match="validation_fraction must be a number between 0 and 1"):

@@ -8,8 +8,8 @@ import pytest
 from components import Log, Scripted, assert_equal_models, numbered, rows_of
 
 from kfhe import KalmanFilter, KFHEClassifier
-from kfhe.bank import PILOT, READ_EVERY
 from kfhe.emphasis import ByMargin, exponential, linear, margin, resolve
+from kfhe.filter_bank import READ_EVERY, WARM_UP
 from kfhe.rows import TrainingRows
 
 
@@ -222,7 +222,7 @@ def test_margin_follows_the_state_of_the_run(iris):
 def clean_bank():
     """What a bank knows after its pilot, where labels look clean."""
     state = np.array([[1.0, 0.0, 0.0], [0.5, 0.5, 0.0], [0.6, 0.3, 0.1], [0.0, 0.2, 0.8]])
-    return SimpleNamespace(n_components=PILOT, clean=True, state=state)
+    return SimpleNamespace(n_components=WARM_UP, clean=True, state=state)
 
 
 @pytest.fixture
@@ -245,7 +245,7 @@ def test_by_margin_all_rows_weigh_the_same_again_once_there_is_noise(clean_bank,
     np.testing.assert_array_equal(measured, four_rows.base)
 
 
-@pytest.mark.parametrize("n_components", [READ_EVERY, PILOT - 1, PILOT + 1, PILOT + READ_EVERY - 1])
+@pytest.mark.parametrize("n_components", [READ_EVERY, WARM_UP - 1, WARM_UP + 1, WARM_UP + READ_EVERY - 1])
 def test_by_margin_weights_stay_until_the_pilot_is_over_and_between_readings(
     clean_bank, four_rows, n_components
 ):

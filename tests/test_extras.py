@@ -28,12 +28,22 @@ BARE = (
 )
 BARE += ("pyarrow", "python_calamine", "shap", "xgboost")
 
-# Runs commands while some packages can't be imported
+# Runs commands as if some packages weren't installed
 SCRIPT = """
 import contextlib, io, json, sys
 
-for name in {blocked!r}:
-    sys.modules[name] = None
+class Without:
+    def __init__(self, finder):
+        self.finder = finder
+
+    def __getattr__(self, name):
+        return getattr(self.finder, name)
+
+    def find_spec(self, name, *where):
+        return None if name.partition(".")[0] in {blocked!r} else self.finder.find_spec(name, *where)
+
+
+sys.meta_path[:] = map(Without, sys.meta_path)
 from kfhe.cli import main
 
 found = []
@@ -65,14 +75,14 @@ NEEDED = {
     "data show mine.csv -t label": "study",
     "data fetch car_eval": "study",
     "study plan quick": None,
-    "study run --preset quick": "study",
+    "study run quick": "study",
     "study run --dataset mine.csv -t label": "study",
 }
 LEFT = {
     ("fit mine.xlsx -t label -o new.kfhe", "python_calamine"): "excel",
     ("fit mine.parquet mine.parquet -t label -o new.kfhe", "distributed"): "dask",
     ("plot model.kfhe --kind scores --data mine.csv -t label", "polars"): "frames",
-    ("study run --dataset iris --algorithm XGBoost --folds 2 --jobs 1", "xgboost"): "peers",
+    ("study run --dataset iris --algorithm XGBoost --jobs 1", "xgboost"): "peers",
     ("study run --dataset iris --scheduler tcp://127.0.0.1:1", "distributed"): "dask",
 }
 

@@ -122,7 +122,7 @@ def test_training_goes_on_with_samples_of_the_same_size(iris, classifier):
     in_steps = classifier(n_estimators=3, warm_start=True, **settings).fit(X, y)
     in_steps.set_params(n_estimators=6).fit(X, y)
     assert_equal_models(in_steps, classifier(n_estimators=6, **settings).fit(X, y), X)
-    with pytest.raises(ValueError, match="can't go on with another max_samples"):
+    with pytest.raises(ValueError, match="can't change max_samples"):
         in_steps.set_params(n_estimators=9, max_samples=0.2).fit(X, y)
 
 

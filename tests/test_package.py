@@ -20,7 +20,7 @@ def test_public_names_can_be_imported():
 
 def test_modules_are_attributes_of_the_package():
     assert "plotting" in dir(kfhe)
-    assert kfhe.plotting.TraceDisplay.__module__ == "kfhe.plotting.trace"
+    assert kfhe.plotting.TraceDisplay.__module__ == "kfhe.plotting.training"
 
 
 def test_an_unknown_name_is_an_error():

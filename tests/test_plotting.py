@@ -17,7 +17,7 @@ from sklearn.metrics import f1_score
 from sklearn.tree import DecisionTreeClassifier
 
 from kfhe import CARTClassifier, KFHEClassifier, stats
-from kfhe.look.palette import PALETTE
+from kfhe.display.palette import PALETTE
 from kfhe.plotting import (
     CalibrationDisplay,
     ConfusionMatrixDisplay,
@@ -30,7 +30,7 @@ from kfhe.plotting import (
     StagedScoreDisplay,
     TraceDisplay,
 )
-from kfhe.plotting.display import MARKERS, class_colours, entitle, rendered, shortened
+from kfhe.plotting.base import MARKERS, class_colours, entitle, rendered, shortened
 
 LONG = "a name that is far too long for any axis or legend, number"
 

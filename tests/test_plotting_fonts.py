@@ -8,7 +8,7 @@ from matplotlib import font_manager, pyplot
 from matplotlib.figure import Figure
 
 from kfhe.plotting import FeatureImportanceDisplay, fonts
-from kfhe.plotting.display import rendered
+from kfhe.plotting.base import rendered
 
 
 @pytest.fixture(autouse=True)

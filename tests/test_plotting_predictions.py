@@ -10,7 +10,7 @@ from sklearn.metrics import confusion_matrix, roc_auc_score, roc_curve
 from sklearn.svm import LinearSVC
 
 from kfhe import KFHEClassifier
-from kfhe.look.palette import BLUE, PALETTE, VERMILION
+from kfhe.display.palette import BLUE, PALETTE, VERMILION
 from kfhe.metrics import calibration_error
 from kfhe.plotting import CalibrationDisplay, ConfusionMatrixDisplay, RocCurveDisplay
 
@@ -64,7 +64,7 @@ def test_what_has_no_probabilities_is_an_error_that_says_so(case, display):
 def test_scores_have_to_be_those_of_the_classes(display):
     with pytest.raises(ValueError, match="there are 2 classes, got scores of 3"):
         display.from_predictions([0, 1], [[0.2, 0.3, 0.5]] * 2)
-    with pytest.raises(ValueError, match="labels that are none of the classes: b"):
+    with pytest.raises(ValueError, match="labels that are not in classes: b"):
         display.from_predictions(["a", "b"], [[0.5, 0.5]] * 2, classes=["a", "c"])
     with pytest.raises(ValueError, match="inconsistent numbers"):
         display.from_predictions([0, 1, 1], [[0.5, 0.5]] * 2)

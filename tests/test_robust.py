@@ -17,7 +17,7 @@ from sklearn.model_selection import train_test_split
 import kfhe
 from kfhe import KFHEClassifier, RobustKFHEClassifier
 from kfhe.audit import label_quality
-from kfhe.bank import PILOT, SHRINKAGES
+from kfhe.filter_bank import SHRINKAGES, WARM_UP
 from kfhe.noise import flip_labels
 from kfhe.plotting import StagedScoreDisplay
 
@@ -109,7 +109,7 @@ def test_the_trace_shows_what_it_believed():
     model = RobustKFHEClassifier(random_state=0).fit(X, y)
     believed = model.trace_["shrinkage"]
     assert believed[0] == 0
-    assert believed[PILOT] >= 10
+    assert believed[WARM_UP] >= 10
     np.testing.assert_allclose(model.trace_["step"], 1 / np.arange(2, 102))
 
 
@@ -267,7 +267,7 @@ def test_a_warm_start_ends_where_a_single_fit_does(mixed):
     X, y, _ = mixed
     at_once = RobustKFHEClassifier(n_estimators=40, random_state=0).fit(X, y)
     in_steps = RobustKFHEClassifier(warm_start=True, random_state=0)
-    for n_estimators in (3, PILOT + 1, 40):
+    for n_estimators in (3, WARM_UP + 1, 40):
         in_steps.set_params(n_estimators=n_estimators).fit(X, y)
     assert in_steps.fingerprint() == at_once.fingerprint()
     resumed = pickle.loads(pickle.dumps(in_steps.set_params(n_estimators=45)))
@@ -292,7 +292,7 @@ def test_weights_count_like_repeated_rows_in_the_prior(mixed):
     np.testing.assert_allclose(next(balanced.staged_predict_proba(X[:1]))[0], [0.5, 0.5], atol=1e-8)
 
 
-@pytest.mark.parametrize("n_estimators", [1, 5, PILOT])
+@pytest.mark.parametrize("n_estimators", [1, 5, WARM_UP])
 def test_a_handful_of_trees_will_do(mixed, n_estimators):
     X, y, _ = mixed
     model = RobustKFHEClassifier(n_estimators=n_estimators, random_state=0).fit(X, y)

@@ -19,7 +19,7 @@ from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.validation import check_is_fitted
 
 from kfhe import KFHEClassifier
-from kfhe.estimators import ClassShares
+from kfhe.estimator_ensemble import ClassShares
 
 
 class Watched(ClassifierMixin, BaseEstimator):

@@ -7,7 +7,7 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from kfhe import CARTClassifier, KFHEClassifier
-from kfhe.bank import SHRINKAGES
+from kfhe.filter_bank import SHRINKAGES
 from kfhe.forest import LEAF
 from kfhe.noise import flip_labels
 from kfhe.rows import TrainingRows

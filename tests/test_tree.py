@@ -273,19 +273,6 @@ def test_decimals_of_thresholds_can_be_chosen():
     assert "<= 0.1667" in tree.export_text(decimals=4)
 
 
-def test_the_picture_has_a_box_for_each_node_and_an_edge_for_each_child():
-    tree = free_tree().fit(*animals()).tree_
-    dot = tree.export_graphviz()
-    lines = dot.splitlines()
-    n = len(tree.nodes)
-    assert lines[0] == "digraph Tree {"
-    assert lines[-1] == "}"
-    assert sum("->" in line for line in lines) == n - 1
-    boxes = [line for line in lines if "[label=" in line and "->" not in line]
-    assert [int(line.split()[0]) for line in boxes] == list(range(n))
-    assert '\\"hair\\"' in dot  # quotes don't end the label
-
-
 def test_a_deep_tree_has_a_text_and_a_depth():
     n = 1500
     X = np.zeros((n, 6))

@@ -71,7 +71,7 @@ def test_it_takes_gaps_and_categories(rng):
 
 def test_class_weights_belong_to_the_ensemble(iris):
     model = KFHEClassifier(CARTClassifier(class_weight="balanced"))
-    with pytest.raises(ValueError, match=r"estimator has class_weight='balanced': .* belong to the ensemble"):
+    with pytest.raises(ValueError, match=r"estimator has class_weight='balanced': .* to the ensemble"):
         model.fit(*iris)
 
 

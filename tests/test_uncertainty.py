@@ -14,8 +14,8 @@ from sklearn.linear_model import LogisticRegression
 
 import kfhe
 from kfhe import CARTClassifier, KFHEClassifier, RobustKFHEClassifier, StateSpace
-from kfhe.bank import SHRINKAGES
 from kfhe.ensemble import ROUNDING, variance
+from kfhe.filter_bank import SHRINKAGES
 from kfhe.noise import flip_labels
 from tests.components import Log, Scripted, numbered
 from tests.random_tables import models

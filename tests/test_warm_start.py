@@ -132,7 +132,7 @@ def test_other_data_is_refused(iris, change, named):
 def test_other_settings_of_the_components_are_refused(iris, change):
     model = KFHEClassifier(CARTClassifier(), n_estimators=2, warm_start=True, random_state=0).fit(*iris)
     (name,) = change
-    with pytest.raises(ValueError, match=f"warm_start=True can't go on with another {name}"):
+    with pytest.raises(ValueError, match=f"warm_start=True can't change {name}"):
         model.set_params(n_estimators=4, **change).fit(*iris)
 
 

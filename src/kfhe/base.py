@@ -1,4 +1,4 @@
-"""What all classifiers of the family share: fitting, predicting, going on, saving."""
+"""The base class of the classifiers: fitting, predicting, warm starts, saving."""
 
 from __future__ import annotations
 
@@ -7,19 +7,21 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from copy import deepcopy
 from dataclasses import replace
-from functools import cache, partial
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 from warnings import warn
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
+from sklearn.base import ClassifierMixin, _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from kfhe import early_stopping
 from kfhe.callbacks import Callback, CallbackSupportMixin, FitTasks
+from kfhe.display.notebook import NotebookMixin
+from kfhe.display.progress import training_bar
 from kfhe.early_stopping import BestLength, EarlyStopping, ValidationSet, Watch
 from kfhe.emphasis import Emphasis
 from kfhe.engine.arrays import exact_sum
@@ -27,8 +29,6 @@ from kfhe.engine.threads import thread_count
 from kfhe.ensemble import Ensemble
 from kfhe.forest import Forest
 from kfhe.groups import Groups
-from kfhe.look.notebook import NotebookMixin
-from kfhe.look.progress import training_bar
 from kfhe.remarks import TableWarning
 from kfhe.rows import TrainingRows
 from kfhe.saving.model_file import save
@@ -37,6 +37,7 @@ from kfhe.trace import Trace
 from kfhe.training import TrainingRun
 from kfhe.validation import (
     COMMON_CONSTRAINTS,
+    NamedParameters,
     check_callbacks,
     check_groups,
     check_same_length,
@@ -50,7 +51,7 @@ from kfhe.validation import (
 Floats = NDArray[np.float64]
 
 
-class BaseKFHE(NotebookMixin, CallbackSupportMixin, ClassifierMixin, BaseEstimator):
+class BaseKFHE(NotebookMixin, CallbackSupportMixin, ClassifierMixin, NamedParameters):
     """A classifier that is trained by the loop of `training.py`.
 
     A classifier of the family says what its loop is made of: `make_run` and `make_emphasis`.
@@ -111,12 +112,6 @@ class BaseKFHE(NotebookMixin, CallbackSupportMixin, ClassifierMixin, BaseEstimat
             A function of the sampling weights and of the rows that were missed.
         """
 
-    @classmethod
-    @cache  # reading the signature takes as long as a few trees of a small table
-    def _get_param_names(cls) -> list[str]:
-        names: list[str] = super()._get_param_names()
-        return names
-
     @_fit_context(prefer_skip_nested_validation=False)
     def fit(
         self,
@@ -138,21 +133,21 @@ class BaseKFHE(NotebookMixin, CallbackSupportMixin, ClassifierMixin, BaseEstimat
         y : array-like of shape (n_samples,)
             Their labels: strings, integers or booleans.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows. Zero means that the row is absent; scaling all of them changes nothing.
+            Sample weights. Rows of weight 0 are ignored; only ratios matter.
         groups : array-like of shape (n_samples,), default=None
-            Which rows belong together, such as those of one patient or document. Rows of one value are drawn
-            together, so that a row is judged out of the bag by components that have seen none of them.
+            Which rows belong together, such as those of one patient or document. They are drawn together, so
+            that a row is only judged by components that have seen none of its group.
         X_val, y_val : default=None
-            Rows and labels that are not trained on: a validation set, for `early_stopping` and
-            `validation_scores_`. `EarlyStopping` can hold back a share of X instead.
+            Rows and labels of a validation set, for `early_stopping` and `validation_scores_`.
+            `EarlyStopping` can hold out a share of X instead.
         callbacks : list of Callback, default=None
-            Functions that are called with each iteration's row of the trace. Training ends when one of
-            them returns True.
+            Functions that are called with the row of the trace after each iteration. Training ends when one
+            of them returns True.
 
         Returns
         -------
         self
-            The fitted classifier. If fitting fails, it stays as it was.
+            The fitted classifier. If fitting fails, it is unchanged.
         """
         # What scikit-learn's callbacks need to be told of an error stays outside of what an error undoes.
         tasks = FitTasks(self, X, y, sample_weight) if hasattr(self, "_skl_callbacks") else None
@@ -162,40 +157,48 @@ class BaseKFHE(NotebookMixin, CallbackSupportMixin, ClassifierMixin, BaseEstimat
                 rows = replace(rows, seed=self._run.rows.seed)
             check = partial(self._check_table, reset=False)
             rows, validation = early_stopping.with_validation(self, check, X_val, y_val, rows)
-            own = check_callbacks(callbacks)
-            run = self._start_or_resume(rows)
-            with run.undone_on_error():
-                with self._watchers(run, validation, tasks) as watchers:
-                    run.train(
-                        self.make_emphasis(run), self.n_estimators, Watch([*own, *watchers], validation)
-                    )
-                self._store(run, validation)
-                if tasks is not None:
-                    tasks.finish()
+            self._train(rows, validation, check_callbacks(callbacks), tasks)
+            if tasks is not None:
+                tasks.finish()
         for remark in getattr(self, "remarks_", ()):
             warn(remark, TableWarning, stacklevel=3)
         return self
 
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Return the class that is decided on for each row; ties go to the first one.
+    def _train(
+        self,
+        rows: TrainingRows,
+        validation: ValidationSet | None,
+        callbacks: Sequence[Callback],
+        tasks: FitTasks | None = None,
+    ) -> None:
+        """Train on rows that are checked, and take over what was learnt."""
+        run = self._start_or_resume(rows)
+        with run.undone_on_error():
+            with self._watchers(run, validation, tasks) as watchers:
+                watch = Watch([*callbacks, *watchers], validation)
+                run.train(self.make_emphasis(run), self.n_estimators, watch)
+            self._store(run, validation)
 
-        It is that of the highest probability, in a `RobustKFHEClassifier` as `decision` says.
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the predicted class of each row; ties go to the first class.
+
+        It is the class with the highest probability; in a `RobustKFHEClassifier` it depends on `decision`.
         """
         X = self._validate_for_prediction(X)
         classes: NDArray[Any] = self.classes_[self.estimators_.decisions(X, thread_count(self.n_jobs))]
         return classes
 
     def predict_proba(self, X: Any) -> Floats:
-        """Return the probabilities of the classes for each row: they sum to 1."""
+        """Return the class probabilities of each row; they sum to 1."""
         scores = self._scores(X)
         return self.estimators_.probabilities(scores)
 
     def predict_uncertainty(self, X: Any) -> Floats:
-        """Return what is still unknown about each row: how far the components disagree on it.
+        """Return how far the components disagree about each row.
 
-        The Gini impurity of a row's scores has two parts: how mixed the classes are in the votes of single
-        components, and how far these votes are apart. This is the second one, the variance of the votes by
-        component weight, summed over the classes. It is 0 where all components vote alike.
+        The Gini impurity of the scores of a row is the sum of two parts: the impurity within the votes of
+        single components, and the variance between them. This is the second part, weighted by component and
+        summed over the classes. It is 0 where all components agree.
 
         Parameters
         ----------
@@ -220,15 +223,15 @@ class BaseKFHE(NotebookMixin, CallbackSupportMixin, ClassifierMixin, BaseEstimat
         return self.estimators_.spread(X, thread_count(self.n_jobs))
 
     def predict_log_proba(self, X: Any) -> Floats:
-        """Return the logarithms of the probabilities; minus infinity where one is 0."""
+        """Return the logarithms of the class probabilities."""
         with np.errstate(divide="ignore"):
             logarithms: Floats = np.log(self.predict_proba(X))
         return logarithms
 
     def apply(self, X: Any) -> NDArray[np.int32]:
-        """Return the leaves that rows fall into: a row each, and a column for each tree, h_0's first.
+        """Return the leaf of each row (down) in each tree (across), h_0 first.
 
-        A tree numbers its leaves from 0, as `leaf_weights` of the trees in `estimators_` does.
+        The leaves of a tree are numbered from 0, as in `leaf_weights` of the trees in `estimators_`.
         """
         return self._forest("apply").leaves(self._validate_for_prediction(X), thread_count(self.n_jobs))
 
@@ -243,15 +246,15 @@ class BaseKFHE(NotebookMixin, CallbackSupportMixin, ClassifierMixin, BaseEstimat
             yield self.estimators_.probabilities(scores)
 
     def fingerprint(self) -> str:
-        """Return a hex digest of what determines the predictions: equal for models that predict alike."""
+        """Return a hex digest of everything that predictions depend on."""
         return self._forest("fingerprint").digest()
 
     def save(self, path: Any) -> None:
-        """Write the fitted model to a file that `kfhe.load` reads; there is an example there.
+        """Write the fitted model to a file; `kfhe.load` reads it and has an example.
 
-        The file holds all that prediction and display need, as arrays and JSON, and no code: a function
-        that is the `emphasis` is remembered by its name only. A `random_state` that is not an int becomes
-        None. After loading, `fit` starts anew, also with `warm_start=True`.
+        The file holds arrays and JSON, and no code: of a function as `emphasis`, only the name is stored. A
+        `random_state` that is not an int becomes None. After loading, `fit` starts from scratch, even with
+        `warm_start=True`.
 
         Parameters
         ----------
@@ -261,8 +264,8 @@ class BaseKFHE(NotebookMixin, CallbackSupportMixin, ClassifierMixin, BaseEstimat
         Raises
         ------
         ValueError
-            The model has components other than native trees, or has labels or categories other than
-            strings and numbers; skops saves such models.
+            The components are not native trees, or labels or categories are neither strings nor numbers. Use
+            skops for such models.
         OSError
             The file can't be written.
         """
@@ -270,7 +273,7 @@ class BaseKFHE(NotebookMixin, CallbackSupportMixin, ClassifierMixin, BaseEstimat
 
     @property
     def component_weights_(self) -> Floats:
-        """How much each component contributes to the scores. They sum to 1."""
+        """The weight of each component in the scores; they sum to 1."""
         check_is_fitted(self)
         return self.estimators_.weights
 
@@ -281,7 +284,7 @@ class BaseKFHE(NotebookMixin, CallbackSupportMixin, ClassifierMixin, BaseEstimat
         return self.estimators_.importances()
 
     def _forest(self, asked: str) -> Forest:
-        """Return the native trees; raise if the components are others."""
+        """Return the native trees; raise if there are other components."""
         check_is_fitted(self)
         if not isinstance(self.estimators_, Forest):
             raise ValueError(f"{asked}() needs native trees (estimator=None, or a CARTClassifier)")
@@ -354,8 +357,8 @@ class BaseKFHE(NotebookMixin, CallbackSupportMixin, ClassifierMixin, BaseEstimat
             new: Any = now.get(name)
             if not (new is old or np.array_equal(new, old)):
                 raise ValueError(
-                    f"warm_start=True can't go on with another {name}: there are components trained with "
-                    f"{old!r}; use warm_start=False"
+                    f"warm_start=True can't change {name}: the components were trained with {old!r}; use "
+                    "warm_start=False"
                 )
         if self.n_estimators < self.n_iter_:
             raise ValueError(

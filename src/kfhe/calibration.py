@@ -67,16 +67,15 @@ def calibrate(rows: TrainingRows, scores: Floats, n_read: Labels, prior: Floats)
     """
     halvings = max(0, (rows.n_rows // ENOUGH).bit_length() - 1)
     step = min(2**halvings, ROWS_OF_BLOCK)
-    sample = rows.map(sampled, scores, rows.labels, rows.base, n_read, step, rows.seed)
-    calibration: Calibration = rows.all(partial(calibrated, prior=prior), sample)
+    sample = sampled(scores, rows.labels, rows.base, n_read, step, rows.seed)
+    calibration: Calibration = rows.exchange.all(partial(calibrated, prior=prior), sample)
     return calibration
 
 
 def sampled(scores: Floats, labels: Labels, base: Floats, n_read: Labels, step: int, seed: int) -> Floats:
     """Return label, base weight and scores of one in so many rows, of those that some tree has not seen.
 
-    Chance picks one of each stretch of rows, the same ones in each block: parts of rows that live elsewhere
-    consist of whole blocks.
+    Chance picks one of each stretch of rows, the same ones in each block: workers have whole blocks.
     """
     starts = np.arange(0, ROWS_OF_BLOCK, step)
     picked = starts + np.random.default_rng([seed, step]).integers(step, size=len(starts))

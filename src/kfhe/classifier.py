@@ -28,49 +28,47 @@ Floats = NDArray[np.float64]
 class KFHEClassifier(BaseKFHE):
     """Kalman Filter-based Heuristic Ensemble (Pakrashi and Mac Namee, 2019).
 
-    Training is seen as estimating a fixed, unknown state: the ideal classifier. Each component
-    classifier is a noisy measurement of it, and a Kalman filter fuses the measurements. A second
-    filter estimates the weights by which the next component's training rows are drawn.
+    Training estimates a fixed, unknown state: the ideal classifier. Each component classifier is a
+    noisy measurement of it, and a Kalman filter fuses the measurements. A second filter estimates the
+    weights with which the training rows of the next component are drawn.
 
     Parameters
     ----------
     estimator : classifier, list of classifiers or None, default=None
-        What to train in each iteration. A `CARTClassifier` stands for native trees with its settings, None
-        for one with the paper's. On fewer than its `min_samples_split` (20) rows no tree can split: lower it,
-        and `min_samples_leaf`. Any other scikit-learn classifier is cloned for each component and given
-        resampled rows of X. Those of a list take turns within an iteration.
+        The component. A `CARTClassifier` sets how native trees are grown; None means the settings of the
+        paper. Trees can't split tables of fewer than `min_samples_split` (20) rows; for small tables, lower
+        it and `min_samples_leaf`. Any other scikit-learn classifier is cloned for each component and trained
+        on resampled rows of X. The estimators of a list take turns within an iteration.
     emphasis : {"exponential", "linear", "margin"} or callable, default="exponential"
-        How a miss raises a row's weight. "exponential" (KFHE-e) is the more accurate on clean labels,
-        "linear" (KFHE-l) the more robust to wrong ones. "margin" goes by how narrowly the state has a row
-        right or wrong, instead of counting misses. A callable gets the sampling weights and a boolean array
-        of the misclassified rows, and returns the measured weights.
+        How a miss raises the weight of a row. "exponential" (KFHE-e) is more accurate with clean labels,
+        "linear" (KFHE-l) is more robust to wrong ones. "margin" uses the margins of the rows instead of
+        misses. A callable gets the sampling weights and a boolean array of the misclassified rows, and
+        returns the measured weights.
     state_space : StateSpace or None, default=None
-        How the state moves on and is measured: process noise, transition, fusion, measurements out of the
-        bag, several in an iteration. None: as in the paper.
+        How the state changes and is measured: process noise, transition, fusion, out-of-bag or several
+        measurements. None: as in the paper.
     n_estimators : int, default=100
-        Number of components to train after the initial one. Training stops earlier once the
-        filter is certain (a measurement without any error).
+        Number of components after the initial one. Training stops earlier once a measurement has no error,
+        because the filter is certain then.
     max_samples : int, float, "auto" or None, default=None
-        How many rows a component is trained on, drawn with replacement: a number, or a share of the rows.
-        None: as many as there are, as in the paper. "auto": so too up to 50,000 rows, beyond that the
-        geometric mean of 50,000 and their number. Fewer rows are faster; errors are measured on all rows
-        anyway. h_0 gets such a sample as well.
+        Number, or share, of the rows that are drawn with replacement to train a component. None: as many as
+        there are, as in the paper. "auto": all up to 50,000 rows, and beyond that the geometric mean of
+        50,000 and their number. Fewer rows are faster; errors are still measured on all rows.
     voting : {"hard", "soft"}, default="hard"
         Whether a component votes for one class, or by its class probabilities. Trees with `shrinkage` need
-        the latter.
+        "soft".
     class_weight : dict, "balanced" or None, default=None
-        Weights of the classes, on top of `sample_weight`.
+        Class weights. They are multiplied with `sample_weight`.
     early_stopping : bool, int, EarlyStopping or None, default=None
-        When to stop before `n_estimators`. True: after 10 iterations without a better log loss for the
-        validation set that `fit` gets, or else for a tenth of the rows, which it holds back. A number: after
-        so many iterations, with the validation set that `fit` gets. `EarlyStopping` says more. The components
-        up to the best score are kept (with `warm_start`, those of earlier calls anyway).
+        True: stop after 10 iterations without a better log loss on the validation set of `fit`, or on a tenth
+        of the rows if it has none. An int: stop after this number of iterations; `fit` needs a validation
+        set. `EarlyStopping` has more settings. The components up to the best score are kept.
     warm_start : bool, default=False
-        Whether a further call of `fit`, on the same data, adds components up to `n_estimators`.
+        Whether another call of `fit` on the same data adds components up to `n_estimators`.
     random_state : int, Generator, RandomState or None, default=None
-        Where the randomness comes from. An int gives the same model each time.
+        Seed. An int gives the same model each time.
     n_jobs : int or None, default=None
-        Number of threads. It has no influence on the model.
+        Number of threads. The model does not depend on it.
     verbose : int, default=0
         1 shows a progress bar.
 
@@ -87,8 +85,8 @@ class KFHEClassifier(BaseKFHE):
     trace_ : Trace
         What happened in each iteration: gain K, measurement error R, variances of the model filter and more.
     validation_scores_ : ndarray
-        Score for the validation set, if `fit` got one: of h_0 alone, then after each iteration, those that
-        early stopping has cut off counted in. Higher is better: the default is the negative log loss.
+        Scores on the validation set, if there was one: of h_0 alone, then after each iteration, including
+        those that early stopping has discarded. Higher is better; the default is the negative log loss.
     feature_importances_ : ndarray of shape (n_features,)
         Importances of the components, averaged by component weight.
     n_features_in_, feature_names_in_

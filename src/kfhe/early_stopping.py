@@ -29,20 +29,20 @@ ROUNDS, FRACTION = 10, 0.1  # what early_stopping=True stands for, as elsewhere 
 
 @dataclass(frozen=True)
 class EarlyStopping:
-    """Stop training once the score for the validation set no longer improves.
+    """Stop training once the score on the validation set no longer improves.
 
-    A `RobustKFHEClassifier` goes by its scores, from which probabilities and decisions follow in the end.
+    A `RobustKFHEClassifier` uses its uncalibrated scores for this.
 
     Parameters
     ----------
     rounds : int
-        After how many iterations without a better score to stop.
+        Number of iterations without a better score after which training stops.
     scoring : str or callable, default="neg_log_loss"
-        The score: a name that scikit-learn knows, such as "accuracy" or "f1_macro", or a scorer, as
-        `sklearn.metrics.make_scorer` makes them. Higher is better.
+        A score of scikit-learn by name, such as "accuracy" or "f1_macro", or a scorer made by
+        `sklearn.metrics.make_scorer`. Higher is better.
     validation_fraction : float, default=None
-        Share of the training rows that `fit` holds back as the validation set, by chance, of each class
-        alike; they are not trained on. None: `fit` is given the validation set, as `X_val` and `y_val`.
+        Share of the training rows that `fit` holds out as the validation set, stratified by class. None:
+        `fit` gets the validation set, as `X_val` and `y_val`.
 
     Examples
     --------
@@ -184,7 +184,7 @@ def with_validation(
     if stopping is None or stopping.validation_fraction is None:
         return rows, _given(estimator, check_table, X_val, y_val, rows)
     if X_val is not None or y_val is not None:
-        raise ValueError("choose one of validation_fraction and a validation set of your own (X_val, y_val)")
+        raise ValueError("choose one of validation_fraction and a validation set (X_val, y_val)")
     return _hold_back(rows, stopping)
 
 
@@ -235,8 +235,8 @@ def _hold_back(rows: TrainingRows, stopping: EarlyStopping) -> tuple[TrainingRow
         held &= ~np.isin(together.numbers, together.numbers[lost])
     if not held.any():
         raise ValueError(
-            f"validation_fraction={stopping.validation_fraction} of {len(held)} rows holds none back, as no "
-            "class has enough of them; take a larger share, or give fit X_val and y_val"
+            f"validation_fraction={stopping.validation_fraction} of {len(held)} rows holds out none, as no "
+            "class has enough; use a larger share, or pass X_val and y_val to fit"
         )
     kept, others = np.flatnonzero(~held), np.flatnonzero(held)
     base = rows.base[kept] / rows.base[kept].max()  # equal ones become just 1

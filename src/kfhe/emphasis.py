@@ -13,8 +13,8 @@ from math import exp
 import numpy as np
 from numpy.typing import NDArray
 
-from kfhe.bank import PILOT, READ_EVERY, FilterBank
 from kfhe.engine.arrays import exact_sum, margins, multiply
+from kfhe.filter_bank import READ_EVERY, WARM_UP, FilterBank
 from kfhe.kalman import Filter
 from kfhe.rows import TrainingRows
 
@@ -28,23 +28,17 @@ FLOOR = 0.001  # so much more than nothing is the weight of a row that is surely
 def exponential(weights: Floats, missed: Missed, *, rows: TrainingRows) -> Floats:
     """KFHE-e: a miss multiplies a row's weight by e. The result is not normalised."""
     n = rows.n_rows
-    measured: Floats = rows.map(multiply, weights, missed, exp(1 / n), exp(1 + 1 / n), rows.n_threads)
-    return measured
+    return multiply(weights, missed, exp(1 / n), exp(1 + 1 / n), rows.n_threads)
 
 
 def linear(weights: Floats, missed: Missed, *, rows: TrainingRows) -> Floats:
     """KFHE-l: a miss adds a row's weight to its base weight. The result sums to 1."""
-    return rows.normalised(rows.map(raised, rows.base, weights, missed))
-
-
-def raised(base: Floats, weights: Floats, missed: Missed) -> Floats:
-    """Return base weights, and on top of those of missed rows the weights that these have."""
-    return base + weights * missed
+    return rows.normalised(rows.base + weights * missed)
 
 
 def margin(weights: Floats, missed: Missed, *, rows: TrainingRows, model: Filter) -> Floats:
     """Weights by the margins of the state, whatever they were before. The result sums to 1."""
-    return rows.normalised(rows.map(margin_weights, rows.base, rows.labels, model.state))
+    return rows.normalised(margin_weights(rows.base, rows.labels, model.state))
 
 
 def margin_weights(base: Floats, labels: NDArray[np.int32], scores: Floats) -> Floats:
@@ -75,12 +69,11 @@ class ByMargin:
     def __call__(self, weights: Floats, missed: Missed) -> Floats:
         """Return the weights as they are between two readings of the bank, else new ones."""
         bank, rows = self._bank, self._rows
-        if bank.n_components < PILOT or bank.n_components % READ_EVERY:
+        if bank.n_components < WARM_UP or bank.n_components % READ_EVERY:
             return weights
         if not bank.clean:
             return rows.base
-        weighted: Floats = rows.map(margin_weights, rows.base, rows.labels, bank.state)
-        return weighted
+        return margin_weights(rows.base, rows.labels, bank.state)
 
 
 def resolve(emphasis: str | Emphasis, rows: TrainingRows, model: Filter) -> Emphasis:

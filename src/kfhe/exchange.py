@@ -9,13 +9,43 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from heapq import heapify, heapreplace
-from itertools import pairwise
-from typing import Any
+from itertools import accumulate, pairwise
+from math import ldexp
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kfhe.engine import arrays
+
+Floats = NDArray[np.float64]
+
 SMALL = 2**15  # bytes up to which everybody sends everybody all that is to be added up
+
+
+if TYPE_CHECKING:
+    from functools import cached_property
+
+    kept = cached_property
+else:
+
+    class kept:  # noqa: N801
+        """A `functools.cached_property` without its lock: workers that are threads would wait for each other.
+
+        Python has none from 3.12 on.
+        """
+
+        def __init__(self, make: Callable[[Any], Any]) -> None:
+            self._make, self.__doc__ = make, make.__doc__
+
+        def __set_name__(self, owner: type, name: str) -> None:
+            self._name = name
+
+        def __get__(self, instance: Any, owner: type | None = None) -> Any:
+            if instance is None:
+                return self
+            made = instance.__dict__[self._name] = self._make(instance)
+            return made
 
 
 class Exchange:
@@ -55,9 +85,11 @@ class Exchange:
         return self.gather(make() if self.rank == 0 else None)[0]
 
     def sum(self, values: Any) -> Any:
-        """Return the sum of numbers, or of arrays, over all workers."""
+        """Return the sum of numbers, tuples of them, or arrays, over all workers."""
         if self.n == 1:
             return values
+        if isinstance(values, tuple):
+            return tuple(map(sum, zip(*self.gather(values), strict=True)))
         if getattr(values, "nbytes", 0) <= SMALL:
             return sum(self.gather(values))
         bounds = [values.size * q // self.n for q in range(self.n + 1)]
@@ -71,6 +103,42 @@ class Exchange:
             return function(values)
         parts = self.swap([values if q == 0 else None for q in range(self.n)])
         return self.first(lambda: function(np.concatenate(parts)))
+
+    def for_each(
+        self, function: Callable[[NDArray[Any]], NDArray[Any]], values: NDArray[Any]
+    ) -> NDArray[Any]:
+        """Return the own rows of what a function gives for the values of all rows: a value for each row."""
+        if self.n == 1:
+            return function(values)
+        parts = self.swap([values if q == 0 else None for q in range(self.n)])
+        own: list[Any] = [None] * self.n
+        if self.rank == 0:
+            own = np.split(function(np.concatenate(parts)), [*accumulate(map(len, parts[:-1]))])
+        found: NDArray[Any] = self.swap(own)[0]
+        return found
+
+    def exact_sum(self, values: Floats, n_threads: int = 1) -> float:
+        """Return the sum of non-negative values, one per row, to the same bit wherever the rows are."""
+        if self.n == 1:
+            return arrays.exact_sum(values, n_threads)
+        unit = self._unit(arrays.highest(values, n_threads), len(values))
+        if unit is None:
+            return np.nan
+        return ldexp(float(self.sum(arrays.sum_of_units(values, unit, n_threads))), -unit)
+
+    def effective_sample_size(self, weights: Floats, n_threads: int = 1) -> float:
+        """Return how many equal weights some, one per row, which sum to 1, are worth."""
+        if self.n == 1:
+            return arrays.effective_sample_size(weights, n_threads)
+        unit = self._unit(arrays.highest(weights, n_threads) ** 2, len(weights))
+        assert unit is not None
+        return 1 / ldexp(float(self.sum(arrays.squares_of_units(weights, unit, n_threads))), -unit)
+
+    def _unit(self, top: float, n_values: int) -> int | None:
+        """Return the unit to sum all values in, by the highest here; None if one is NaN somewhere."""
+        tops, numbers = zip(*self.gather((top, n_values)), strict=True)
+        highest = float(np.max(tops))
+        return None if np.isnan(highest) else arrays.unit_of(highest, sum(numbers))
 
     def shares(self, sizes: Sequence[int]) -> list[list[int]]:
         """Share pieces of work out among the workers, by their sizes; return the numbers of those of each."""

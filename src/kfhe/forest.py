@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kfhe.bank import SHRINKAGES
 from kfhe.engine.trees.compact import CompactTrees, compact
 from kfhe.engine.trees.leaf_votes import leaf_classes, leaf_shares, shrunken_shares
 from kfhe.engine.trees.predictor import add_trees, apply
 from kfhe.engine.trees.tree_store import TreeStore
 from kfhe.ensemble import Ensemble, variance, variance_from
+from kfhe.filter_bank import SHRINKAGES
 from kfhe.tables.schema import Schema
 from kfhe.tables.sparse import SparseRows, blocks
 
@@ -494,21 +494,6 @@ class Tree:
                 stack.append((child, deeper, f"{left}: "))
         return "\n".join(line for line in lines if line)
 
-    def export_graphviz(self, *, decimals: int = 2) -> str:
-        """Return the tree in the DOT language of Graphviz."""
-        lines = ["digraph Tree {", 'node [shape=box, style="rounded", fontname="helvetica"];']
-        for i, node in enumerate(self.nodes):
-            if node["kind"] == LEAF:
-                lines.append(f"{i} [label={_quoted(self._leaf_text(i))}];")
-                continue
-            left, right = self._conditions(i, decimals)
-            lines.append(f"{i} [label={_quoted(left)}];")
-            lines.append(f'{i} -> {node["left"]} [label="yes"];')
-            lines.append(
-                f"{i} -> {node['left'] + 1} [label={_quoted('no' if node['kind'] & NUMERIC else right)}];"
-            )
-        return "\n".join([*lines, "}"])
-
     def _leaf_text(self, i: int) -> str:
         leaf = self.nodes["left"][i]
         return f"{self.classes_[self.leaf_classes[leaf]]} {self.leaf_weights[leaf].tolist()}"
@@ -531,8 +516,3 @@ class Tree:
         if node["kind"] & MISSING_LEFT:
             return f"{left} or missing", right
         return left, f"{right} or missing"
-
-
-def _quoted(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'

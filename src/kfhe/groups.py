@@ -8,7 +8,7 @@ and never be judged at all.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from kfhe.engine.arrays import exact_sum
 from kfhe.engine.draws import REDRAWS, bootstrap
+from kfhe.exchange import ALONE, Exchange
 
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int32]
@@ -93,14 +94,8 @@ class Groups:
         self, weights: Floats, n_rows: int, seed: int, iteration: int, attempt: int, n_threads: int = 1
     ) -> Labels:
         """Draw groups until there are about so many rows; return how often each row is in the sample."""
-        return self.times(weights, n_rows, seed, iteration, attempt, n_threads)[self.numbers]
-
-    def times(
-        self, weights: Floats, n_rows: int, seed: int, iteration: int, attempt: int, n_threads: int = 1
-    ) -> Labels:
-        """Draw groups until there are about so many rows; return how often each group is in the sample."""
         n_draws = max(1, round(len(self) * n_rows / len(self.numbers)))
-        return bootstrap(self.means(weights), seed, iteration, attempt, n_threads, n_draws)
+        return bootstrap(self.means(weights), seed, iteration, attempt, n_threads, n_draws)[self.numbers]
 
 
 class GroupDraws:
@@ -114,22 +109,40 @@ class GroupDraws:
         The rows' classes.
     n_present, n_samples, seed, n_threads : int
         Number of classes that have a row; rows of a sample, about; what the draws depend on; threads.
+    exchange : Exchange, default=ALONE
+        The other workers, if each has some of the rows: the first one draws for all.
     """
 
     def __init__(
-        self, groups: Groups, labels: Labels, n_present: int, n_samples: int, seed: int, n_threads: int
+        self,
+        groups: Groups,
+        labels: Labels,
+        n_present: int,
+        n_samples: int,
+        seed: int,
+        n_threads: int,
+        exchange: Exchange = ALONE,
     ) -> None:
         self._groups, self._labels = groups, labels
+        self._n_classes = max(exchange.gather(labels.max())) + 1
         self._n_present, self._n_samples = n_present, n_samples
         self._seed, self._n_threads = seed, n_threads
+        self._exchange = exchange
 
     def draw(self, weights: Floats, iteration: int, attempt: int) -> Labels:
         """Return how often each row is in the sample; redrawn while a class is missing, but not for ever."""
         first = attempt * (REDRAWS + 1)
         for redraw in range(first, first + REDRAWS + 1):
-            counts = self._groups.drawn(
-                weights, self._n_samples, self._seed, iteration, redraw, self._n_threads
+            drawn = partial(
+                self._groups.drawn,
+                n_rows=self._n_samples,
+                seed=self._seed,
+                iteration=iteration,
+                attempt=redraw,
+                n_threads=self._n_threads,
             )
-            if np.count_nonzero(np.bincount(self._labels[counts > 0])) == self._n_present:
+            counts = self._exchange.for_each(drawn, weights)
+            of_classes = self._exchange.sum(np.bincount(self._labels[counts > 0], minlength=self._n_classes))
+            if np.count_nonzero(of_classes) == self._n_present:
                 break
         return counts

@@ -11,8 +11,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from kfhe.bank import FilterBank, TreeVotes, Unseen
-from kfhe.engine.arrays import exact_sum
+from kfhe.filter_bank import FilterBank, TreeVotes, Unseen
 from kfhe.kalman import Filter, KalmanFilter, RowFilter, Schedule, SomeRows
 from kfhe.rows import TrainingRows
 
@@ -126,19 +125,19 @@ class OnTrainingRows:
         self.rows = rows
         self._guessing = 1 - 1 / rows.n_present
         self._measurer = rows.measurer()
-        self._total = self._measurer.total  # weight of all rows
+        self._total = float(rows.exchange.sum(self._measurer.total))  # weight of all rows
 
     def take(self, state: Floats, votes: Votes, counts: Counts) -> Reading:
         """Measure the state; all rows count, whether the component has seen them or not."""
         measurer = self._measurer
-        missed, alone = measurer.measure(state, votes, self.fusion)
+        missed, alone = self.rows.exchange.sum(measurer.measure(state, votes, self.fusion))
         component_error = alone / self._total
         guessed = component_error >= self._guessing
         return Reading(measurer.measurement, missed / self._total, measurer.missed, component_error, guessed)
 
     def error(self, state: Floats) -> float:
         """Return the weighted share of training rows that a state misclassifies."""
-        return self._measurer.misses(state) / self._total
+        return self.rows.exchange.sum(self._measurer.misses(state)) / self._total
 
     def model_filter(self, initial: Floats) -> Filter:
         """Return a filter of the scores for all training rows."""
@@ -185,8 +184,9 @@ class OnUnseenRows(OnTrainingRows):
 
     def _unseen_error(self, unseen: NDArray[np.bool_], missed: NDArray[np.bool_]) -> float:
         """Return the weighted share of the unseen rows that were missed, a miss and a hit added."""
-        base, n_unseen = self.rows.base, int(unseen.sum())
-        share = exact_sum(base * (unseen & missed)) / exact_sum(base * unseen) if n_unseen else 0.0
+        base, n_unseen = self.rows.base, self.rows.exchange.sum(int(unseen.sum()))
+        summed = self.rows.exact_sum
+        share = summed(base * (unseen & missed)) / summed(base * unseen) if n_unseen else 0.0
         return (share * n_unseen + 1) / (n_unseen + 2)
 
 
@@ -206,7 +206,7 @@ class OutOfBag:
     def __init__(self, rows: TrainingRows, bank: FilterBank) -> None:
         self._rows, self._bank = rows, bank
         self._measurer = rows.measurer()
-        self._total = self._measurer.total  # weight of all rows
+        self._total = float(rows.exchange.sum(self._measurer.total))  # weight of all rows
 
     def take(self, state: Floats, votes: TreeVotes, counts: Counts) -> Reading:
         """Measure the state of the rows that are not in the sample; the others stay as they are."""
@@ -216,7 +216,7 @@ class OutOfBag:
 
     def error(self, state: Floats) -> float:
         """Return the weighted share of training rows that a state misclassifies."""
-        return self._measurer.misses(state) / self._total
+        return self._rows.exchange.sum(self._measurer.misses(state)) / self._total
 
     def model_filter(self, initial: Floats) -> FilterBank:
         """Return the bank; its states begin as the shares of the classes."""

@@ -77,10 +77,12 @@ def remarks_on(rows: TrainingRows, table: BinnedTable) -> list[Remark]:
         several = len(silent) > 1
         says = "say" if several else "says"
         remarks.append(Remark(f"{columns} {says} nothing about the label: {_left_out(several)}"))
+    n_gaps = rows.exchange.sum(np.array([table.n_gaps(k) for k in range(len(table.n_bins))]))
     constant = [
         (names[j], table.n_bins[k] == 1)
         for k, j in enumerate(table.schema.feature_columns)
-        if table.schema.names[k] == names[j] and table.is_constant(k)
+        if table.schema.names[k] == names[j]
+        and (table.n_bins[k] == 1 or (table.n_bins[k] == 2 and not n_gaps[k]))
     ]
     for is_empty in (True, False):
         if found := [name for name, empty in constant if empty == is_empty]:
@@ -147,7 +149,7 @@ def leaking_column(
         tree = grower.grow(counts, True, 2 * t)
         bank.update(tree.leaves, shrunken_shares(tree.nodes, tree.leaf_weights, np.zeros(1)), counts)
     missed, judged = (
-        rows.exact_sum(rows.map(weighed, rows.base, bank.state(0), rows.labels, bank.n_read, right))
+        rows.exact_sum(weighed(rows.base, bank.state(0), rows.labels, bank.n_read, right))
         for right in (False, None)
     )
     by_guess = 1 - rows.class_units.max() / rows.class_units.sum()

@@ -1,4 +1,4 @@
-"""RobustKFHEClassifier: the classifier to reach for when labels can't be trusted."""
+"""RobustKFHEClassifier: the classifier for labels that may be wrong."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from kfhe.bank import SHRINKAGES, FilterBank, log_losses
 from kfhe.base import BaseKFHE
 from kfhe.calibration import calibrate
 from kfhe.early_stopping import EarlyStopping
 from kfhe.emphasis import ByMargin, Emphasis
 from kfhe.engine.threads import thread_count
+from kfhe.filter_bank import SHRINKAGES, FilterBank, log_losses
 from kfhe.forest import DECISIONS
 from kfhe.measurement import OutOfBag
-from kfhe.pilot import PilotSensor
 from kfhe.remarks import leaking_column, of_leak, remarks_on
+from kfhe.robust_sensor import RobustSensor
 from kfhe.rows import TrainingRows
 from kfhe.training import TrainingRun
 from kfhe.tree_settings import TreeSettings, check_classes
@@ -32,47 +32,46 @@ TREE_SETTINGS = ("min_samples_leaf", "max_leaf_nodes", "max_bins", "categorical_
 
 
 class RobustKFHEClassifier(BaseKFHE):
-    """A Kalman filter-based ensemble that measures how noisy the labels are, and adapts itself.
+    """A Kalman filter-based ensemble that estimates how noisy the labels are and adapts to it.
 
-    Trees are grown nearly to purity on bootstrap samples, in turn by the best cuts and by random ones, and
-    each row is judged by trees that have not seen it. What a leaf says is filtered down its tree: the fewer
-    rows speak, the more it is shrunken towards its ancestors. How much is right depends on the noise: a bank
-    of filters tries several amounts, and the one that agrees best with the labels of unseen rows is used. In
-    the same way it finds out whether leaves should be larger, and whether hard rows deserve more attention.
-    In the end it finds out how timid the scores are and how many labels are wrong, from what explains the
-    labels of unseen rows best: the probabilities are meant for the true classes.
+    Trees are grown nearly to purity on bootstrap samples, alternately with the best cuts and with random
+    ones, and each row is judged by trees that have not seen it. Leaves of few rows are shrunken towards their
+    ancestors. How much depends on the noise: a bank of filters tries several values and uses the one that
+    predicts the labels of unseen rows best. It also decides whether leaves should be larger, and whether hard
+    rows are drawn more often. Finally, the scores are calibrated and the share of wrong labels is estimated,
+    by maximum likelihood on unseen rows, so that the probabilities are those of the true classes.
 
     Parameters
     ----------
     n_estimators : int, default=100
         Number of trees.
     max_samples : int, float, "auto" or None, default=None
-        How many rows a tree is trained on, as in `KFHEClassifier`.
+        Number, or share, of the rows that a tree is trained on, as in `KFHEClassifier`.
     min_samples_leaf : int, default=1
-        Smallest number of rows of a leaf; where labels are noisy, leaves are larger by themselves. Larger
-        leaves make a smaller model.
+        Minimum number of rows in a leaf. With noisy labels, leaves are larger anyway. Larger leaves make a
+        smaller model.
     max_leaf_nodes : int or None, default=None
-        Keep the best splits of a tree only, until there are this many leaves: for a smaller model.
+        Grow trees best-first, up to this number of leaves, for a smaller model.
     decision : {"balanced", "likeliest"} or float, default="balanced"
-        Which class `predict` takes: the likeliest, or the one with the highest probability divided by the
-        class's share to some power, so that rare classes are not lost. "balanced" is a power of 0.6, a number
-        any other; with 1, classes count alike however rare they are. The shares are those of the true
-        classes, as estimated. `predict_proba` is the same with each.
+        Which class `predict` returns. "likeliest": the one with the highest probability. A number p: the one
+        with the highest probability divided by the class share to the power of p, so that rare classes are
+        not lost. "balanced" is 0.6. The shares are the estimated ones of the true classes. `predict_proba`
+        does not depend on it.
     max_bins : int, default=255
-        Largest number of bins of a numeric feature, and of categories told apart in a categorical one.
+        Maximum number of bins of a numeric feature, and of distinct categories of a categorical one.
     categorical_features : "from_dtype", array-like or None, default="from_dtype"
-        Further categorical columns, as numbers, names or a mask. Columns of strings or categories always are,
-        but with None, which takes no column for categorical.
+        Additional categorical columns: positions, names or a mask. Columns of strings or categories are
+        always categorical, except with None, which treats no column as categorical.
     class_weight : dict, "balanced" or None, default=None
-        Weights of the classes, on top of `sample_weight`.
+        Class weights. They are multiplied with `sample_weight`.
     early_stopping : bool, int, EarlyStopping or None, default=None
         When to stop before `n_estimators`, as in `KFHEClassifier`.
     warm_start : bool, default=False
-        Whether a further call of `fit`, on the same data, adds trees up to `n_estimators`.
+        Whether another call of `fit` on the same data adds trees up to `n_estimators`.
     random_state : int, Generator, RandomState or None, default=None
-        Where the randomness comes from. An int gives the same model each time.
+        Seed. An int gives the same model each time.
     n_jobs : int or None, default=None
-        Number of threads. It has no influence on the model.
+        Number of threads. The model does not depend on it.
     verbose : int, default=0
         1 shows a progress bar.
 
@@ -81,25 +80,24 @@ class RobustKFHEClassifier(BaseKFHE):
     classes_ : ndarray of shape (n_classes,)
         The class labels.
     lambda_ : float
-        The shrinkage that the bank ended at, 0 to 100: the higher, the noisier the labels.
+        The chosen shrinkage, 0 to 100: the higher, the noisier the labels.
     noise_rate_ : float
-        Estimated share of wrong labels, if they went wrong by chance, in all classes alike; in steps of 0.01.
-        Columns that say nothing of the labels look like labels that are wrong: see `oob_log_loss_`.
+        Estimated share of wrong labels, in steps of 0.01, assuming that mistakes are random. If the features
+        say nothing about the labels, it is meaningless: see `oob_log_loss_`.
     oob_score_ : float
-        Accuracy on the training rows (by the given labels), each judged by trees that have not seen it.
+        Out-of-bag accuracy by the given labels.
     oob_log_loss_ : float
-        Log loss of these scores by the given labels. If it is not below that of the classes' shares, nothing
-        was learnt.
+        Out-of-bag log loss by the given labels. If it is not below that of the class shares, nothing was
+        learnt.
     oob_decision_function_ : ndarray of shape (n_samples, n_classes)
-        The scores that this is based on: probabilities of the given labels, as noisy as they are. Rows of
-        weight 0, and those held back for early stopping, are left out.
+        The out-of-bag scores: probabilities of the given labels, not of the true classes. Rows of weight 0
+        and rows held out for early stopping are omitted.
     remarks_ : tuple of str
-        What the training table has that may be a mistake, each a `TableWarning` as well: copies of rows,
-        which are kept together; columns left out as they say nothing, such as names or codes; columns with
-        one value only; a column that gives the label away by itself.
+        Possible mistakes in the training table, also issued as `TableWarning`: copies of rows, which are kept
+        together; columns that are ignored because they say nothing, such as names or codes; columns with a
+        single value; a column that predicts the label on its own.
     n_iter_, estimators_, component_weights_, trace_, validation_scores_, feature_importances_
-        As in `KFHEClassifier`. The first tree has one leaf, with the shares of the classes; the trace shows
-        the shrinkage of each iteration.
+        As in `KFHEClassifier`. The first tree has a single leaf, with the class shares.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -158,7 +156,7 @@ class RobustKFHEClassifier(BaseKFHE):
         """Put a run together: trees, measured out of the bag by a bank of filters."""
         check_classes(len(rows.classes))  # a bank for too many would take all memory
         bank = FilterBank(rows)
-        return TrainingRun(rows, PilotSensor(rows, self._tree_settings(), bank), OutOfBag(rows, bank))
+        return TrainingRun(rows, RobustSensor(rows, self._tree_settings(), bank), OutOfBag(rows, bank))
 
     def _tree_settings(self) -> TreeSettings:
         return TreeSettings(
@@ -222,19 +220,19 @@ class RobustKFHEClassifier(BaseKFHE):
             class_shares=tuple(shares.tolist()),
             prior_power=float(DECISIONS.get(self.decision, self.decision)),
         )
-        right = rows.map(weight_of_right, scores, forest.class_factors, rows.labels, rows.base)
+        right = rows.base * ((scores * forest.class_factors).argmax(axis=1) == rows.labels)
         return {
             **attributes,
             "noise_rate_": rate,
             "oob_score_": min(1.0, rows.exact_sum(right)),  # weights may sum to a rounding error more
-            "oob_log_loss_": rows.exact_sum(rows.map(log_losses, scores, rows.labels, rows.base)),
+            "oob_log_loss_": rows.exact_sum(log_losses(scores, rows.labels, rows.base)),
             "oob_decision_function_": scores,
             "remarks_": self._remarks(run, forest.importances()),
         }
 
     def _remarks(self, run: TrainingRun, importances: Floats) -> tuple[str, ...]:
         """Return what there is to say of the training table."""
-        assert isinstance(run.sensor, PilotSensor)
+        assert isinstance(run.sensor, RobustSensor)
         remarks = remarks_on(run.rows, run.sensor.table)
         leaking = leaking_column(run.rows, run.sensor.table, self._tree_settings(), importances)
         return (*remarks, of_leak(leaking)) if leaking is not None else tuple(remarks)
@@ -243,8 +241,3 @@ class RobustKFHEClassifier(BaseKFHE):
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = tags.input_tags.sparse = True
         return tags
-
-
-def weight_of_right(scores: Floats, factors: Floats, labels: NDArray[np.int32], base: Floats) -> Floats:
-    """Return the base weight of each row whose label is decided for, 0 for the others."""
-    return base * ((scores * factors).argmax(axis=1) == labels)

@@ -1,8 +1,7 @@
 """The training rows: a table, its labels and weights, and all that the loop needs done row by row.
 
-Here the rows are arrays on this machine, and each method is a call of compiled code. Rows that live
-elsewhere (`kfhe.dask`) are a subclass: what has a value per row is then a name for arrays on other machines,
-and the loop, which never looks into it, is the same.
+On a cluster each worker has some of them, and runs the same loop on these. What is said of all rows, mostly
+a sum, it asks of an exchange with the others; on one machine there are none.
 """
 
 from __future__ import annotations
@@ -18,11 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kfhe.copies import RowHashes, find_copies, labels_overlap
-from kfhe.engine.arrays import Measurer, effective_sample_size, exact_sum, normalise
+from kfhe.engine.arrays import Measurer, class_totals, divide
 from kfhe.engine.bank import HonestBank
 from kfhe.engine.draws import Draws
 from kfhe.engine.trees.grower import Grower
-from kfhe.engine.trees.grown_tree import GrownTree
+from kfhe.exchange import ALONE, Exchange, kept
 from kfhe.groups import GroupDraws, Groups
 from kfhe.kalman import KalmanFilter
 from kfhe.tables.binned import BinnedTable
@@ -97,6 +96,10 @@ class TrainingRows:
     overlap : bool, default=False
         Whether many rows are equal to one of another label, and no copies: these are not hard, nothing can
         tell them apart.
+    exchange : Exchange, default=ALONE
+        The other workers, if each has some of the rows. Groups and copies are those of all rows.
+    remember : callable, optional
+        Returns, for what grows trees on the table, what remembers them.
     """
 
     X: Any
@@ -109,23 +112,26 @@ class TrainingRows:
     groups: Groups | None = None
     copies: Groups | None = None
     overlap: bool = False
+    exchange: Exchange = ALONE
+    remember: Callable[[Grower, BinnedTable], Grower] | None = None
 
     @property
     def together(self) -> Groups | None:
         """Rows that are drawn together, and judged only by components that have seen none of them."""
         return self.copies if self.groups is None else self.groups
 
-    @cached_property
+    @kept
     def n_present(self) -> int:
         """How many of the classes have a row."""
-        return len(np.unique(self.labels))
+        return int(np.count_nonzero(self.exchange.sum(np.bincount(self.labels, minlength=len(self.classes)))))
 
-    @cached_property
+    @kept
     def uniform(self) -> bool:
         """Whether all rows weigh the same."""
-        return bool((self.base == self.base[0]).all())
+        ranges = self.exchange.gather((self.base.min(), self.base.max()))
+        return len({weight for range in ranges for weight in range}) == 1
 
-    @cached_property
+    @kept
     def n_samples(self) -> int:
         """How many rows a sample has, with repetitions."""
         n_samples = sample_size(self.max_samples, self.n_rows)
@@ -136,36 +142,48 @@ class TrainingRows:
             )
         return n_samples
 
-    @property
+    @kept
     def n_rows(self) -> int:
-        """How many rows there are."""
-        return len(self.labels)
+        """How many rows there are, those of all workers."""
+        return int(self.exchange.sum(len(self.labels)))
 
     def draws(self) -> Draws | GroupDraws:
         """Return where bootstrap samples of the rows come from."""
         if self.together is not None:
             return GroupDraws(
-                self.together, self.labels, self.n_present, self.n_samples, self.seed, self.n_threads
+                self.together,
+                self.labels,
+                self.n_present,
+                self.n_samples,
+                self.seed,
+                self.n_threads,
+                self.exchange,
             )
         return Draws(
-            self.labels, len(self.classes), self.n_present, self.seed, self.n_threads, self.n_samples
+            self.labels,
+            len(self.classes),
+            self.n_present,
+            self.seed,
+            self.n_threads,
+            self.n_samples,
+            self.exchange if self.exchange.n > 1 else None,
         )
 
     def with_copies(self) -> TrainingRows:
         """Return the rows, those together that are copies of one another; else, whether labels overlap."""
-        hashes, labels = self.hashes(), lambda: self.all(np.asarray, self.labels)
-        copies = find_copies(hashes, labels)
-        return replace(self, copies=copies, overlap=copies is None and labels_overlap(hashes, labels))
+        hashes = RowHashes(open_columns(self.X))
+        copies = find_copies(hashes, lambda: self.labels)
+        return replace(
+            self, copies=copies, overlap=copies is None and labels_overlap(hashes, lambda: self.labels)
+        )
 
-    def hashes(self) -> RowHashes:
-        """Return numbers for the rows, by which equal ones are found."""
-        return RowHashes(open_columns(self.X))
-
-    @cached_property
+    @kept
     def once(self) -> NDArray[np.bool_] | None:
         """Which rows trees are trained on, if some are copies of the same record; None: all."""
         together = self.together
-        return None if together is None or not together.one_record else together.without_repeats(self.labels)
+        if together is None or not together.one_record:
+            return None
+        return self.exchange.for_each(together.without_repeats, self.labels)
 
     def without_copies(self, counts: NDArray[np.int32]) -> NDArray[np.int32]:
         """Return how often each row is in a sample to train on: a record that stands twice says no more."""
@@ -175,35 +193,24 @@ class TrainingRows:
         """Return how often each row is in the sample for h_0, where that is not trained on all of them."""
         return self.draws().draw(self.base, 0, 0)
 
-    def map(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Return what a function gives for the rows, of which each result depends on its own row only."""
-        return function(*arguments)
-
-    def all(self, function: Callable[[Any], Any], values: Any) -> Any:
-        """Return what a function gives for the values of all rows together."""
-        return function(values)
-
     def exact_sum(self, values: Floats) -> float:
         """Return the sum of non-negative values, one per row, to the same bit wherever the rows are."""
-        return exact_sum(values, self.n_threads)
+        return self.exchange.exact_sum(values, self.n_threads)
 
     def normalised(self, values: Floats) -> Floats:
         """Return non-negative values, one per row, divided by their sum."""
-        divided: Floats = self.map(np.divide, values, self.exact_sum(values))
-        return divided
+        return values / self.exact_sum(values)
 
     def normalise(self, weights: KalmanFilter) -> None:
         """Divide the sampling weights that a filter holds by their sum; raise if that is not positive."""
-        self.check_total(normalise(weights.state, self.n_threads))
-
-    def check_total(self, total: float) -> None:
-        """Raise if sampling weights of this sum leave nothing to draw."""
+        total = self.exact_sum(weights.state)
         if not total > 0:
             raise ValueError("emphasis left no row with a positive weight to sample from")
+        divide(weights.state, total, self.n_threads)
 
     def effective_sample_size(self, weights: Floats) -> float:
         """Return how many equal weights the sampling weights, which sum to 1, are worth."""
-        return effective_sample_size(weights, self.n_threads)
+        return self.exchange.effective_sample_size(weights, self.n_threads)
 
     def filter(self, state: Floats, kind: type[KalmanFilter] = KalmanFilter, **settings: Any) -> KalmanFilter:
         """Return a filter of a state with a value, or several, per row; its variance begins as 1."""
@@ -219,13 +226,14 @@ class TrainingRows:
 
     def whole_weights(self) -> tuple[NDArray[np.int32], bool]:
         """Return the base weights as a tree takes them: whole numbers, and whether they count rows."""
-        return integer_weights(np.ones(self.n_rows) if self.uniform else self.base)
+        return integer_weights(np.ones(len(self.base)) if self.uniform else self.base, self.exchange)
 
-    @cached_property
+    @kept
     def class_units(self) -> NDArray[np.int32]:
-        """The whole weight of each class."""
+        """Return the whole weight of each class."""
         units, _ = self.whole_weights()
-        return np.bincount(self.labels, weights=units, minlength=len(self.classes)).astype(np.int32)
+        totals = self.exchange.sum(class_totals(self.labels, units, len(self.classes)))
+        return np.asarray(totals, dtype=np.int32)
 
     @cached_property
     def target(self) -> Target:
@@ -237,25 +245,17 @@ class TrainingRows:
         return Target(self.labels, self.classes, weights, together.first_rows, sizes, self.seed)
 
     def table(self, settings: TreeSettings) -> BinnedTable:
-        """Return the table as bins."""
+        """Return the table as bins; those of all workers are read as one, and come as bins."""
+        if isinstance(self.X, BinnedTable):
+            return self.X
         target = self.target if settings.honest_categories else None
         return settings.binned(self.X, self.n_threads, target)
 
     def grower(self, settings: TreeSettings, table: BinnedTable, n_threads: int | None = None) -> Grower:
         """Return what grows trees on the rows, with all threads unless it is said how many."""
         n_threads = self.n_threads if n_threads is None else n_threads
-        return settings.grower(table, self.labels, len(self.classes), self.seed, n_threads)
-
-    def tree(
-        self,
-        nodes: NDArray[np.uint8],
-        gains: Floats,
-        leaf_weights: NDArray[np.int32],
-        category_sets: NDArray[np.uint64],
-        leaves: NDArray[np.int32],
-    ) -> GrownTree:
-        """Return a tree as growers do, of what its attributes show."""
-        return GrownTree.from_arrays(nodes, gains, leaf_weights, category_sets, leaves)
+        grower = settings.grower(table, self.labels, len(self.classes), self.seed, n_threads, self.exchange)
+        return grower if self.remember is None or table is not self.X else self.remember(grower, table)
 
     def kept(self) -> TrainingRows:
         """Return the rows for a run that is to go on later, when the table may have been changed in place."""

@@ -15,7 +15,7 @@ from kfhe.engine.trees.grown_tree import GrownTree
 from kfhe.engine.trees.leaf_votes import leaf_classes, shrunken_shares
 from kfhe.engine.trees.tree_store import TreeStore
 from kfhe.ensemble import Ensemble
-from kfhe.estimators import ClassShares, EstimatorEnsemble
+from kfhe.estimator_ensemble import ClassShares, EstimatorEnsemble
 from kfhe.forest import NODE_DTYPE, Forest, leaves_of
 from kfhe.measurement import Counts, Votes
 from kfhe.rows import TrainingRows
@@ -74,12 +74,12 @@ class Sensor(Protocol):
 
 def one_leaf(rows: TrainingRows) -> GrownTree:
     """Return a tree without a split: it votes by the shares of the classes."""
-    return rows.tree(
+    return GrownTree.from_arrays(
         np.zeros(1, dtype=NODE_DTYPE).view(np.uint8),
         np.zeros(1),
         rows.class_units.reshape(1, -1),
         np.empty((0, 4), dtype=np.uint64),
-        rows.map(np.zeros_like, rows.labels),
+        np.zeros_like(rows.labels),
     )
 
 

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kfhe.bank import SHRINKAGES
 from kfhe.engine.trees.grower import Grower
 from kfhe.engine.trees.grown_tree import GrownTree
 from kfhe.engine.trees.leaf_votes import shrunken_shares
+from kfhe.filter_bank import SHRINKAGES
 from kfhe.rows import TrainingRows
 
 Floats = NDArray[np.float64]
@@ -62,8 +62,8 @@ def _pilot_scores(growers: list[Grower], rows: TrainingRows, alone: bool) -> Flo
         tree = growers[t % len(growers)].grow(counts, True, 2 * t)
         bank = _empty_bank(rows) if alone else bank
         bank.update(tree.leaves, _leaf_votes(tree, SHRINKAGES), counts)
-        scores += bank.brier_scores() if alone else 0.0
-    return scores if alone else bank.brier_scores()
+        scores += rows.exchange.sum(bank.brier_scores()) if alone else 0.0
+    return scores if alone else rows.exchange.sum(bank.brier_scores())
 
 
 def _empty_bank(rows: TrainingRows) -> Any:

@@ -1,4 +1,4 @@
-"""The state-space model: how the state that is estimated moves on, and how components measure it."""
+"""The state-space model: how the estimated state changes, and how components measure it."""
 
 from __future__ import annotations
 
@@ -7,42 +7,42 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from kfhe.kalman import Schedule, check_schedule
 from kfhe.measurement import FUSION, Measurement, OnTrainingRows, OnUnseenRows
 from kfhe.rows import TrainingRows
+from kfhe.validation import NamedParameters
 
 MEASUREMENTS = {"training": OnTrainingRows, "out-of-bag": OnUnseenRows}
 
 
 @dataclass(repr=False, eq=False)
-class StateSpace(BaseEstimator):
-    """The state-space model of a `KFHEClassifier`; the defaults are the paper's.
+class StateSpace(NamedParameters):
+    """The state-space model of a `KFHEClassifier`. The defaults are those of the paper.
 
-    It is a parameter of its own, so that its fields can be searched as others: `state_space__fusion`.
+    Its parameters can be tuned like any others, as `state_space__fusion` and so on.
 
     Parameters
     ----------
     measurement : {"training", "out-of-bag"}, default="training"
-        Which rows a component is judged by, and moves: all, as in the paper, or those that are not in its
-        sample. Out of bag, errors and misses are those of unseen rows, also `training_error` in the trace.
-        That is no estimate of the error on new rows: rows with much weight are in nearly every sample, so
-        few components judge them (`RobustKFHEClassifier` has an `oob_score_`, which is one). h_0 has
-        no more than the shares of the classes then, as any other would have seen all rows.
+        Which rows judge a component and are moved by it: all, as in the paper, or those outside its sample.
+        Out of bag, the errors and misses are those of unseen rows, including `training_error` in the trace.
+        This does not estimate the error on new rows, because rows of high weight are in nearly every sample
+        (the `oob_score_` of `RobustKFHEClassifier` does). h_0 then predicts the class shares, because any
+        other first component would have seen all rows.
     fusion : float, default=0.5
-        How far a measurement lies from the state (0) to the votes of the component (1).
+        Position of a measurement between the state (0) and the votes of the component (1).
     process_noise : float, sequence of float or callable, default=0.0
-        What each iteration adds to the variance of the model filter. The more, the more the later components
-        count; the paper has none, as the state that it estimates does not change. A sequence has a value for
-        each iteration, the last of which stays; a function gets the number of the iteration, from 1.
+        Variance that each iteration adds to the model filter. The higher it is, the more the later components
+        count. The paper has none, because its state does not change. A sequence has one value per iteration,
+        and the last value is repeated; a function gets the number of the iteration, from 1.
     transition : float, default=1.0
-        What each iteration leaves of the state: below 1 it goes back towards the shares of the classes, from
-        which it then starts as well: h_0 is a tree of one leaf. Needs `process_noise`.
+        Share of the state that each iteration keeps. Below 1, the state returns to the class shares, where it
+        also starts: h_0 is a tree with a single leaf. Requires `process_noise`.
     n_measurements : int, default=1
-        How many components of each estimator an iteration measures and fuses, one after the other. They are
-        drawn by the same weights; weights, process noise and transition follow once for all of them.
+        Number of components of each estimator in an iteration. They are drawn with the same weights. Weights,
+        process noise and transition are applied once per iteration.
 
     Examples
     --------
@@ -74,8 +74,8 @@ class StateSpace(BaseEstimator):
         check_schedule(self.process_noise)
         if self.transition < 1 and not callable(self.process_noise) and not np.any(self.process_noise):
             raise ValueError(
-                f"transition={self.transition} needs a process_noise above 0: without it the filter soon "
-                "believes no component any more, and the scores end at the shares of the classes"
+                f"transition={self.transition} needs a process_noise above 0: without it, the gain falls to "
+                "0 and the scores end at the class shares"
             )
 
     @property

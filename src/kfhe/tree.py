@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
+from sklearn.base import ClassifierMixin, _fit_context
 from sklearn.utils.validation import check_is_fitted
 
 from kfhe.engine.arrays import exact_sum
@@ -19,6 +19,7 @@ from kfhe.tables.columns import some_rows
 from kfhe.tree_settings import TreeSettings
 from kfhe.validation import (
     COMMON_CONSTRAINTS,
+    NamedParameters,
     check_same_length,
     check_table,
     encode_labels,
@@ -31,59 +32,59 @@ from kfhe.validation import (
 Floats = NDArray[np.float64]
 
 
-class CARTClassifier(ClassifierMixin, BaseEstimator):
+class CARTClassifier(ClassifierMixin, NamedParameters):
     """A CART decision tree: Gini, native categories and missing values, rpart's pruning.
 
     Parameters
     ----------
     max_depth : int or None, default=30
-        Largest number of splits on the way to a leaf.
+        Maximum depth of the tree.
     min_samples_split : int, default=20
-        Smallest number of rows of a node that is split.
+        Minimum number of rows in a node to split it.
     min_samples_leaf : int, default=7
-        Smallest number of rows of a leaf.
+        Minimum number of rows in a leaf.
     max_leaf_nodes : int or None, default=None
-        Keep the best splits only, until there are this many leaves.
+        Grow the tree best-first, up to this number of leaves.
     max_features : int, float, {"sqrt", "log2"} or None, default=None
-        Number (or share) of the features that each node tries; None: all.
+        Number (or share) of features to consider at each split. None: all.
     splitter : {"best", "random"}, default="best"
-        Whether a node looks for the best cut of a numeric feature, or draws one between the lowest and the
-        highest bin of its rows; the best of the features that it tries wins anyway.
+        Whether a split uses the best cut of a numeric feature, or a random one between the lowest and the
+        highest bin in the node. Either way, the best of the considered features is used.
     cp : float, default=0.0
-        Complexity parameter as in R's rpart: a subtree goes when it saves less than `cp` times the root's
-        misclassified weight for each of its extra leaves. 0: no pruning.
+        Complexity parameter, as in rpart: a subtree is pruned if it saves less than `cp` times the
+        misclassified weight of the root per additional leaf. 0: no pruning.
     shrinkage : float or "auto", default=0.0
-        A filter down the tree: from root to leaf the shares of the classes are an estimate that each split
-        measures anew, with this as the noise. A node's estimate is its parent's, moved towards its own shares
-        by the gain N / (N + `shrinkage`), N being the rows of the parent. 0: the shares in the leaves.
-        "auto": one of 0, 1, 3, 10, 30, 100, whichever has the lowest Brier score on the rows that pilot
-        trees, grown on bootstrap samples, have not seen; it takes the time of 20 trees.
+        How much leaves are shrunken towards their ancestors. A filter runs down the tree: the estimate in a
+        node is that of its parent, moved towards the class shares in the node by the gain
+        N / (N + `shrinkage`), where N is the number of rows in the parent. 0: the class shares of the leaves.
+        "auto": one of 0, 1, 3, 10, 30 and 100, whichever has the lowest Brier score on the out-of-bag rows of
+        pilot trees; this takes the time of 20 trees.
     max_bins : int, default=255
-        Largest number of bins of a numeric feature, and of categories told apart in a categorical one.
+        Maximum number of bins of a numeric feature, and of distinct categories of a categorical one.
     categorical_features : "from_dtype", array-like or None, default="from_dtype"
-        Further categorical columns, as numbers, names or a mask. Columns of strings or categories always are,
-        but with None, which takes no column for categorical.
+        Additional categorical columns: positions, names or a mask. Columns of strings or categories are
+        always categorical, except with None, which treats no column as categorical.
     honest_categories : bool, default=False
-        Whether a column of many categories with few rows each is read as the shares of the classes among
-        other rows of its categories (cross-fitted target encoding), or left out if these say nothing. Else
-        trees split sets of categories, which looks good even where they mean nothing.
+        Whether columns of many categories are encoded by the class shares among the other rows of a category
+        (cross-fitted target encoding), or ignored if they say nothing. Otherwise, trees split sets of
+        categories, which fits the training rows well even if the categories mean nothing.
     class_weight : dict, "balanced" or None, default=None
-        Weights of the classes, on top of `sample_weight`.
+        Class weights. They are multiplied with `sample_weight`.
     random_state : int, Generator, RandomState or None, default=None
-        Matters with `max_features`, random cuts and honest categories only.
+        Seed. It matters only with `max_features`, random cuts and honest categories.
     n_jobs : int or None, default=None
-        Number of threads. It has no influence on the tree.
+        Number of threads. The tree does not depend on it.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
         The class labels.
     shrinkage_ : float
-        The shrinkage, as given or found.
+        The shrinkage that was given or chosen.
     tree_ : Tree
-        The tree: text and Graphviz export, depth, leaves, nodes.
+        The tree, with its nodes, depth and leaves; `export_text` prints it.
     feature_importances_ : ndarray of shape (n_features,)
-        Share of each feature in the lowering of the Gini impurity.
+        Share of each feature in the decrease of the Gini impurity.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 

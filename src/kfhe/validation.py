@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import is_regressor
+from sklearn.base import BaseEstimator, is_regressor
 from sklearn.utils import assert_all_finite, check_array, check_random_state, column_or_1d
 from sklearn.utils._missing import is_pandas_na
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -17,6 +18,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, _num_samples, validate_data
 
 from kfhe.engine.arrays import exact_sum
+from kfhe.exchange import ALONE, Exchange
 from kfhe.tables.columns import is_frame
 from kfhe.tables.sparse import is_sparse, same_values, sound
 
@@ -36,6 +38,16 @@ SPARSE_FORMATS = ("csr", "csc")  # others, which can't be indexed, become the fi
 LIGHTEST = 2.0**-500  # of a weight beside the largest
 PLAIN = (np.number, np.bool_, np.str_, np.bytes_)  # NumPy's scalars that stand for Python's own values
 MAX_WEIGHT = 2**30  # squares of sums of weights stay well within 64 bits
+
+
+class NamedParameters(BaseEstimator):
+    """An estimator that looks up the names of its parameters once: that takes as long as a few trees."""
+
+    @classmethod
+    @cache
+    def _get_param_names(cls) -> list[str]:
+        names: list[str] = super()._get_param_names()
+        return names
 
 
 @contextmanager
@@ -83,8 +95,7 @@ def check_tree_component(tree: Any) -> None:
     tree._validate_params()
     if tree.class_weight is not None:
         raise ValueError(
-            f"estimator has class_weight={tree.class_weight!r}: weights of classes belong to the ensemble, "
-            "give them to that"
+            f"estimator has class_weight={tree.class_weight!r}: pass class weights to the ensemble instead"
         )
 
 
@@ -370,22 +381,22 @@ def class_weights(class_weight: Any, classes: NDArray[Any]) -> Floats:
     return _up_to_one(np.array(factors, dtype=np.float64))
 
 
-def integer_weights(weights: Floats) -> tuple[NDArray[np.int32], bool]:
+def integer_weights(weights: Floats, exchange: Exchange = ALONE) -> tuple[NDArray[np.int32], bool]:
     """Return weights as whole numbers, and whether they are all 0 or 1: then they are counts of rows.
 
     Multiples of the smallest weight become those multiples. Others are scaled to about 2^30 in total; a
     positive one stays positive.
     """
     present = weights > 0
-    if np.array_equal(weights, present):
+    if all(exchange.gather(np.array_equal(weights, present))):
         return present.astype(np.int32), True
     with np.errstate(over="ignore"):  # an infinite multiple is too large like any other
-        multiples = weights / weights[present].min()
-        total = exact_sum(multiples)
+        multiples = weights / min(exchange.gather(weights[present].min(initial=np.inf)))
+        total = exchange.exact_sum(multiples)
     whole = np.rint(multiples)
-    if total < MAX_WEIGHT and np.allclose(multiples, whole, rtol=1e-12, atol=0):
-        return whole.astype(np.int32), bool((whole <= 1).all())
-    scaled = np.rint(weights * (MAX_WEIGHT / exact_sum(weights)))
+    if total < MAX_WEIGHT and all(exchange.gather(np.allclose(multiples, whole, rtol=1e-12, atol=0))):
+        return whole.astype(np.int32), all(exchange.gather((whole <= 1).all()))
+    scaled = np.rint(weights * (MAX_WEIGHT / exchange.exact_sum(weights)))
     return np.maximum(scaled, present).astype(np.int32), False
 
 

@@ -75,7 +75,7 @@ class TestSuspects:
 
     def test_without_a_file_the_worst_are_shown(self, audit, tmp_path):
         out, err = audit("customers.csv", "-t", "outcome", *FEW)
-        assert "The worst 10" in out
+        assert "The 10 most suspicious" in out
         assert err == ""
         assert [path.name for path in tmp_path.iterdir()] == ["customers.csv"]
 
@@ -139,19 +139,19 @@ class TestSuspects:
     def test_clean_labels_have_no_suspects(self, audit):
         pd.DataFrame({"x": range(60), "y": ["a"] * 30 + ["b"] * 30}).to_csv("clean.csv", index=False)
         out, _ = audit("clean.csv", "-t", "y", "-o", "none.csv")
-        assert "0.0% to 5.0% of them seem to be wrong, if mistakes happened by chance, in all classes" in out
+        assert "Estimated error rate: 0.0% to 5.0%, if mistakes are random" in out
         assert Path("none.csv").read_text() == "row,given,suggested,quality,x,notes\n"
 
     def test_labels_that_are_not_disputed_are_said_to_be_none(self, audit):
         pd.DataFrame({"x": ["u", "v"] * 30, "y": ["a", "b"] * 30}).to_csv("plain.csv", index=False)
-        assert "The trees disagree with none." in audit("plain.csv", "-t", "y")[0]
+        assert "The trees agree with all labels." in audit("plain.csv", "-t", "y")[0]
 
     def test_it_says_how_to_see_disputed_labels_if_none_is_a_suspect(self, audit):
         """Where two classes meet, trees may go the other way; that is nothing to count on."""
         pd.DataFrame({"x": range(60), "y": ["a"] * 30 + ["b"] * 30}).to_csv("clean.csv", index=False)
         out, _ = audit("clean.csv", "-t", "y")
         assert re.search(
-            r"The trees disagree with [1-9]\d*, of which none is a suspect by that share; --all", out
+            r"The trees disagree with [1-9]\d*, but with this error rate none is a suspect; --all", out
         )
 
     def test_mistakes_of_one_class_that_trees_see_are_counted(self, audit):
@@ -159,7 +159,7 @@ class TestSuspects:
         table.loc[:299:10, "y"] = "b"
         table.to_csv("sided.csv", index=False)
         out, _ = audit("sided.csv", "-t", "y", "-o", "suspects.csv")
-        low, high = map(float, re.search(r"([\d.]+)% to ([\d.]+)% of them", out).groups())
+        low, high = map(float, re.search(r"rate: ([\d.]+)% to ([\d.]+)%", out).groups())
         assert low <= 5 <= high < 6
         assert pd.read_csv("suspects.csv")["row"].sort_values().tolist() == list(range(2, 302, 10))
 

@@ -13,7 +13,7 @@ from sklearn.metrics import balanced_accuracy_score, precision_recall_fscore_sup
 
 import kfhe as library
 from kfhe.cli import main
-from kfhe.cli.outcome import Outcome, Predictions
+from kfhe.cli.evaluation import Outcome, Predictions
 
 CUSTOMERS = Path(__file__).parents[2] / "examples" / "data" / "customers.csv"
 QUICK = ("--n-estimators", "5", "--folds", "2")
@@ -86,7 +86,7 @@ def test_metrics_classes_and_confusion_are_shown(evaluate):
     out, _ = evaluate("customers.csv", "-t", "outcome", *QUICK)
     for words in ("balanced accuracy", "AUROC", "precision", "recall", "F1", "calibration error"):
         assert words in out
-    assert "Rows by true class (down) and predicted class (across):" in out
+    assert "Confusion matrix: true classes down, predicted classes across" in out
     assert max(map(len, out.splitlines())) <= 80
 
 
@@ -104,8 +104,8 @@ def test_of_many_classes_the_worst_and_the_most_frequent_mistakes_are_shown(caps
     predicted = true.copy()
     predicted[50:57] = 9  # most of the sixth class are taken for the tenth
     out = printed(outcome_of(true, predicted, [f"class {i}" for i in range(30)]), capsys)
-    assert "The 10 of 30 classes that are found worst; --json has all:" in out
-    worst = out.split("found worst")[1]
+    assert "The 10 worst of 30 classes; --json has all:" in out
+    worst = out.split("10 worst")[1]
     assert worst.index("class 5 ") < worst.index("class 9 ") < worst.index("class 0 ")
     assert "class 5 │ class 9   │    7 │          70%" in out
     assert "class 29" not in out
@@ -117,7 +117,7 @@ def test_a_matrix_that_has_no_room_gives_way_to_the_mistakes(capsys, monkeypatch
     narrow = printed(outcome, capsys).split("The most frequent mistakes")[1]
     assert narrow.index("quite a long name 3 │    2") < narrow.index("quite a long name 2 │    1")
     monkeypatch.setenv("COLUMNS", "200")
-    assert "Rows by true class" in printed(outcome, capsys)
+    assert "Confusion matrix" in printed(outcome, capsys)
 
 
 def test_without_a_mistake_none_are_listed(capsys):
@@ -138,7 +138,7 @@ def test_pictures_are_written_into_a_folder(evaluate):
 
 def test_pictures_say_what_they_are_of(monkeypatch, evaluate):
     titles = []
-    monkeypatch.setattr("kfhe.plotting.display.rendered", lambda figure, suffix: titles.append(figure) or b"")
+    monkeypatch.setattr("kfhe.plotting.base.rendered", lambda figure, suffix: titles.append(figure) or b"")
     evaluate("customers.csv", "-t", "outcome", *QUICK, "--plots", "pictures")
     title = "customers.csv: 2-fold cross-validation, 500 rows"
     assert [" ".join(figure.get_suptitle().split()) for figure in titles] == [title] * 3

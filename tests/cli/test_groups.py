@@ -238,11 +238,11 @@ class TestEvaluate:
                 "evaluate", "visits.csv", "-t", "label", *QUICK, "--groups", "patient", *options, code=1
             )[1]
 
-        assert "there are 80 groups only; use fewer than 90 --folds" in refused("--folds", "90")
+        assert "there are only 80 groups; use fewer than 90 --folds" in refused("--folds", "90")
         assert "tests all of 80 groups" in refused("--holdout", "0.999")
         table.loc[table["patient"] == "p03", "label"] = "odd"
         table.to_csv("visits.csv", index=False)
-        assert "class 'odd' is in one group only, so it can't be trained on and tested" in refused()
+        assert "class 'odd' is in one group only, so it can't be both trained on and tested" in refused()
 
     def test_a_class_that_a_fold_lacks_has_no_score_there(self, kfhe, table):
         table.loc[table["patient"].isin(["p03", "p04"]), "label"] = "odd"

@@ -46,7 +46,7 @@ def test_training_begins_with_the_defaults_of_the_classifier(model):
 def test_the_defaults_that_help_names_are_the_classifiers():
     helped = " ".join(run("fit", "--help").output.split())
     robust, tree = kfhe.RobustKFHEClassifier().min_samples_leaf, kfhe.CARTClassifier().min_samples_leaf
-    assert f"Fewest rows in a leaf; default: {robust}, and {tree} for kfhe-e and kfhe-l." in helped
+    assert f"Minimum rows in a leaf; default: {robust}, and {tree} for kfhe-e and kfhe-l." in helped
 
 
 def test_help_is_short():

@@ -108,7 +108,7 @@ def test_what_is_wrong_with_the_files_is_told(folder):
 
     scores = ("--kind", "scores", "--target", "kind", "--data")
     assert "nothing.kfhe: there is no such file" in error("nothing.kfhe")
-    assert "rows.csv: this is no model file" in error("rows.csv")
+    assert "rows.csv: this is not a model file" in error("rows.csv")
     assert "there is no column 'kind'" in error(
         "model.kfhe", *scores, table(folder, "height,sort\n1,a\n2,b\n")
     )

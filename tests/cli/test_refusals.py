@@ -126,8 +126,8 @@ def test_a_saved_model_is_tried_only_on_labels_that_it_knows(kfhe, model):
 @pytest.mark.parametrize(("share", "tested"), [(0.001, 1), (0.999, 500)])
 def test_a_share_that_leaves_too_few_rows_is_told(kfhe, share, tested):
     _, said = kfhe("evaluate", "customers.csv", "-t", "outcome", "--holdout", share, code=1)
-    assert f"customers.csv: --holdout {share} tests {tested} of 500 rows; to train on and to test" in said
-    assert "there must be 3 at least, one of each class" in said
+    assert f"customers.csv: --holdout {share} tests {tested} of 500 rows; training and testing need" in said
+    assert "training and testing need at least 3 each, one of each class" in said
 
 
 def test_a_class_of_one_row_cant_be_evaluated(kfhe):
@@ -252,7 +252,7 @@ def test_an_output_that_can_t_be_made_is_told_before_anything_is_trained(kfhe, m
         (["apply", "decisions.csv", "customers.csv"], "-o", "c.csv"),
         (["plot", "model.kfhe"], "-o", "p.png"),
         (["export", "model.kfhe"], "-o", "m.json"),
-        (["study", "run", "--preset", "quick"], "--results", "r.sqlite"),
+        (["study", "run", "quick"], "--results", "r.sqlite"),
         (["evaluate", "customers.csv", "-t", "outcome"], "--plots", "pictures"),
     ],
 )

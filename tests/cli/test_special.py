@@ -495,27 +495,11 @@ def test_a_cell_far_from_all_others_does_not_fill_the_memory_in_an_open_document
 
 # ---------------------------------------------------------------- studies
 
-STUDY = (
-    "study",
-    "run",
-    "--dataset",
-    "orders.csv",
-    "-t",
-    "label",
-    "--drop",
-    "id",
-    "--folds",
-    "2",
-    "--jobs",
-    "1",
-)
-STUDY += ("--algorithm", "KFHE-l")
-
 
 def test_studies_read_tables_as_fit_does(kfhe):
     write_csv("orders.csv", orders())
     write_excel("book.xlsx", orders())
-    kfhe(*STUDY, "--dataset", "book.xlsx", "--results", "all.sqlite")
+    kfhe(*plan_of_orders("{}", ("orders.csv", "book.xlsx")))
     show = ("data", "show", "orders.csv", "-t", "label")
     said = kfhe(*show)
     assert "9 features" in said  # id, three of a date, price, size, member, share, town

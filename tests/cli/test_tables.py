@@ -60,8 +60,8 @@ def test_fit_shows_columns_classes_and_where_the_model_is(kfhe):
         r"age +│ number +│ 18 to 77 +│ 20 ",
         r"plan +│ category +│ 3: basic, family, plus +│ 28 ",
         r"outcome +│ target +│ leaves \(121\), stays \(290\), upgrades \(89\)",
-        r"Trained 101 trees in (?!0.0 s).* On rows that they have not seen, they agree with \d.*% of ",
-        r"About \d.*% of the labels seem to be wrong, if mistakes happened by chance, in all classes alike;",
+        r"Trained 101 trees in (?!0.0 s).* Out of the bag, they agree with \d.*% of ",
+        r"Estimated error rate of the labels: \d.*%, if mistakes are random;",
         r"The model is in model.kfhe. Next: kfhe predict model.kfhe",
     ):
         assert re.search(line, said), line
@@ -111,7 +111,7 @@ def test_words_are_gaps_in_parquet_too(kfhe, kind):
 def test_a_table_that_says_nothing_of_its_labels_says_nothing_of_their_mistakes(kfhe):
     Path("few.csv").write_text("size,label\n1,a\n2,b\n3,a\n")
     _, said = kfhe("fit", "few.csv", "-t", "label", "-o", "few.kfhe")
-    assert "how many labels are wrong can't be told" in said
+    assert "so their error rate can't be estimated" in said
     assert "capitals" not in said
 
 
@@ -121,12 +121,12 @@ def test_mistakes_are_told_of_even_if_rare_classes_cost_accuracy(kfhe):
     pd.DataFrame(X).assign(label=np.where(given, "rare", "usual")).to_csv("rare.csv", index=False)
     _, said = kfhe("fit", "rare.csv", "-t", "label", "-o", "rare.kfhe")
     assert library.load("rare.kfhe").oob_score_ < (given == 0).mean()
-    assert re.search(r"About ([789]|1[0-3])% of the labels seem to be wrong", said)
+    assert re.search(r"Estimated error rate of the labels: ([789]|1[0-3])%,", said)
 
 
 def test_the_papers_variants_tell_their_training_error(kfhe):
     _, said = kfhe("fit", "customers.csv", "-t", "outcome", "--model", "kfhe-l", "-o", "model.kfhe")
-    assert re.search(r"Trained 101 trees in .* miss \d.*% of the training rows; kfhe evaluate", said)
+    assert re.search(r"Trained 101 trees in .* Training error: \d.*%; kfhe evaluate", said)
 
 
 def test_parquet_gzip_and_pipes_give_the_same_predictions(kfhe, model):

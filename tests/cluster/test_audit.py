@@ -16,10 +16,9 @@ from waiting import PATIENCE
 
 import kfhe.audit
 from kfhe.audit import votes as votes_module
-from kfhe.audit.votes import Tally
 from kfhe.dask import ClusterLostError, label_quality
 from kfhe.dask import audit as audit_module
-from kfhe.dask.audit import SpreadOutOfBag, with_votes
+from kfhe.dask.audit import Collected
 
 ARRAYS = ("given", "quality", "suggested", "rank", "suspects", "classes", "votes")
 
@@ -87,7 +86,8 @@ def test_trees_that_have_seen_rows_of_no_weight_only_have_no_say(client):
 
 
 def test_early_stopping_ends_it_at_the_same_tree(client, monkeypatch):
-    monkeypatch.setattr(votes_module, "BLOCK", 10)
+    for module in (votes_module, audit_module):
+        monkeypatch.setattr(module, "BLOCK", 10)
     monkeypatch.setattr(votes_module, "SETTLED", 0.5)
     given = [each[:80] for each in numbers()]
     spread = [da.from_array(each, chunks=(30, *each.shape[1:])) for each in given]
@@ -95,46 +95,19 @@ def test_early_stopping_ends_it_at_the_same_tree(client, monkeypatch):
     assert 10 < audit.n_estimators < 70
 
 
-def test_votes_are_collected_in_blocks_and_trees_are_not_kept(client, monkeypatch):
+def test_votes_are_collected_in_blocks(client, monkeypatch):
     monkeypatch.setattr(audit_module, "BLOCK", 2)
-    seen, kept = [], []
+    seen = []
 
-    def watched(self, trees):
-        seen.append(trees)
-        tally = collected(self, trees)
-        kept.append(len(self._rows.grown))
-        return tally
+    def watched(self, news):
+        seen.append(news[1])
+        return added(self, news)
 
-    collected = SpreadOutOfBag._collected
-    monkeypatch.setattr(SpreadOutOfBag, "_collected", watched)
+    added = Collected.add
+    monkeypatch.setattr(Collected, "add", watched)
     given = [each[:300] for each in numbers()]
     check([da.from_array(each, chunks=(100, *each.shape[1:])) for each in given], given, n_estimators=5)
-    assert seen == [range(2), range(2, 4), range(4, 5)]
-    assert kept == [0, 0, 0]
-
-
-def test_votes_of_a_tree_are_counted_before_the_next_is_grown(client, monkeypatch):
-    waiting = []
-
-    def watched(self, tallies, tree):
-        after = added(self, tallies, tree)
-        waiting.append(after.place()[0])
-        return after
-
-    added = SpreadOutOfBag._added
-    monkeypatch.setattr(SpreadOutOfBag, "_added", watched)
-    X, y = (da.from_array(each[:300], chunks=-1) for each in numbers())
-    label_quality(X, y, n_estimators=3, random_state=0)
-    assert waiting == [None, None, None]
-
-
-def test_votes_that_are_on_a_worker_are_never_changed():
-    tally = Tally(np.zeros(3, dtype=np.int32), 2)
-    leaves, drawn = np.array([0, 0, 0], dtype=np.int32), np.array([0, 1, 2], dtype=np.int32)
-    after = with_votes(tally, np.array([[0.25, 0.75]]), leaves, drawn, 1)
-    np.testing.assert_array_equal(after.n_votes, [1, 0, 0])
-    for array in (tally.votes, tally.n_votes, tally.half, tally.n_half):
-        assert not array.any()
+    assert seen == [2, 2, 1]
 
 
 def test_a_bar_tells_how_far_it_is(client, capsys):
@@ -148,45 +121,40 @@ def test_a_bar_tells_how_far_it_is(client, capsys):
     assert "2/2" in shown
 
 
-def test_a_worker_that_is_killed_changes_nothing(monkeypatch):
+def acting(monkeypatch, act):
+    """Have something done after the first trees."""
+    monkeypatch.setattr(audit_module, "BLOCK", 1)
+    added = Collected.add
+
+    def add(self, news):
+        if self.n_trees == 1:
+            act()
+        return added(self, news)
+
+    monkeypatch.setattr(Collected, "add", add)
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_a_worker_that_is_killed_changes_nothing(monkeypatch, which):
     given = numbers()
     with local_cluster(2) as cluster, Client(cluster) as client:
         pids = list(client.run(os.getpid).values())
-
-        def killing(self, tallies, tree):
-            if tree == 1:
-                os.kill(pids[0], signal.SIGKILL)
-            return added(self, tallies, tree)
-
-        added = SpreadOutOfBag._added
-        monkeypatch.setattr(SpreadOutOfBag, "_added", killing)
-        check(arrays(4, *given), given, n_estimators=3)
-        assert pids[0] not in client.run(os.getpid).values()
+        killed = []
+        acting(monkeypatch, lambda: killed or killed.append(os.kill(pids[which], signal.SIGKILL)))
+        check(arrays(4, *given), given, n_estimators=8)
+        assert pids[which] not in client.run(os.getpid).values()
 
 
 def test_a_cluster_that_is_gone_is_told(monkeypatch):
-    added = SpreadOutOfBag._added
     with local_cluster(1, processes=False) as cluster, Client(cluster):
-
-        def closing(self, tallies, tree):
-            if tree == 1:
-                cluster.close()
-            return added(self, tallies, tree)
-
-        monkeypatch.setattr(SpreadOutOfBag, "_added", closing)
+        acting(monkeypatch, cluster.close)
         with pytest.raises(ClusterLostError, match=r"the cluster was lost: .*Nothing is kept of the audit"):
-            label_quality(*arrays(2, *numbers()), n_estimators=3)
+            label_quality(*arrays(2, *numbers()), n_estimators=60)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no signals between processes")
 def test_ctrl_c_ends_it_and_the_cluster_is_free(client, monkeypatch):
-    def interrupted(self, tallies, tree):
-        if tree == 1:
-            Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
-        return added(self, tallies, tree)
-
-    added = SpreadOutOfBag._added
-    monkeypatch.setattr(SpreadOutOfBag, "_added", interrupted)
+    acting(monkeypatch, lambda: Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start())
     with pytest.raises(KeyboardInterrupt):
         label_quality(*arrays(2, *numbers()), n_estimators=9999)
     assert client.submit(sum, [1, 2]).result(timeout=PATIENCE) == 3

@@ -113,10 +113,6 @@ def nothing(weights, missed):
     [
         ({"estimator": GaussianNB()}, "estimator trains on the rows of one machine"),
         ({"emphasis": nothing}, "emphasis is a function of all rows of one machine"),
-        (
-            {"state_space": kfhe.StateSpace(measurement="out-of-bag")},
-            "measurement='out-of-bag' needs all rows on one machine",
-        ),
         ({"early_stopping": True}, "early_stopping=True holds back rows of one machine"),
         (
             {"early_stopping": EarlyStopping(3, validation_fraction=0.1)},

@@ -184,9 +184,12 @@ def test_what_cant_be_trained_on_is_told(fit, odd, address, arguments, message):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["parts", "--sep", ";"], "--sep: what is read part by part is parquet files"),
-        (["parts", "--na", "-"], "--na: what is read part by part is parquet files"),
-        (["parts", "--scheduler", "tcp://a:1", "--jobs", "2"], "--jobs: they are processes of this machine"),
+        (["parts", "--sep", ";"], "--sep: only for csv and Excel files"),
+        (["parts", "--na", "-"], "--na: only for csv and Excel files"),
+        (
+            ["parts", "--scheduler", "tcp://a:1", "--jobs", "2"],
+            "--jobs: local processes can't be combined",
+        ),
     ],
 )
 def test_options_that_have_no_meaning_there_are_refused(fit, arguments, message):

@@ -4,14 +4,11 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from cluster_tables import arrays, cuts, numbers
 
-import kfhe
-from kfhe.dask.reading import Reader
+from kfhe.dask.session import shares
 from kfhe.dask.tables import recut
-from kfhe.dask.workers import Workers, as_is
+from kfhe.dask.workers import Parts, Workers
 from kfhe.target_encoding import ClassShares, Counts, Target, cross_fitted
-from kfhe.tree_settings import TreeSettings
 
 
 def column(n, n_categories):
@@ -49,33 +46,32 @@ def test_parts_are_encoded_as_the_whole(n_categories):
     assert (merged.values, merged.n_classes) == (whole.values, whole.n_classes)
     np.testing.assert_array_equal(merged.cells, whole.cells)
     np.testing.assert_array_equal(merged.units, whole.units)
-    shares = ClassShares(target.classes, sum(own.shares.counts for _, own in parts))
-    np.testing.assert_array_equal(shares.counts, target.shares.counts)
-    local, spread = cross_fitted(whole, target.shares), cross_fitted(merged, shares)
+    whole_shares = ClassShares(target.classes, sum(own.shares.counts for _, own in parts))
+    np.testing.assert_array_equal(whole_shares.counts, target.shares.counts)
+    local, spread = cross_fitted(whole, target.shares), cross_fitted(merged, whole_shares)
     expected = local.values((codes, values), target.folds)
     found = [spread.values(factorized, own.folds) for factorized, own in parts]
     np.testing.assert_array_equal(np.concatenate(found), expected)
     assert np.isnan(expected).any(axis=1).mean() == (codes < 0).mean()
 
 
-def test_pieces_of_rows_find_back(client):
-    rows = Reader(kfhe.KFHEClassifier(), *arrays(6, *numbers())).rows()
-    back = rows.workers.result(rows.X.cut.back(rows.workers, rows.labels))
-    assert [len(part) for part in back] == [*cuts(6)]
-    np.testing.assert_array_equal(np.concatenate(back), numbers()[1])
-
-
 def test_pieces_of_rows_of_several_kinds(client):
-    workers = Workers(client, 2)
-    given = [workers.run(as_is, np.arange(6).reshape(2, 3)), workers.run(as_is, np.arange(4).reshape(2, 2))]
-    made = workers.result(recut(workers, given, [0, 3, 5], [0, 0, 2, 5, 5], [None] * 4))
-    assert [part.shape for part in made] == [(2, 0), (2, 2), (2, 3), (2, 0)]
-    np.testing.assert_array_equal(made[2], [[2, 0, 1], [5, 2, 3]])
+    workers, home = Workers(client), next(iter(client.nthreads()))
+    given = Parts([np.arange(6).reshape(2, 3), np.empty((2, 0), dtype=int), np.arange(4).reshape(2, 2)])
+    made = workers.result(recut(workers, given, [0, 3, 3, 5], [0, 2, 4, 5], [home] * 3))
+    assert [part.shape for part in made] == [(2, 2), (2, 2), (2, 1)]
+    np.testing.assert_array_equal(made[1], [[2, 0], [5, 2]])
 
 
-def test_trees_of_single_columns_are_told_apart(client):
-    settings = TreeSettings(max_depth=2)
-    rows = Reader(kfhe.KFHEClassifier(), *arrays(3, *numbers())).rows()
-    table, counts = rows.table(settings), rows.draws().draw(rows.base, 1, 0)
-    first, second = (rows.grower(settings, table.of_column(j)).grow(counts, True, 1) for j in (0, 1))
-    assert first.nodes.tobytes() != second.nodes.tobytes()
+@pytest.mark.parametrize("threads", [[1], [1, 1], [1, 3, 4], [2, 1, 1, 1]])
+@pytest.mark.parametrize("n_blocks", [1, 2, 7, 100])
+def test_blocks_of_rows_are_shared_out_by_threads_and_nobody_has_none(threads, n_blocks):
+    found = shares({f"worker {i}": n for i, n in enumerate(threads)}, n_blocks)
+    assert len(found) == min(len(threads), n_blocks)
+    assert found[0].first_block == 0
+    assert found[-1].last_block == n_blocks
+    assert all(one.last_block == other.first_block for one, other in pairwise(found))
+    for share, n_threads in zip(found, threads, strict=False):
+        n_own = share.last_block - share.first_block
+        assert n_own >= 1
+        assert n_blocks < 100 or abs(n_own - 100 * n_threads / sum(threads)) <= 1

@@ -2,9 +2,10 @@
 
 import os
 import signal
-from concurrent.futures import ThreadPoolExecutor
-from time import sleep
+import sys
+from threading import Timer
 
+import dask
 import pytest
 from cluster_tables import arrays, numbers
 from clusters import local_cluster
@@ -12,7 +13,6 @@ from distributed import Client
 
 import kfhe
 from kfhe.dask import ClusterLostError, KFHEClassifier, RobustKFHEClassifier, label_quality
-from kfhe.dask.nodes import WholeGrower
 from kfhe.dask.workers import Workers
 
 
@@ -26,15 +26,50 @@ def at(iteration, act):
     return watch
 
 
-def test_a_worker_that_is_killed_changes_nothing():
-    X, y = numbers()
-    settings = {"n_estimators": 3, "random_state": 0}
+SETTINGS = {"n_estimators": 4, "random_state": 0}
+
+
+@pytest.fixture(scope="module")
+def expected():
+    return kfhe.RobustKFHEClassifier(**SETTINGS).fit(*numbers()).fingerprint()
+
+
+def test_workers_that_are_killed_one_after_the_other_change_nothing(expected):
     with local_cluster(2) as cluster, Client(cluster) as client:
         pids = list(client.run(os.getpid).values())
-        kill = at(2, lambda: os.kill(pids[0], signal.SIGKILL))
-        model = RobustKFHEClassifier(**settings).fit(*arrays(4, X, y), callbacks=[kill])
-        assert pids[0] not in client.run(os.getpid).values()
-    assert model.fingerprint() == kfhe.RobustKFHEClassifier(**settings).fit(X, y).fingerprint()
+        kills = [at(i + 1, lambda pid=pid: os.kill(pid, signal.SIGKILL)) for i, pid in enumerate(pids)]
+        seen = []
+        model = RobustKFHEClassifier(**SETTINGS)
+        model.fit(*arrays(4, *numbers()), callbacks=[*kills, lambda row: seen.append(row.iteration)])
+        assert not set(pids) & set(client.run(os.getpid).values())
+    assert model.fingerprint() == expected
+    assert seen == [1, 2, 3, 4]  # nobody hears of an iteration twice
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no signals that stop processes")
+@pytest.mark.parametrize("wakes", [False, True])
+@pytest.mark.parametrize("which", [0, 1])
+def test_a_worker_that_hangs_is_left_behind_unless_it_wakes(expected, which, wakes):
+    """Left behind it is once Dask gives it up: after `worker-ttl`, five minutes most often."""
+    with (
+        dask.config.set({"distributed.scheduler.worker-ttl": "1s"}),  # so often Dask looks
+        local_cluster(2) as cluster,
+        Client(cluster) as client,
+    ):
+        cluster.scheduler.worker_ttl = patience = 300.0
+        pid = list(client.run(os.getpid).values())[which]
+
+        def stop():
+            os.kill(pid, signal.SIGSTOP)
+            if wakes:
+                Timer(1.0, os.kill, (pid, signal.SIGCONT)).start()
+            else:
+                cluster.scheduler.worker_ttl = 5.0
+                Timer(12.0, setattr, (cluster.scheduler, "worker_ttl", patience)).start()
+
+        model = RobustKFHEClassifier(**SETTINGS).fit(*arrays(4, *numbers()), callbacks=[at(2, stop)])
+        assert (pid in client.run(os.getpid).values()) == wakes
+    assert model.fingerprint() == expected
 
 
 def test_a_cluster_that_is_gone_is_told_and_training_goes_on_on_another():
@@ -48,8 +83,7 @@ def test_a_cluster_that_is_gone_is_told_and_training_goes_on_on_another():
     ):
         model.fit(*given, callbacks=[at(2, cluster.close)])
     assert not hasattr(model, "estimators_")
-    grown = {name: dict(trees) for name, trees in model._grown.items()}
-    assert sum(len(trees) for trees in grown.values()) == 3
+    assert sum(map(len, model._grown[-1].trees)) == 3
     with local_cluster(2, processes=False) as cluster, Client(cluster):
         model.fit(*given)
     expected = kfhe.KFHEClassifier(n_estimators=4, random_state=0).fit(X, y)
@@ -57,32 +91,15 @@ def test_a_cluster_that_is_gone_is_told_and_training_goes_on_on_another():
     assert not hasattr(model, "_grown")
 
 
-@pytest.mark.parametrize("asked", ["n_threads", "homes"])
+@pytest.mark.parametrize("asked", [Workers.threads, lambda workers: workers.result(workers.run(abs, -1))])
 def test_a_cluster_that_is_gone_is_told_by_whatever_is_asked_first(asked):
     with local_cluster(1, processes=False) as cluster, Client(cluster) as client:
-        workers = Workers(client, n_parts=2)
-        assert getattr(workers, asked)()
+        workers = Workers(client)
+        assert asked(workers)
         cluster.close()
         client.close()
         with pytest.raises(ClusterLostError, match="the scheduler is gone"):
-            getattr(workers, asked)()
-
-
-def test_a_grower_of_whole_trees_grows_one_at_a_time():
-    class Grower:
-        n_growing = most = 0
-
-        def grow(self, weights, counts, number):
-            Grower.n_growing += 1
-            Grower.most = max(Grower.most, Grower.n_growing)
-            sleep(0.02)
-            Grower.n_growing -= 1
-            return number
-
-    grower = WholeGrower(Grower())
-    with ThreadPoolExecutor(4) as pool:
-        assert [*pool.map(lambda number: grower.grow(None, True, number), range(8))] == [*range(8)]
-    assert Grower.most == 1
+            asked(workers)
 
 
 def test_without_a_client_it_is_said_how_to_make_one():

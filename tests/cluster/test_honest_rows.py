@@ -17,6 +17,7 @@ import kfhe.dask.copies
 from kfhe import CARTClassifier
 from kfhe.copies import RowHashes, share_alone
 from kfhe.dask import KFHEClassifier, RobustKFHEClassifier, label_quality
+from kfhe.dask.reading import Reader
 from kfhe.tables.columns import open_columns
 from kfhe.tables.features import ENCODED, LEFT_OUT
 
@@ -176,7 +177,7 @@ def test_different_rows_are_counted_in_shares_if_there_are_many(client, monkeypa
 
 
 def test_rows_are_not_collected_if_few_are_equal(client, monkeypatch):
-    monkeypatch.setattr(kfhe.dask.copies.SpreadHashes, "of", None)
+    monkeypatch.setattr(kfhe.dask.copies.HashesOfParts, "of", None)
     RobustKFHEClassifier(n_estimators=1, random_state=0).fit(*arrays(3, *numbers()))
 
 
@@ -186,9 +187,7 @@ def test_text_is_text_in_parts_that_have_none(client):
     given[0][: cuts(4)[0], 0] = None  # so that the first partition does not know that it is text
     given[0][-9000:] = given[0][:9000]
     spread = arrays(4, *given)
-    hashes = kfhe.dask.copies.SpreadHashes(
-        KFHEClassifier(n_estimators=1, warm_start=True).fit(*spread)._run.rows.X
-    )
+    hashes = kfhe.dask.copies.HashesOfParts(Reader(KFHEClassifier(), *spread).rows().table)
     np.testing.assert_array_equal(hashes.whole, RowHashes(open_columns(given[0])).whole)
     check(RobustKFHEClassifier, {"n_estimators": 1}, spread, given)
 

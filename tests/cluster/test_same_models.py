@@ -8,9 +8,7 @@ from components import as_parameters
 from distributed import Client
 
 import kfhe
-import kfhe.dask.growing
-import kfhe.dask.workers
-from kfhe import CARTClassifier
+from kfhe import CARTClassifier, StateSpace
 from kfhe.dask import KFHEClassifier, RobustKFHEClassifier
 from kfhe.trace import COLUMNS
 
@@ -94,6 +92,7 @@ def test_frames_with_categories_dates_and_gaps(client, kind, settings):
         {"cp": 0.002, "max_leaf_nodes": 30},
         {"max_samples": 0.3},
         {"class_weight": "balanced"},
+        {"state_space": StateSpace(measurement="out-of-bag")},
     ],
     ids=str,
 )
@@ -102,34 +101,7 @@ def test_settings(client, settings):
     check(KFHEClassifier, {"n_estimators": 1, **as_parameters(settings)}, arrays(3, *given), given)
 
 
-@pytest.mark.parametrize(
-    "settings", [{}, {"min_samples_leaf": 1, "max_features": 2}, {"max_samples": 0.3}], ids=str
-)
-def test_many_parts_of_which_the_client_hears_of_each_round(client, monkeypatch, settings):
-    monkeypatch.setattr(kfhe.dask.workers, "FEW_PARTS", 1)
-    monkeypatch.setattr(kfhe.dask.growing, "FEW_PARTS", 1)
-    given = (*numbers(), weights())
-    check(KFHEClassifier, {"n_estimators": 2, **as_parameters(settings)}, arrays(3, *given), given)
-
-
-@pytest.mark.parametrize("expected", [1, 20])
-def test_trees_that_need_more_or_fewer_rounds_than_is_expected(client, monkeypatch, expected):
-    needed, grow = [], kfhe.dask.growing.Growth.grow_ahead
-
-    def grow_in(growth, weights, n_rounds, *others):
-        is_right = grow(growth, weights, expected, *others)
-        needed.append(growth.top.n_rounds)
-        return is_right
-
-    monkeypatch.setattr(kfhe.dask.growing.Growth, "grow_ahead", grow_in)
-    monkeypatch.setattr(kfhe.dask.growing.Grower, "_sent_rows", lambda grower: 2000)
-    given = numbers()
-    check(KFHEClassifier, {"n_estimators": 2}, arrays(4, *given), given)
-    assert len(needed) == 3
-    assert all(1 < n < 20 for n in needed)
-
-
-def test_few_rows_are_one_part(client):
+def test_few_rows_are_trained_on_by_one_worker(client):
     X, y = (each[:200] for each in numbers())
     check(KFHEClassifier, {"n_estimators": 3}, [each[:200] for each in arrays(4, *numbers())], (X, y))
 

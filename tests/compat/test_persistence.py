@@ -23,7 +23,7 @@ TRUSTED = [
     "kfhe.tables.schema.Schema",
     "kfhe.trace.Trace",
 ]
-TRUSTED_COMPONENTS = ["kfhe.estimators.EstimatorEnsemble", "sklearn.tree._tree.Tree"]
+TRUSTED_COMPONENTS = ["kfhe.estimator_ensemble.EstimatorEnsemble", "sklearn.tree._tree.Tree"]
 TRUSTED_RUN = ["kfhe.engine.draws.Draws", "kfhe.engine.arrays.Measurer", "kfhe.kalman.KalmanFilter"]
 TRUSTED_RUN += ["kfhe.measurement.OnTrainingRows", "kfhe.rows.TrainingRows", "kfhe.tables.binned.BinnedTable"]
 TRUSTED_RUN += [
@@ -110,7 +110,7 @@ def test_a_run_of_another_kind_goes_on_as_well(iris, through, options):
     model = KFHEClassifier(n_estimators=3, warm_start=True, random_state=0, **as_parameters(options)).fit(
         X, y
     )
-    trusted = [*TRUSTED, *TRUSTED_COMPONENTS, *TRUSTED_RUN, "kfhe.estimators.ClassShares"]
+    trusted = [*TRUSTED, *TRUSTED_COMPONENTS, *TRUSTED_RUN, "kfhe.estimator_ensemble.ClassShares"]
     same = through(model, trusted)
     at_once = KFHEClassifier(n_estimators=6, random_state=0, **as_parameters(options)).fit(X, y)
     assert_equal_models(same.set_params(n_estimators=6).fit(X, y), at_once, X)

@@ -11,11 +11,11 @@ from hypothesis.extra.numpy import arrays
 from kfhe.engine.arrays import (
     Measurer,
     correct,
+    divide,
     effective_sample_size,
     exact_sum,
     highest,
     multiply,
-    normalise,
 )
 
 LARGE = 80_000  # rows that are shared out among threads
@@ -90,20 +90,13 @@ def test_exact_sum_does_not_depend_on_threads():
     assert alone == pytest.approx(math.fsum(values), rel=1e-12)
 
 
-def test_normalise_does_not_depend_on_threads():
+def test_divide_does_not_depend_on_threads():
     values = np.random.default_rng(0).exponential(size=300_001)
     alone, shared = values.copy(), values.copy()
-    assert normalise(alone, 1) == normalise(shared, 3)
+    divide(alone, 3.0, 1)
+    divide(shared, 3.0, 3)
     np.testing.assert_array_equal(alone, shared)
-
-
-def test_normalise_divides_by_the_sum_unless_there_is_none():
-    weights = np.array([1.0, 3.0])
-    assert normalise(weights) == 4
-    np.testing.assert_array_equal(weights, [0.25, 0.75])
-    nothing = np.zeros(2)
-    assert normalise(nothing) == 0
-    np.testing.assert_array_equal(nothing, 0)
+    np.testing.assert_array_equal(alone, values / 3.0)
 
 
 def test_effective_sample_size_counts_equal_weights():

@@ -44,7 +44,7 @@ OTHER_FILES = {
 def test_a_file_of_another_kind_is_refused(content, tmp_path):
     (tmp_path / "other").write_bytes(content)
     with pytest.raises(
-        ModelFileError, match=r"other: this is no model file of kfhe, or a damaged one. model.save"
+        ModelFileError, match=r"other: this is not a model file of kfhe, or it is damaged; model.save"
     ):
         kfhe.load(tmp_path / "other")
 
@@ -59,7 +59,7 @@ def test_a_description_that_says_a_thing_twice_is_refused(contents):
     once = json.dumps({**description, "checksum": NO_CHECKSUM.decode()}, separators=(",", ":"))
     assert loaded(sealed(save_arrays(arrays, {"kfhe": once}))).n_iter_ > 0
     twice = once.replace('"soft":', '"soft":true,"soft":', 1)
-    with pytest.raises(ModelFileError, match="no model file of kfhe, or a damaged one"):
+    with pytest.raises(ModelFileError, match="not a model file of kfhe, or it is damaged"):
         loaded(sealed(save_arrays(arrays, {"kfhe": twice})))
 
 
@@ -137,7 +137,7 @@ class Own(KFHEClassifier):
 def test_a_subclass_is_not_saved_as_another_class(iris):
     model = Own(n_estimators=2, random_state=0).fit(*iris)
     with pytest.raises(
-        ValueError, match=r"Own can't be saved: .* would come back as KFHEClassifier; use skops"
+        ValueError, match=r"Own can't be saved: .* would be loaded as KFHEClassifier; use skops"
     ):
         model.save(io.BytesIO())
 
@@ -213,20 +213,20 @@ def with_value(value, place=0):
         ("is_split", lambda a: a * 0, "its nodes don't make up whole trees"),
         ("is_split", lambda a: a[::-1], "its nodes don't make up whole trees"),
         ("is_split", lambda a: a[:-1], "array 'is_split' is too short or too long"),
-        ("feature", with_value(3), "a split is on a feature that there is not"),
-        ("feature", lambda a: a[:-1], "there is not one gain for each split"),
+        ("feature", with_value(3), "a split uses an unknown feature"),
+        ("feature", lambda a: a[:-1], "the numbers of splits and gains differ"),
         ("feature", lambda a: a.astype("i4"), "array 'feature' is of type int32 with 1 dim"),
         ("gain", with_value(np.nan), "a split's gain is more than a tree can have"),
         ("gain", with_value(1e308), "a split's gain is more than a tree can have"),
         ("gain", with_value(-1e308), "a split's gain is more than a tree can have"),
         ("missing_left", lambda a: a[1:], "array 'missing_left' is too short or too long"),
-        ("threshold", with_value(255), "a split has a threshold that there is not"),
-        ("threshold", lambda a: a[1:], "there is not one threshold for each numeric split"),
-        ("cut", lambda a: a[1:], "there is not one threshold for each numeric split"),
+        ("threshold", with_value(255), "a split uses an unknown threshold"),
+        ("threshold", lambda a: a[1:], "the numbers of numeric splits and thresholds differ"),
+        ("cut", lambda a: a[1:], "the numbers of numeric splits and thresholds differ"),
         ("thresholds", with_value(np.nan), "a threshold is not a number"),
         ("thresholds", with_value(-np.inf), "a threshold is not a number"),
         ("thresholds", lambda a: a.reshape(1, -1), "array 'thresholds' .* with 2 dimensions"),
-        ("category_sets", lambda a: a[1:], "there is not one set for each categorical split"),
+        ("category_sets", lambda a: a[1:], "the numbers of categorical splits and sets differ"),
         ("leaf_weights", lambda a: a[:, :2], "its leaves are for another number of classes"),
         ("leaf_weights", lambda a: a * 0, "a leaf has no weight"),
         (

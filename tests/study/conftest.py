@@ -5,11 +5,11 @@ import pandas as pd
 import pytest
 
 from kfhe.study.cells import Result
+from kfhe.study.dataset import Dataset
 from kfhe.study.paper import published
 from kfhe.study.paper.catalogue import catalogue, paper_names
 from kfhe.study.plan import Algorithm, Plan
 from kfhe.study.store import Store
-from kfhe.study.tables import Dataset
 
 TREE = Algorithm("tree", "sklearn.tree.DecisionTreeClassifier", {"max_depth": 3})
 BAYES = Algorithm("Bayes", "sklearn.naive_bayes.GaussianNB")

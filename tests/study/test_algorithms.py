@@ -129,7 +129,7 @@ def plan_of(*algorithms):
         (Algorithm("a", "sklearn.metrics.f1_score"), r"f1_score is not a classifier"),
         (
             Algorithm("a", "sklearn.linear_model.LinearRegression"),
-            "LinearRegression is not a classifier: what it predicts are no classes",
+            "LinearRegression is not a classifier: it does not predict classes",
         ),
         (Algorithm("a", "sklearn.cluster.KMeans"), "KMeans is not a classifier"),
         (Algorithm("a", "KFHE-e", {"n_trees": 3}), r"'algorithms\.a': .*n_trees"),

@@ -5,9 +5,9 @@ import pytest
 
 from kfhe.study.careless import COLUMNS, COPIES, copied, parts_of
 from kfhe.study.cells import make_fold, run_cells
-from kfhe.study.datasets import load
 from kfhe.study.errors import StudyError
 from kfhe.study.plan import PRESETS, Algorithm, Cell, Plan
+from kfhe.study.sources import load
 
 
 def plan(*datasets):

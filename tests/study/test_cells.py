@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from kfhe.study.cells import fold_rows, make_fold, run_cells, seed_of
-from kfhe.study.datasets import loaded
+from kfhe.study.dataset import read_table
 from kfhe.study.plan import Algorithm, Cell, Plan
-from kfhe.study.tables import read_table
+from kfhe.study.sources import loaded
 
 TREE = Algorithm("tree", "sklearn.tree.DecisionTreeClassifier", {"max_depth": 3})
 BAYES = Algorithm("Bayes", "sklearn.naive_bayes.GaussianNB")

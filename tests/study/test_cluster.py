@@ -18,11 +18,11 @@ from study_runs import cells_in, command, stored, wait_for_cells
 from waiting import PATIENCE, wait_until
 
 from kfhe.study.algorithms import versions_for
-from kfhe.study.datasets import load
+from kfhe.study.dataset import read_table
 from kfhe.study.errors import StudyError
 from kfhe.study.plan import Algorithm
 from kfhe.study.run import run
-from kfhe.study.tables import read_table
+from kfhe.study.sources import load
 from kfhe.study.workers import IN_FLIGHT, Cluster
 
 KFHE = Algorithm("KFHE-e", "KFHE-e", {"n_estimators": 3})

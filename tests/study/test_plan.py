@@ -5,12 +5,12 @@ from dataclasses import replace
 import pytest
 
 from kfhe.study.algorithms import SHORT_NAMES
-from kfhe.study.datasets import locate
+from kfhe.study.dataset import Roles
 from kfhe.study.errors import StudyError
 from kfhe.study.paper import published
 from kfhe.study.paper.catalogue import paper_names
 from kfhe.study.plan import Plan, preset_text
-from kfhe.study.tables import Roles
+from kfhe.study.sources import locate
 
 GOOD = """
 datasets = ["iris", "data/mine.csv"]
@@ -155,13 +155,14 @@ def test_the_preset_others_needs_no_files_and_none_of_the_papers_datasets():
     plan, noise = Plan.preset("others"), Plan.preset("noise")
     assert not set(plan.datasets) & set(paper_names())
     assert len(plan.datasets) >= 12
-    assert all(locate(name).kind in ("rule", "scikit-learn") for name in plan.datasets)
+    assert all(locate(name).kind in ("generated", "scikit-learn") for name in plan.datasets)
     assert replace(plan, datasets=noise.datasets) == noise
 
 
 @pytest.mark.parametrize("of", [Plan.preset, preset_text])
 def test_unknown_presets_are_named(of):
     with pytest.raises(
-        StudyError, match="there is no preset 'slow'; there are quick, paper, noise, others, real"
+        StudyError,
+        match="there is no plan 'slow'; give a TOML file or one of quick, paper, noise",
     ):
         of("slow")

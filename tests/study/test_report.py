@@ -1,7 +1,6 @@
 """The report: every table and figure is there, and the page works in a browser without a network."""
 
 import csv as csv_files
-import gzip
 import json
 import re
 import subprocess
@@ -15,14 +14,13 @@ import pandas as pd
 import pytest
 from browser import opened
 
-from kfhe.study.analyse import Analysis
+from kfhe.study.analysis import Analysis
 from kfhe.study.cells import Result
-from kfhe.study.errors import StudyError
 from kfhe.study.paper import published
 from kfhe.study.plan import Algorithm, Plan
-from kfhe.study.report import write_cells, write_report
+from kfhe.study.report import write_report
 from kfhe.study.report.page import chart_data
-from kfhe.study.report.tables import Table, Value, all_tables, finding, latex
+from kfhe.study.report.tables import Table, Value, all_tables, finding
 from kfhe.study.run import run
 from kfhe.study.store import Store
 
@@ -149,6 +147,7 @@ def test_tables_and_figures_are_files_too(plan, tmp_path):
     assert rows[0] == ["dataset", "tree", "Bayes", "ours"]
     assert float(rows[1][1]) == pytest.approx(analysis.means(0.2).at["small", "tree"])
     assert r"\begin{tabular}{lrrr}" in (page.parent / "tables" / "scores_20.tex").read_text()
+    assert len(pd.read_csv(page.parent / "tables" / "cells.csv.gz")) == len(analysis.cells)
 
 
 def test_a_wide_table_of_few_rows_is_read_upright():
@@ -225,20 +224,11 @@ def test_writing_again_gives_the_same_bytes(paper, tmp_path):
     assert write_report(paper, tmp_path / "b", files=False).read_bytes() == first
 
 
-def test_cells_are_written_as_csv_or_parquet(paper, tmp_path):
-    for name in ("cells.csv", "cells.csv.gz", "cells.parquet"):
-        path = write_cells(paper, tmp_path / name)
-        read = pd.read_parquet if name.endswith("parquet") else pd.read_csv
-        assert len(read(path)) == len(paper.cells) == 2100
-    assert gzip.decompress((tmp_path / "cells.csv.gz").read_bytes()) == (tmp_path / "cells.csv").read_bytes()
-    with pytest.raises(StudyError, match=r"cells\.xlsx: the file's name must end in \.csv"):
-        write_cells(paper, tmp_path / "cells.xlsx")
-
-
 def test_latex_keeps_special_characters():
-    assert latex("50% & a_b ± {x}") == r"50\% \& a\_b $\pm$ \{x\}"
-    table = Table("t", "s", "Title", ["a", "b"], [[Value(1, "x"), Value(2, "y", strong=True)]])
-    assert r"x & \textbf{y} \\" in table.latex()
+    rows = [[Value(1, "50% & a_b ± {x}"), Value(2, "y", strong=True)]]
+    text = Table("t", "s", "Title of 5%", ["a", "b"], rows).latex()
+    assert r"50\% \& a\_b ± \{x\} & \bfseries y \\" in text
+    assert r"\caption{Title of 5\%" in text
 
 
 @pytest.fixture(scope="module")
@@ -308,7 +298,7 @@ def test_a_report_that_cannot_be_written_leaves_the_old_one(paper, page, tmp_pat
 def test_without_a_package_the_extra_is_named(paper_study, tmp_path, package, what):
     code = (
         f"import sys; sys.modules[{package!r}] = None\n"
-        "from kfhe.study.analyse import Analysis\nfrom kfhe.study.errors import StudyError\n"
+        "from kfhe.study.analysis import Analysis\nfrom kfhe.study.errors import StudyError\n"
         "from kfhe.study.report import write_report\n"
         f"try:\n    write_report(Analysis({str(paper_study)!r}), {str(tmp_path)!r})\n"
         "except StudyError as error:\n    print(error)\n"

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from kfhe.study.analyse import Analysis
+from kfhe.study.analysis import Analysis
 from kfhe.study.plan import Algorithm, Plan
 from kfhe.study.report import write_report
 from kfhe.study.report.folder import LIST, ReportFolder

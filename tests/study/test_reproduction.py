@@ -4,7 +4,7 @@ import pytest
 
 from benchmarks.claims import verdicts
 from benchmarks.reproduction import main, reproduction
-from kfhe.study.analyse import Analysis
+from kfhe.study.analysis import Analysis
 from kfhe.study.cells import Result
 from kfhe.study.errors import StudyError
 from kfhe.study.paper import published

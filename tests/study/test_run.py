@@ -115,7 +115,7 @@ def test_a_log_gets_a_line_for_each_tenth(plan, tmp_path):
     log = io.StringIO()
     run(plan, tmp_path / "results.sqlite", n_jobs=1, console=Console(file=log))
     lines = log.getvalue().splitlines()
-    assert lines[0].endswith("the column 'class' is learnt; classes: 'a', 'b', 'c'")
+    assert lines[0].endswith("target 'class'; classes: 'a', 'b', 'c'")
     assert lines[1] == "4 of 24 cells are done"
     assert lines[-1] == "24 of 24 cells are done"
     assert len(lines) == 11
@@ -183,7 +183,7 @@ def test_the_command_with_two_processes_can_be_stopped_and_goes_on(name, csv, tm
         "--algorithm",
         "sklearn.svm.SVC",
     ]
-    arguments += ["--noise", 0, "--repeats", 4, "--seed", 3, "--results", path, "--jobs", 2]
+    arguments += ["--noise", 0, "--repeats", 4, "--results", path, "--jobs", 2]
     with command(*arguments) as process:
         wait_for_cells(path, process, 5)
         os.killpg(process.pid, getattr(signal, name))

@@ -6,10 +6,10 @@ from dataclasses import replace
 import pytest
 
 from kfhe.study.cells import Result
+from kfhe.study.dataset import read_table
 from kfhe.study.errors import StudyError
 from kfhe.study.plan import Plan
 from kfhe.study.store import Store
-from kfhe.study.tables import read_table
 
 VERSIONS = {"kfhe": "1", "numpy": "2"}
 

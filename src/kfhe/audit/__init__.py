@@ -1,4 +1,7 @@
-"""The audit: which labels look wrong, and which rows are duplicates or outliers."""
+"""The audit: which labels look wrong, and which rows are duplicates or outliers.
+
+What people decide about them is in `kfhe.review`; what the command prints is in `kfhe.cli`.
+"""
 
 from kfhe.audit.findings import RowFindings, row_findings
 from kfhe.audit.quality import label_quality

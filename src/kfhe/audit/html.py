@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kfhe.look.plain_text import plain
+from kfhe.display.text import plain
 from kfhe.tables.columns import open_columns, some_rows
 
 if TYPE_CHECKING:

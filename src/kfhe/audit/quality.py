@@ -18,10 +18,10 @@ from kfhe.audit.findings import row_findings
 from kfhe.audit.html import worst_rows
 from kfhe.audit.result import LabelAudit
 from kfhe.audit.votes import OutOfBag, cross_validated_votes, out_of_bag_votes
+from kfhe.display.progress import bar
 from kfhe.engine.arrays import exact_sum
 from kfhe.engine.threads import thread_count
 from kfhe.groups import Groups
-from kfhe.look.progress import bar
 from kfhe.remarks import Remark, TableWarning, remarks_on
 from kfhe.rows import TrainingRows
 from kfhe.tables.binned import BinnedTable

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from kfhe.audit.chances import chances
 from kfhe.audit.findings import RowFindings
 from kfhe.audit.html import WorstRows, audit_html
+from kfhe.display.text import counted
 from kfhe.groups import Groups
-from kfhe.look.counts import counted
 from kfhe.tables.columns import is_bare, some_rows
 from kfhe.tables.sparse import is_sparse
 from kfhe.validation import SPARSE_FORMATS, check_same_length, encode_labels

@@ -5,15 +5,15 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from numbers import Integral
 from threading import Event
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from kfhe.engine.arrays import exact_sum
 from kfhe.engine.draws import bootstrap
 from kfhe.engine.trees.grower import Grower
 from kfhe.groups import Groups
@@ -101,20 +101,13 @@ class Tally:
         return given
 
 
-class Voters(Protocol):
-    """Trees that vote on the rows that they have not seen, wherever these are."""
-
-    def tally(self, trees: range) -> Tally:
-        """Grow the trees of some numbers, which decide what rows each sees, and return their votes."""
-
-
 class OutOfBag:
-    """Trees of one machine, grown in threads.
+    """Trees that vote on the rows that they have not seen, grown in threads.
 
     Parameters
     ----------
     growers : list of Grower
-        One for each thread.
+        One for each thread; a single one, if the rows are those of a worker that grows trees with others.
     rows : TrainingRows
         The rows, which are drawn alike.
     weights : array of shape (n,) or None
@@ -133,7 +126,7 @@ class OutOfBag:
         self._growers, self._rows, self._weights, self._advance = growers, rows, weights, advance
 
     def tally(self, trees: range) -> Tally:
-        """Grow the trees of some numbers, and return their votes."""
+        """Grow the trees of some numbers, which decide what rows each sees, and return their votes."""
         stopped = Event()
         n_threads = len(self._growers)
 
@@ -164,7 +157,7 @@ class OutOfBag:
             grown = grower.grow(sample, True, tree)
         else:
             weighed = sample * self._weights
-            total = exact_sum(weighed)
+            total = self._rows.exact_sum(weighed)
             if not total:  # a tree that has seen nothing has nothing to say
                 return
             grown = grower.grow(whole_weights(weighed, total), False, tree)
@@ -173,9 +166,11 @@ class OutOfBag:
 
 def drawn_rows(rows: TrainingRows, tree: int) -> NDArray[np.int32]:
     """Return how often each row is drawn for a tree, all of them alike."""
-    if rows.together is None:
-        return bootstrap(rows.base, rows.seed, tree, 0)
-    return rows.together.drawn(rows.base, rows.n_rows, rows.seed, tree, 0)
+    if rows.together is not None:
+        drawn = partial(rows.together.drawn, n_rows=rows.n_rows, seed=rows.seed, iteration=tree, attempt=0)
+        return rows.exchange.for_each(drawn, rows.base)
+    others = rows.exchange if rows.exchange.n > 1 else None
+    return bootstrap(rows.base, rows.seed, tree, 0, n_draws=rows.n_rows, exchange=others)
 
 
 def whole_weights(weights: Floats, total: float) -> NDArray[np.int32]:
@@ -184,12 +179,12 @@ def whole_weights(weights: Floats, total: float) -> NDArray[np.int32]:
     return np.maximum(units, weights > 0).astype(np.int32)
 
 
-def out_of_bag_votes(voters: Voters, n_estimators: int, *, early_stopping: bool) -> tuple[Floats, int]:
+def out_of_bag_votes(voters: OutOfBag, n_estimators: int, *, early_stopping: bool) -> tuple[Floats, int]:
     """Let trees vote on the rows that they have not seen.
 
     Parameters
     ----------
-    voters : Voters
+    voters : OutOfBag
         Grows the trees.
     n_estimators : int
         Number of trees at most.

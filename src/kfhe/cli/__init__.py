@@ -1,4 +1,7 @@
-"""The command ``kfhe``: one module per command."""
+"""The command ``kfhe``: one module per command, with its options and what it prints.
+
+What commands do is in the other packages: tables are read by `kfhe.tables`, studies run by `kfhe.study`.
+"""
 
 from __future__ import annotations
 

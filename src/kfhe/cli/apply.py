@@ -22,7 +22,7 @@ def apply(
     decisions: Annotated[
         Path, typer.Argument(help="The decisions, as the page of kfhe audit --page exports them.")
     ],
-    table: Annotated[Path, typer.Argument(help="The .csv, .csv.gz, .parquet or .xlsx file that was judged.")],
+    table: Annotated[Path, typer.Argument(help="The audited .csv, .csv.gz, .parquet or .xlsx file.")],
     output: Annotated[
         Path,
         typer.Option(
@@ -36,19 +36,18 @@ def apply(
     log: Annotated[
         Path | None,
         typer.Option(
-            help="The csv file that lists every change; default: named like the output, with _changes.",
+            help="A csv file that lists every change; default: named like the output, with _changes.",
             show_default=False,
         ),
     ] = None,
 ) -> None:
-    """Apply decisions about labels to the table that was judged.
+    """Apply decisions about labels to the table that was audited.
 
-    Labels are changed and rows dropped as somebody decided, and all else stays as it is: a csv byte for byte,
-    a parquet file value by value. Each decision knows its row and label: if another table is given, or rows
-    have moved, nothing is written.
+    Labels are changed and rows dropped according to the decisions. Everything else stays the same: a csv byte
+    for byte, a parquet file value by value. If a decision does not match its row, nothing is written.
     """
+    from kfhe.display.text import counted
     from kfhe.files import are_same
-    from kfhe.look.counts import counted
     from kfhe.review import clean_file, read_decisions
 
     name = output.name.removesuffix(".gz")

@@ -41,55 +41,52 @@ def audit(
         typer.Option(
             "--output",
             "-o",
-            help="The .csv, .csv.gz or .parquet file to write the suspects to; - for standard output.",
+            help="Write the suspects to a .csv, .csv.gz or .parquet file; - for standard output.",
             show_default=False,
         ),
     ] = None,
     page: Annotated[
         Path | None,
-        typer.Option(
-            help="The .html file to write for reviewing the suspects in a browser.", show_default=False
-        ),
+        typer.Option(help="Write an .html page for reviewing the suspects in a browser.", show_default=False),
     ] = None,
     decisions: Annotated[
         Path | None,
         typer.Option(
-            help="The .csv file of decisions that the page exported: they are learnt from.",
+            help="Decisions exported from the page, a .csv file, to learn from.",
             show_default=False,
         ),
     ] = None,
-    all_rows: Annotated[bool, typer.Option("--all", help="Write all rows, and which are suspects.")] = False,
+    all_rows: Annotated[bool, typer.Option("--all", help="Write all rows, not only the suspects.")] = False,
     n_estimators: Annotated[
         int, typer.Option("--n-estimators", min=1, help="Number of trees that vote.")
     ] = 1000,
     random_state: Annotated[
-        int, typer.Option(min=0, max=2**32 - 1, help="Seed: the same one gives the same suspects.")
+        int, typer.Option(min=0, max=2**32 - 1, help="Seed; the same seed gives the same suspects.")
     ] = 0,
     jobs: Annotated[
-        int | None, typer.Option(min=1, help="Threads; default: one per processor.", show_default=False)
+        int | None, typer.Option(min=1, help="Number of threads; default: all.", show_default=False)
     ] = None,
     escape_formulas: options.EscapeFormulas = False,
     plot: Annotated[
         Path | None,
-        typer.Option(help="A .png, .svg or .pdf file to draw the audit to.", show_default=False),
+        typer.Option(help="Draw the audit to a .png, .svg or .pdf file.", show_default=False),
     ] = None,
 ) -> None:
     """Find the labels of a table that look wrong.
 
-    Each label is judged by trees that have not seen it. The file lists the suspects, the most suspicious
-    first: the row's number (the header of a csv is row 1), the given label, the one that the trees suggest,
-    the share of their votes that the given label got (its quality), and the row's other columns; those
-    that are left out by --drop, too. The last column has notes: the row is the same as another one, or
-    nearly so and has another label, or a number in it is far from all others. A column of the audit whose
-    name the table has already is called 'audit row' and so on.
+    Each label is judged by trees that have not seen it. The output lists the suspects, most suspicious
+    first: the number of the row (the header of a csv is row 1), the given label, the suggested label, the
+    quality (the share of the votes for the given label), and the rest of the row, with columns ignored by
+    --drop. The last column notes duplicates, nearly equal rows with other labels, and outliers. If the
+    table has a column of the same name, the audit's is called 'audit row' and so on.
 
-    Hard rows look like wrong ones: look at the suspects before you change them. --page writes a page to do
-    so, which opens in any browser without a network; kfhe apply applies what you decided there. With
-    --decisions, rows that were judged are certain, and their like are judged anew.
+    Hard rows look like wrong ones, so check the suspects before you change them. --page writes a page for
+    that, which works in any browser, offline; kfhe apply writes the corrected table. With --decisions,
+    reviewed labels count as certain, and similar rows are judged again.
     """
     from kfhe.cli.console import Console
     from kfhe.cli.remarks import tell
-    from kfhe.look.counts import counted
+    from kfhe.display.text import counted
     from kfhe.tables.files import write_table
 
     labelled.check()
@@ -169,22 +166,22 @@ def _audited(
     with without_warnings():
         found, chances = audit_cleaned(data.X, data.y, cleaned, **settings)
     if not chances.n_judged:
-        return found, f"None of them was judged. {_by_chance(found)}", judged
+        return found, f"None of them was reviewed. {_by_chance(found)}", judged
     verbs = ["was" if number == 1 else "were" for number in (chances.n_judged, chances.n_wrong)]
     return (
         found,
-        f"{chances.n_judged:,} of them {verbs[0]} judged, {chances.n_wrong:,} of these {verbs[1]} wrong; by "
-        f"that, {chances.low:.1%} to {chances.high:.1%} of all are.",
+        f"{chances.n_judged:,} {verbs[0]} reviewed, {chances.n_wrong:,} of these {verbs[1]} wrong. Estimated "
+        f"error rate: {chances.low:.1%} to {chances.high:.1%}.",
         judged,
     )
 
 
 def _by_chance(found: LabelAudit) -> str:
-    """Say which share of the labels is wrong by the votes alone."""
+    """Say how many labels are estimated to be wrong by the votes alone."""
     low, high = found.share_range
     return (
-        f"{low:.1%} to {high:.1%} of them seem to be wrong, if mistakes happened by chance, in all "
-        "classes alike; those that follow a pattern look right, and are not counted."
+        f"Estimated error rate: {low:.1%} to {high:.1%}, if mistakes are random; those that follow a pattern "
+        "look right and are not counted."
     )
 
 
@@ -196,7 +193,7 @@ def _write_page(
     labelled: options.LabelledInput,
 ) -> str:
     """Write the page for a table that was audited, and say where; pictures are those beside the table."""
-    from kfhe.look.counts import counted
+    from kfhe.display.text import counted
     from kfhe.review import write_page
 
     n_rows = write_page(
@@ -257,7 +254,7 @@ def _draw(found: LabelAudit, picture: Path) -> str:
     """Draw the audit, and say where."""
     from kfhe.files import write_whole
     from kfhe.plotting import AuditDisplay
-    from kfhe.plotting.display import rendered
+    from kfhe.plotting.base import rendered
 
     figure = AuditDisplay.from_audit(found).figure_
     write_whole(picture, rendered(figure, picture.suffix.lower().removeprefix(".")))
@@ -287,7 +284,7 @@ def _show(
     _show_findings(console, data, found)
     if not len(suspects):
         return
-    title = f"The worst {SHOWN}" if len(suspects) > SHOWN else "The suspects"
+    title = f"The {SHOWN} most suspicious" if len(suspects) > SHOWN else "The suspects"
     shown = Table(title=title, title_justify="left")
     worst = suspects[:SHOWN, : OURS + OWN]
     for position, name in enumerate(worst.columns):
@@ -299,21 +296,21 @@ def _show(
 
 
 def _by_label(found: LabelAudit) -> str:
-    """Say which share of each label seems to be wrong, the highest first."""
+    """Say which share of each label is estimated to be wrong, the highest first."""
     order = (-found.class_shares).argsort(kind="stable")
     shares = [f"{found.classes[k]} {found.class_shares[k]:.1%}" for k in order[:LABELS]]
     more = f" and {len(order) - LABELS:,} more" if len(order) > LABELS else ""
-    return f"Wrong by given label: {', '.join(shares)}{more}."
+    return f"Estimated error rate by label: {', '.join(shares)}{more}."
 
 
 def _disputed(n_disputed: int, n_suspects: int) -> str:
-    """Say how many labels the trees disagree with; where none is a suspect, how to see them all the same."""
+    """Say how many labels the trees disagree with, and how to see them if none is a suspect."""
     if not n_disputed:
-        return "The trees disagree with none."
+        return "The trees agree with all labels."
     if not n_suspects:
         return (
-            f"The trees disagree with {n_disputed:,}, of which none is a suspect by that share; --all writes "
-            "them, and --page shows them, the most suspicious first."
+            f"The trees disagree with {n_disputed:,}, but with this error rate none is a suspect; --all "
+            "writes them and --page shows them."
         )
     which = f"{n_suspects:,} most suspicious are the suspects"
     if n_suspects == 1:

@@ -21,7 +21,7 @@ def bar(what: str, total: float | None, *, output: Path | None = None) -> Iterat
     if printed or not _on_terminal():
         yield lambda amount: None
         return
-    from kfhe.look import progress
+    from kfhe.display import progress
 
     with progress.bar(what, total, transient=True) as update:
         yield lambda amount: update(advance=amount)

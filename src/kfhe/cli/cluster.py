@@ -88,7 +88,7 @@ def train_in_parts(
 
 def _overview(data: PartedTable) -> str:
     """Say what is going to be read."""
-    from kfhe.look.counts import counted
+    from kfhe.display.text import counted
 
     n_categories = sum(data.categorical)
     return (

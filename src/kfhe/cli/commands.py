@@ -10,7 +10,7 @@ from kfhe.cli import apply, audit, data, evaluate, export, fit, plot, predict, s
 from kfhe.cli.echo import echo
 
 app = typer.Typer(
-    help="Kalman Filter-based Heuristic Ensemble: a classifier for labels that can't be trusted.",
+    help="Kalman Filter-based Heuristic Ensemble: a classifier for tables with wrong labels.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # plain help: half as long

@@ -9,7 +9,7 @@ from rich.console import ConsoleOptions, RenderableType
 from rich.segment import Segment
 
 from kfhe.cli.echo import mute_errors
-from kfhe.look.plain_text import plain
+from kfhe.display.text import plain
 
 
 class Console(RichConsole):

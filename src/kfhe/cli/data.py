@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from kfhe.cli.echo import echo
-from kfhe.cli.options import ReadingInput, spread
+from kfhe.cli.options import DataDir, ReadingInput, StudyTarget, spread
 
-app = typer.Typer(help="The datasets of studies: list, show, fetch, check.", no_args_is_help=True)
-DataDir = Annotated[Path | None, typer.Option(envvar="KFHE_DATA", help="Folder of csv or parquet files.")]
+app = typer.Typer(help="The datasets of studies: list, show, fetch.", no_args_is_help=True)
 
 
 @app.command("list")
@@ -21,8 +18,8 @@ def list_datasets(data_dir: DataDir = None) -> None:
     from rich.table import Table
 
     from kfhe.cli.console import Console
-    from kfhe.study.datasets import locate
     from kfhe.study.paper.catalogue import catalogue
+    from kfhe.study.sources import locate
 
     table = Table("dataset", "rows", "features", "categorical", "classes", "in the paper", "here")
     table.columns[0].no_wrap = True
@@ -30,7 +27,7 @@ def list_datasets(data_dir: DataDir = None) -> None:
         column.overflow = "fold"
     for name, facts in catalogue().items():
         source = locate(name, data_dir)
-        here = source.kind if source else "can't be had" if facts.rows is None else "no"
+        here = source.kind if source else "unavailable" if facts.rows is None else "no"
         sizes = (facts.rows, facts.features, len(facts.categorical), len(facts.classes) or None)
         paper = ("yes" if facts.comparable else "other data") if facts.paper else ""
         table.add_row(name, *("" if size is None else str(size) for size in sizes), paper, here)
@@ -43,15 +40,13 @@ def show(
     name: Annotated[str, typer.Argument(help="A dataset's name, or a csv, parquet or Excel file.")],
     reading: ReadingInput,
     data_dir: DataDir = None,
-    target: Annotated[
-        str | None, typer.Option("--target", "-t", help="The column to learn, of a file.", show_default=False)
-    ] = None,
+    target: StudyTarget = None,
 ) -> None:
     """Show what is known of a dataset."""
-    from kfhe.look.counts import counted
-    from kfhe.study.datasets import load, locate
+    from kfhe.display.text import counted
+    from kfhe.study.dataset import Roles
     from kfhe.study.paper.catalogue import catalogue
-    from kfhe.study.tables import Roles
+    from kfhe.study.sources import load, locate
 
     facts = catalogue().get(name)
     source = locate(name, data_dir)
@@ -79,12 +74,12 @@ def show(
 
 @app.command()
 def fetch(
-    names: Annotated[list[str] | None, typer.Argument(help="Names; default: all that can be had.")] = None,
+    names: Annotated[list[str] | None, typer.Argument(help="Names; default: all that are available.")] = None,
 ) -> None:
     """Download datasets from OpenML into the cache."""
-    from kfhe.study.datasets import fetch as fetch_one
     from kfhe.study.errors import StudyError
     from kfhe.study.paper.catalogue import catalogue
+    from kfhe.study.sources import fetch as fetch_one
 
     wanted = names or [name for name, facts in catalogue().items() if facts.openml is not None]
     failed = 0
@@ -94,31 +89,5 @@ def fetch(
         except (StudyError, OSError) as error:
             failed += 1
             echo(str(error), err=True)
-    if failed:
-        raise typer.Exit(1)
-
-
-@app.command()
-def check(data_dir: DataDir = None) -> None:
-    """Compare the datasets that are here with the catalogue: sizes, classes and checksums."""
-    from kfhe.study.datasets import differences, load, locate
-    from kfhe.study.errors import StudyError
-    from kfhe.study.paper.catalogue import catalogue
-
-    failed = 0
-    for name, facts in catalogue().items():
-        source = locate(name, data_dir)
-        if source is None:
-            continue
-        try:
-            wrong = differences(load(name, data_dir), facts)
-        except StudyError as error:
-            wrong = [str(error)]
-        verdict = "; ".join(wrong) or "as in the catalogue"
-        if not wrong and source.kind == "folder" and source.path and facts.sha256:
-            same = hashlib.sha256(source.path.read_bytes()).hexdigest() == facts.sha256
-            verdict += ", same checksum" if same else ", other checksum"
-        failed += bool(wrong)
-        echo(f"{name}: {verdict} ({source.kind})")
     if failed:
         raise typer.Exit(1)

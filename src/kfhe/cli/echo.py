@@ -6,7 +6,7 @@ import io
 import os
 import sys
 
-from kfhe.look.plain_text import plain
+from kfhe.display.text import plain
 
 
 def echo(message: str, *, err: bool = False, nl: bool = True) -> None:

@@ -1,4 +1,4 @@
-"""``kfhe evaluate``: how well a model does on rows that it was not trained on."""
+"""``kfhe evaluate``: how good a model is on rows that it was not trained on."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from math import ceil
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from kfhe.base import BaseKFHE
-    from kfhe.cli.outcome import Outcome
+    from kfhe.cli.evaluation import Outcome
     from kfhe.tables.labelled import LabelledTable
 
 EXAMPLES = """\b
@@ -41,36 +41,34 @@ def evaluate(
     training: options.Training,
     model: Annotated[
         str,
-        typer.Option(
-            help="Train robust, kfhe-e or kfhe-l; or a model file: test that one, instead of training."
-        ),
+        typer.Option(help="robust, kfhe-e or kfhe-l to train; or a model file to test as it is."),
     ] = options.Model.robust,
     folds: Annotated[
         int | None,
         typer.Option(min=2, help="Number of folds of cross-validation; default: 5.", metavar="N"),
     ] = None,
     repeats: Annotated[
-        int | None, typer.Option(min=1, help="Repeat it with other folds, or other rows.", metavar="N")
+        int | None, typer.Option(min=1, help="Number of repeats, each with other folds or rows.", metavar="N")
     ] = None,
     holdout: Annotated[
         float | None,
-        typer.Option(help="Train once, and test on this share of the rows, such as 0.25.", metavar="SHARE"),
+        typer.Option(help="Hold out this share of the rows for testing, such as 0.25.", metavar="SHARE"),
     ] = None,
     plots: Annotated[
         Path | None,
         typer.Option(
-            help="Also draw confusion matrix, calibration and ROC curves, as png files in this folder.",
+            help="Draw confusion matrix, calibration and ROC curves to png files in this folder.",
             metavar="FOLDER",
         ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for other programs.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Tell how well a model does on rows that it was not trained on.
+    """Estimate how good a model is on rows that it was not trained on.
 
-    Models are trained on parts of the table and tested on the rest: each
-    row is tested once, in one of the folds, or a share of the rows is held
-    out. With --groups, no group is trained on and tested as well. Labels
-    are taken to be right.
+    By cross-validation: the model is trained on all folds but one and
+    tested on that one, in turn. With --holdout, a share of the rows is held
+    out instead. With --groups, no group is in both. The labels are assumed
+    to be right.
     """
     if folds is not None and holdout is not None:
         raise typer.BadParameter("choose one of --folds and --holdout")
@@ -105,16 +103,16 @@ def evaluate(
 
 def _check_plots(folder: Path, *inputs: Path) -> None:
     """Raise before anything is trained if the pictures couldn't be written."""
-    from kfhe.cli.outcome import PICTURES
+    from kfhe.cli.evaluation import PICTURES
 
     options.check_plotting()
     options.check_folder(folder, [f"{name}.png" for name in PICTURES], *inputs, option="--plots")
 
 
 def _write_plots(outcome: Outcome, folder: Path) -> None:
+    from kfhe.display.text import counted
     from kfhe.files import write_whole
-    from kfhe.look.counts import counted
-    from kfhe.plotting.display import entitle, rendered
+    from kfhe.plotting.base import entitle, rendered
 
     for name, display in outcome.pictures():
         entitle(display.figure_, f"{outcome.how}, {counted(int(outcome.confusion.sum()), 'row')}")
@@ -141,18 +139,65 @@ class Tests:
     def splits(
         self, data: LabelledTable, labels: NDArray[np.intp]
     ) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-        """Yield the rows to train on and to test; all classes have the same shares as far as can be."""
+        """Yield the rows to train on and to test: classes alike in both, groups in one of them only."""
+        import warnings
+
+        import numpy as np
+        from sklearn import model_selection as split
+
         data.check_can_be_split()
-        parted = _splits if data.groups is None else _splits_of_groups
+        groups = None if data.groups is None else np.unique(data.groups, return_inverse=True)[1]
+        n = len(labels) if groups is None else int(groups.max()) + 1
+        n_test = 0 if self.holdout is None else ceil(self.holdout * n)
+        self._check(data, labels, groups, n, n_test)
+        held_out = split.StratifiedShuffleSplit if groups is None else split.GroupShuffleSplit
+        folds = split.StratifiedKFold if groups is None else split.StratifiedGroupKFold
         for seed in range(self.seed, self.seed + self.repeats):
-            yield from parted(data, labels, self.folds, self.holdout, seed % 2**32)
+            random: dict[str, Any] = {"random_state": seed % 2**32}
+            splitter: Any = folds(self.folds, shuffle=True, **random)
+            if n_test:
+                splitter = held_out(1, test_size=n_test, **random)
+            with warnings.catch_warnings():  # a class of fewer rows than folds is in as many as possible
+                warnings.filterwarnings("ignore", "The least populated class", UserWarning)
+                yield from splitter.split(labels, labels, groups)
+
+    def _check(self, data: LabelledTable, labels: NDArray[np.intp], groups: Any, n: int, n_test: int) -> None:
+        """Raise if some rows, or groups of them, are too few to be split."""
+        from kfhe.display.text import counted
+        from kfhe.tables.files import TableFileError
+
+        counts, problem = data.class_counts(), None
+        if groups is None:
+            if n_test and min(n_test, n - n_test) < len(counts):
+                problem = (
+                    f"--holdout {self.holdout:g} tests {n_test} of {n} rows; training and testing need "
+                    f"at least {len(counts)} each, one of each class"
+                )
+            elif not n_test and max(counts.values()) < self.folds:
+                problem = f"no class has as many as {self.folds} rows; use fewer --folds"
+        else:
+            in_one = [name for label, name in enumerate(counts) if len({*groups[labels == label]}) < 2]
+            if in_one:
+                problem = (
+                    f"class {in_one[0]!r} is in one group only, so it can't be both trained on and tested; "
+                    "leave its rows out, or join the class with another"
+                )
+            elif n_test == n:
+                problem = (
+                    f"--holdout {self.holdout:g} tests all of {n} groups; at least one is needed for training"
+                )
+            elif n < self.folds and not n_test:
+                problem = f"there are only {counted(n, 'group')}; use fewer than {self.folds} --folds"
+        if problem:
+            where = "" if groups is None else f" column {data.group_column!r} of groups:"
+            raise TableFileError(f"{data.name}:{where} {problem}")
 
 
 def _of_training(data: LabelledTable, model: BaseKFHE, how: Tests, advance: Callable[[int], None]) -> Outcome:
     import numpy as np
     from sklearn.base import clone
 
-    from kfhe.cli.outcome import Outcome, Predictions
+    from kfhe.cli.evaluation import Outcome, Predictions
     from kfhe.cli.remarks import remarks_of_tests, tell, without_warnings
 
     classes, labels = np.unique(data.y, return_inverse=True)
@@ -174,77 +219,6 @@ def _of_training(data: LabelledTable, model: BaseKFHE, how: Tests, advance: Call
     return Outcome(f"{data.name}: {how}{grouped}", data.target, classes, tests)
 
 
-def _splits(
-    data: LabelledTable, labels: NDArray[np.intp], folds: int, holdout: float | None, seed: int
-) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-    """Yield the rows to train on and to test, each class in the same shares."""
-    import warnings
-
-    import numpy as np
-    from sklearn.model_selection import StratifiedKFold, train_test_split
-
-    from kfhe.tables.files import TableFileError
-
-    if holdout is not None:
-        n_test, n_classes = ceil(holdout * len(labels)), len(data.class_counts())
-        if min(n_test, len(labels) - n_test) < n_classes:
-            raise TableFileError(
-                f"{data.name}: --holdout {holdout:g} tests {n_test} of {len(labels)} rows; to train on and "
-                f"to test there must be {n_classes} at least, one of each class"
-            )
-        train, test = train_test_split(
-            np.arange(len(labels)), test_size=holdout, stratify=labels, random_state=seed
-        )
-        yield train, test
-        return
-    if max(data.class_counts().values()) < folds:
-        raise TableFileError(f"{data.name}: no class has as many as {folds} rows; use fewer --folds")
-    with warnings.catch_warnings():  # a class of fewer rows than folds is in as many as it can
-        warnings.filterwarnings("ignore", "The least populated class", UserWarning)
-        yield from StratifiedKFold(folds, shuffle=True, random_state=seed).split(labels, labels)
-
-
-def _splits_of_groups(
-    data: LabelledTable, labels: NDArray[np.intp], folds: int, holdout: float | None, seed: int
-) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-    """Yield the same; no group is in both."""
-    import warnings
-
-    import numpy as np
-    from sklearn.model_selection import GroupShuffleSplit, StratifiedGroupKFold
-
-    from kfhe.look.counts import counted
-    from kfhe.tables.files import TableFileError
-
-    assert data.groups is not None
-    groups = np.unique(data.groups, return_inverse=True)[1]
-    called = f"{data.name}: column {data.group_column!r} of groups"
-    n_groups = len(np.unique(groups))
-    for label, name in enumerate(data.class_counts()):
-        if len(np.unique(groups[labels == label])) < 2:
-            raise TableFileError(
-                f"{called}: class {name!r} is in one group only, so it can't be trained on and tested as "
-                "well; leave its rows out, or join the class with another"
-            )
-    if holdout is not None:
-        n_test = ceil(holdout * n_groups)
-        if n_test == n_groups:
-            raise TableFileError(
-                f"{called}: --holdout {holdout:g} tests all of {n_groups} groups; one at least "
-                "must be there to train on"
-            )
-        yield from GroupShuffleSplit(1, test_size=n_test, random_state=seed).split(labels, labels, groups)
-        return
-    if n_groups < folds:
-        raise TableFileError(
-            f"{called}: there are {counted(n_groups, 'group')} only; use fewer than {folds} --folds"
-        )
-    with warnings.catch_warnings():  # a class of fewer groups than folds is in as many as it can
-        warnings.filterwarnings("ignore", "The least populated class", UserWarning)
-        kept_whole = StratifiedGroupKFold(folds, shuffle=True, random_state=seed)
-        yield from kept_whole.split(labels, labels, groups)
-
-
 def _model_file(name: str) -> Path:
     path = Path(name)
     if name != "-" and not path.exists():
@@ -261,8 +235,8 @@ def _of_model(
 ) -> Outcome:
     import numpy as np
 
+    from kfhe.cli.evaluation import Outcome, Predictions
     from kfhe.cli.models import read_forest
-    from kfhe.cli.outcome import Outcome, Predictions
     from kfhe.cli.scoring import ModelReader
     from kfhe.tables.files import TableFileError, open_table
 
@@ -285,8 +259,8 @@ def _of_model(
     test = Predictions(np.concatenate(true), predicted, probabilities)
     if np.array_equal(np.bincount(test.true, minlength=len(reader.classes)), saved.forest.class_counts):
         echo(
-            f"kfhe: {rows.name}: has as many rows of each class as the model was trained on. If it is that "
-            f"table, the figures are too good; for honest ones: kfhe evaluate {quote(str(labelled.table))} "
+            f"kfhe: {rows.name}: has as many rows of each class as the training table. If it is that one, "
+            f"the scores are too good; for unbiased ones: kfhe evaluate {quote(str(labelled.table))} "
             f"--target {quote(labelled.target)}",
             err=True,
         )

@@ -37,13 +37,13 @@ def export(
     ],
     format: Annotated[
         Format | None,
-        typer.Option("--format", "-f", help="What to write; if not given, the file's ending tells."),
+        typer.Option("--format", "-f", help="Format; default: by the ending of the output."),
     ] = None,
 ) -> None:
     """Write a model as an ONNX graph or as JSON, for use without kfhe.
 
-    The ONNX graph takes raw columns, strings and gaps included, and gives labels and probabilities. The JSON
-    text lists the trees, node by node. The documentation of kfhe.export describes both.
+    The ONNX graph takes raw columns, including strings and missing values, and returns labels and
+    probabilities. The JSON text lists the trees node by node. The documentation describes both.
     """
     if format is None:
         endings = [f".{known}" for known in Format]

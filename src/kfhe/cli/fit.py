@@ -45,16 +45,16 @@ def fit(
     model: Annotated[
         options.Model,
         typer.Option(
-            help="robust estimates how many labels are wrong; kfhe-e (for right labels) and kfhe-l (for "
-            "wrong ones) are the paper's."
+            help="robust adapts to wrong labels; kfhe-e (for clean labels) and kfhe-l (for noisy labels) are "
+            "the variants of the paper."
         ),
     ] = options.Model.robust,
     scheduler: options.Scheduler = None,
 ) -> None:
     """Train a model on a table and save it.
 
-    Numbers, dates, amounts such as $1,200, true and false are recognised; any
-    other column holds categories. Empty cells, NA, nan and the like are missing.
+    Numbers, dates, amounts such as $1,200, true and false are recognised; all
+    other columns are categorical. Empty cells, NA, nan and the like are missing.
     """
     from kfhe.cli.console import Console
 
@@ -84,7 +84,7 @@ def _train(
     """Train on a table that is read whole."""
     from kfhe.cli.overview import notes, summary
     from kfhe.cli.remarks import tell, without_warnings
-    from kfhe.look.counts import counted
+    from kfhe.display.text import counted
 
     data = labelled.read_file(labelled.tables[0])
     console.print(f"{data.name}: {counted(len(data.X), 'row')}", markup=False)
@@ -104,37 +104,34 @@ def _train(
 
 
 def _noise(model: RobustKFHEClassifier, class_counts: dict[str, int]) -> str:
-    """Say how many labels seem to be wrong, if the other columns say anything about them."""
+    """Say how many labels are estimated to be wrong, if the features say anything about them."""
     shares = [count / sum(class_counts.values()) for count in class_counts.values() if count]
     if model.oob_log_loss_ >= -sum(share * log(share) for share in shares):
-        return "The shares of the classes alone would do as well: how many labels are wrong can't be told."
+        return "The features say nothing about the labels, so their error rate can't be estimated."
     return (
-        f"About {model.noise_rate_:.0%} of the labels seem to be wrong, if mistakes happened by chance, in "
-        "all classes alike; kfhe audit tells which."
+        f"Estimated error rate of the labels: {model.noise_rate_:.0%}, if mistakes are random; kfhe audit "
+        "shows which ones to check."
     )
 
 
 def _summary(model: BaseKFHE, class_counts: dict[str, int], seconds: float) -> str:
     from kfhe import RobustKFHEClassifier
-    from kfhe.look.counts import counted
+    from kfhe.display.text import counted
 
     took = f"{seconds:.1f} s" if seconds >= 0.1 else f"{1000 * seconds:.0f} ms"
     trained = f"Trained {counted(model.n_iter_ + 1, 'tree')} in {took}"
     if isinstance(model, RobustKFHEClassifier):
         return (
-            f"{trained}. On rows that they have not seen, they agree with {model.oob_score_:.1%} of the "
-            f"labels. {_noise(model, class_counts)}"
+            f"{trained}. Out of the bag, they agree with {model.oob_score_:.1%} of the labels. "
+            f"{_noise(model, class_counts)}"
         )
     wrong = float(model.trace_["training_error"][-1])
     ended = (
-        "; the last one made no error, so training ended"
+        "; training ended, as the last one made no error"
         if model.trace_["posterior_variance"][-1] == 0
         else ""
     )
-    return (
-        f"{trained}{ended}. "
-        f"They miss {wrong:.1%} of the training rows; kfhe evaluate tells how they do on others."
-    )
+    return f"{trained}{ended}. Training error: {wrong:.1%}; kfhe evaluate estimates the error on new rows."
 
 
 def _save(model: Any, output: Path) -> None:

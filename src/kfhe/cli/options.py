@@ -1,7 +1,7 @@
-"""Options that several commands share, each declared once: as fields of a class that a command takes whole.
+"""Options that several commands share, each declared once, as a field of a dataclass.
 
-A command's parameter of the type `Training` or `LabelledInput` stands for all of its fields: `spread` shows
-them to typer as options of their own, and hands them over as one object. So a new option of training is one
+A parameter of the type `Training` or `LabelledInput` stands for all of its fields: `spread` shows them to
+typer as single options, and passes them to the command as one object. So a new option of training is one
 field of `Training`.
 """
 
@@ -56,8 +56,19 @@ Scheduler = Annotated[
 Decision = Annotated[
     str | None,
     typer.Option(
-        help="balanced favours rare classes, likeliest doesn't; or a number between the two, 0 to 1.",
+        help="balanced favours rare classes, likeliest does not; a number from 0 to 1 sets how much.",
         metavar="RULE",
+    ),
+]
+
+
+DataDir = Annotated[
+    Path | None, typer.Option(envvar="KFHE_DATA", help="Folder of table files.", metavar="FOLDER")
+]
+StudyTarget = Annotated[
+    str | None,
+    typer.Option(
+        "--target", "-t", help="Column to predict; default: class, or the known one.", show_default=False
     ),
 ]
 
@@ -80,27 +91,27 @@ def refuse_jobs(jobs: int | None, scheduler: str | None) -> None:
     """Raise if processors of this machine are to be used on a cluster."""
     if jobs is not None and scheduler is not None:
         raise typer.BadParameter(
-            "they are processes of this machine; workers of a --scheduler are started elsewhere",
+            "local processes can't be combined with --scheduler, whose workers are started elsewhere",
             param_hint="--jobs",
         )
 
 
 @dataclass(frozen=True, kw_only=True)
 class CsvInput:
-    """How a csv or Excel file is written, where that can't be seen."""
+    """How a csv or Excel file is written, if that can't be detected."""
 
     sep: Annotated[
-        str | None, typer.Option(help="Column separator; default: found by itself.", metavar="CHARACTER")
+        str | None, typer.Option(help="Column separator; default: detected.", metavar="CHARACTER")
     ] = None
     decimal: Annotated[
-        str | None, typer.Option(help="Decimal mark, . or ,; default: found by itself.", metavar="CHARACTER")
+        str | None, typer.Option(help="Decimal mark, . or ,; default: detected.", metavar="CHARACTER")
     ] = None
     encoding: Annotated[
-        str | None, typer.Option(help="Such as latin-1; default: UTF-8 or Windows.", metavar="NAME")
+        str | None, typer.Option(help="Encoding, such as latin-1; default: detected.", metavar="NAME")
     ] = None
     na: Annotated[
         list[str] | None,
-        typer.Option(help="A word for missing values, besides NA and the like; repeatable.", metavar="WORD"),
+        typer.Option(help="Word for missing values, besides NA and the like; repeatable.", metavar="WORD"),
     ] = None
     sheet: Annotated[
         str | None, typer.Option(help="Sheet of an Excel file; default: the first.", metavar="NAME")
@@ -127,7 +138,7 @@ class ReadingInput(CsvInput):
         list[str] | None,
         typer.Option(
             "--as",
-            help="Read a column as category, number, date, day-first, month-first, time or boolean; "
+            help="Type of a column: category, number, date, day-first, month-first, time or boolean; "
             "repeatable.",
             metavar="COLUMN=KIND",
         ),
@@ -156,24 +167,24 @@ class ReadingInput(CsvInput):
 
 @dataclass(frozen=True, kw_only=True)
 class TargetInput(ReadingInput):
-    """The target of a table, and which of its columns are learnt from."""
+    """The target of a table, and which of its columns are features."""
 
     target: Annotated[
-        str, typer.Option("--target", "-t", help="Column to learn.", metavar="COLUMN", show_default=False)
+        str, typer.Option("--target", "-t", help="Column to predict.", metavar="COLUMN", show_default=False)
     ]
     drop: Annotated[
         list[str] | None,
-        typer.Option(help="Leave out columns, such as id,x_*.", metavar="COLUMNS"),
+        typer.Option(help="Columns to ignore, such as id,x_*.", metavar="COLUMNS"),
     ] = None
     groups: Annotated[
         str | None,
         typer.Option(
-            help="Rows of equal value belong together, such as those of one patient; not learnt from.",
+            help="Keep rows of the same value together, such as those of one patient; not a feature.",
             metavar="COLUMN",
         ),
     ] = None
     drop_unlabelled: Annotated[
-        bool, typer.Option("--drop-unlabelled", help="Leave out rows without a label.")
+        bool, typer.Option("--drop-unlabelled", help="Ignore rows without a label.")
     ] = False
 
     def check(self) -> None:
@@ -184,7 +195,7 @@ class TargetInput(ReadingInput):
             raise typer.BadParameter("the target can't be left out", param_hint="--drop")
         if self.target == self.groups:
             raise typer.BadParameter(
-                f"{self.target!r} is the target; groups are a column of their own", param_hint="--groups"
+                f"{self.target!r} is the target; groups must be another column", param_hint="--groups"
             )
         kind = self.kinds.get(self.target, CATEGORY)
         if kind != CATEGORY:
@@ -257,7 +268,7 @@ class LabelledFiles(TargetInput):
         for name in ("sep", "decimal", "encoding", "na", "sheet"):
             if getattr(self, name) is not None:
                 raise typer.BadParameter(
-                    "what is read part by part is parquet files, which are all written alike",
+                    "only for csv and Excel files; several files or a folder must be parquet",
                     param_hint=f"--{name}",
                 )
         return PartedTable.open(
@@ -284,23 +295,25 @@ class Training:
     min_samples_leaf: Annotated[
         int | None,
         typer.Option(
-            min=1, help="Fewest rows in a leaf; default: 1, and 7 for kfhe-e and kfhe-l.", metavar="N"
+            min=1, help="Minimum rows in a leaf; default: 1, and 7 for kfhe-e and kfhe-l.", metavar="N"
         ),
     ] = None
     max_leaf_nodes: Annotated[
-        int | None, typer.Option(min=2, help="Most leaves of a tree; default: any number.", metavar="N")
+        int | None, typer.Option(min=2, help="Maximum leaves of a tree; default: no limit.", metavar="N")
     ] = None
     decision: Decision = None
     class_weight: Annotated[
-        ClassWeight | None, typer.Option(help="Let rare classes count as much as others.")
+        ClassWeight | None, typer.Option(help="Give all classes the same total weight.")
     ] = None
     random_state: Annotated[
         int,
-        typer.Option(min=0, max=2**32 - 1, help="The same seed gives the same model.", metavar="SEED"),
+        typer.Option(min=0, max=2**32 - 1, help="Seed; the same seed gives the same model.", metavar="SEED"),
     ] = 0
     n_jobs: Annotated[
         int | None,
-        typer.Option("--jobs", min=1, help="Threads; default: all.", metavar="N", show_default=False),
+        typer.Option(
+            "--jobs", min=1, help="Number of threads; default: all.", metavar="N", show_default=False
+        ),
     ] = None
 
     def check(self, model: Model) -> None:
@@ -443,7 +456,7 @@ def check_table_output(output: Path, *inputs: Path) -> None:
 def check_picture(output: Path, *inputs: Path, option: str = "--output") -> None:
     """Raise unless a picture can be drawn, to a file of a known kind that is none of the inputs."""
     check_plotting()
-    from kfhe.plotting.display import FORMATS
+    from kfhe.plotting.base import FORMATS
 
     if output.suffix.lower().removeprefix(".") not in FORMATS:
         accepted = ", ".join(f".{known}" for known in FORMATS)

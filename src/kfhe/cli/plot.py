@@ -1,4 +1,4 @@
-"""``kfhe plot``: a picture of a model."""
+"""``kfhe plot``: plots of a model."""
 
 from __future__ import annotations
 
@@ -62,29 +62,29 @@ def plot(
         str | None, typer.Option("--target", "-t", help="The column of --data that holds the labels.")
     ] = None,
 ) -> None:
-    """Draw a picture of a model.
+    """Plot a model.
 
-    trace: measurement error, variance, gain, training error by iteration
+    trace: measurement error, variance, gain and training error by iteration
 
-    weights: how the sampling weights spread
+    weights: effective sample size of the sampling weights
 
-    importance: which features count
+    importance: feature importances
 
-    scores: the accuracy after each component, on rows of --data
+    scores: accuracy after each component, on the rows of --data
 
-    regions: which class is predicted where, if the model has two features
+    regions: decision regions of a model with two features
     """
     output = output or model.with_name(f"{model.stem}_{kind}.png")
     check_picture(output, model, *(data or []))
     from kfhe.cli.models import read_model
     from kfhe.files import write_whole
-    from kfhe.plotting.display import entitle, rendered
+    from kfhe.plotting.base import entitle, rendered
 
     _check_data(kind, data or [], target)
     display = _display(kind, read_model(model), data or [], str(target), csv.dialect)
     entitle(display.figure_, model.name)
     write_whole(output, rendered(display.figure_, output.suffix.lower().removeprefix(".")))
-    echo(f"The picture is in {output}")
+    echo(f"The plot is in {output}")
 
 
 def _check_data(kind: Kind, data: list[Path], target: str | None) -> None:

@@ -41,33 +41,29 @@ def predict(
             metavar="FILE",
         ),
     ] = Path("-"),
-    proba: Annotated[
-        bool, typer.Option("--proba", help="Write the probability of each class as well: they sum to 1.")
-    ] = False,
+    proba: Annotated[bool, typer.Option("--proba", help="Also write the probability of each class.")] = False,
     decision: Decision = None,
     escape_formulas: EscapeFormulas = False,
     keep: Annotated[
         list[str] | None,
         typer.Option(
-            help="Write these columns of the table as well, such as id,x_*; repeatable.",
+            help="Also write these columns of the table, such as id,x_*; repeatable.",
             metavar="COLUMNS",
             show_default=False,
         ),
     ] = None,
     keep_all: Annotated[
-        bool, typer.Option("--keep-all", help="Write all columns of the table as well.")
+        bool, typer.Option("--keep-all", help="Also write all columns of the table.")
     ] = False,
 ) -> None:
     """Predict the class of each row of a table.
 
-    The output has a row for each row, in the same order, with the class in
-    the column prediction. Columns are found by their names, in any order;
-    those that the model doesn't know are ignored. Columns that are kept
-    come first, as they are written in the table.
+    The output has one row per row of the table, in the same order. The class
+    is in the column prediction, after the columns of --keep. Columns are
+    matched by name; columns that the model does not know are ignored.
 
-    A robust model does not always predict the likeliest class: unless it
-    was trained otherwise, rare classes are favoured. --decision likeliest
-    predicts the class of the highest probability.
+    A robust model favours rare classes, unless it was trained otherwise.
+    --decision likeliest predicts the most probable class.
     """
     if keep and keep_all:
         raise typer.BadParameter("choose one of --keep and --keep-all")

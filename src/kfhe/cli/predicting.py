@@ -51,7 +51,7 @@ def predict_table(
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from kfhe.cli.models import read_forest
     from kfhe.cli.scoring import ModelReader, ahead
-    from kfhe.look.counts import counted
+    from kfhe.display.text import counted
     from kfhe.tables.errors import some
     from kfhe.tables.files import Dialect, open_table, write_batches
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Generator, Hashable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from kfhe.look.counts import counted
+from kfhe.display.text import counted
 from kfhe.tables.columns import is_beyond_floats
 from kfhe.tables.errors import TableFileError, did_you_mean, no_column
 from kfhe.tables.features import LEFT_OUT

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kfhe.cli import options
 from kfhe.cli.echo import echo
-from kfhe.cli.options import Scheduler, check_folder, check_writable, refuse_jobs
 
 if TYPE_CHECKING:
     from kfhe.study.plan import Plan
@@ -21,39 +21,41 @@ app = typer.Typer(
 )
 _RUN_EXAMPLES = """\b
 Examples:
-  kfhe study run --preset quick
-  kfhe study run --preset paper --data-dir data --results paper.sqlite
+  kfhe study run quick
+  kfhe study run paper --data-dir data --results paper.sqlite
   kfhe study run --dataset mine.csv --target label --algorithm KFHE-l --algorithm sklearn.svm.SVC --noise 0.2
-  kfhe study run --preset quick --noise 0 --noise 0.3 --noise-model border
-  kfhe study run --preset real --data-dir tables
-  kfhe study run --preset paper --data-dir data --scheduler tcp://10.0.0.1:8786
+  kfhe study run quick --noise 0 --noise 0.3 --noise-model border
+  kfhe study run paper --data-dir data --scheduler tcp://10.0.0.1:8786
   kfhe study run my-plan.toml
 """
-_OPTIONS = {  # of keys of a plan that are called otherwise
+_PRESETS = "quick, paper, noise, others, real or careless"
+_OPTIONS = {  # keys of a plan that are options
     "datasets": "--dataset",
     "algorithms": "--algorithm",
     "noise_levels": "--noise",
     "noise_model": "--noise-model",
+    "target": "--target",
+    "repeats": "--repeats",
 }
 Results = Annotated[Path, typer.Argument(help="The result file of a study.", show_default=False)]
 
 
 @app.command(epilog=_RUN_EXAMPLES)
 def run(
-    plan: Annotated[Path | None, typer.Argument(help="The plan, a TOML file.", show_default=False)] = None,
-    preset: Annotated[
-        str | None, typer.Option(help="A plan that comes along: quick, paper, noise, others or real.")
+    plan: Annotated[
+        str | None,
+        typer.Argument(help=f"A plan: a TOML file, or one of {_PRESETS}.", show_default=False),
     ] = None,
     results: Annotated[
-        Path | None, typer.Option(help="The result file; default: named like the plan.", show_default=False)
+        Path | None, typer.Option(help="Result file; default: named like the plan.", show_default=False)
     ] = None,
     dataset: Annotated[
-        list[str] | None,
-        typer.Option(help="Use this dataset or csv, parquet or Excel file instead; repeatable."),
+        list[str] | None, typer.Option(help="Use this dataset or table file instead; repeatable.")
     ] = None,
+    target: options.StudyTarget = None,
     algorithm: Annotated[
         list[str] | None,
-        typer.Option(help="Use this short name or import path of a classifier instead; repeatable."),
+        typer.Option(help="Use this classifier instead: a short name or an import path; repeatable."),
     ] = None,
     noise: Annotated[
         list[float] | None,
@@ -61,60 +63,39 @@ def run(
     ] = None,
     noise_model: Annotated[
         str | None,
-        typer.Option(
-            help="What the noise is: uniform, pairwise, border or neighbourhood (labels), inputs, imbalance.",
-        ),
-    ] = None,
-    target: Annotated[
-        str | None,
-        typer.Option(
-            "--target",
-            "-t",
-            help="The column to learn; default: the one named class, or the one that the catalogue knows.",
-            show_default=False,
-        ),
-    ] = None,
-    drop: Annotated[
-        list[str] | None,
-        typer.Option(help="Leave out columns, such as id,x_*.", metavar="COLUMNS"),
+        typer.Option(help="uniform, pairwise, border or neighbourhood (labels), inputs or imbalance."),
     ] = None,
     repeats: Annotated[int | None, typer.Option(help="Repeat cross-validation this often.")] = None,
-    folds: Annotated[int | None, typer.Option(help="Number of folds.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Seed of folds, noise and classifiers.")] = None,
-    data_dir: Annotated[
-        Path | None,
-        typer.Option(envvar="KFHE_DATA", help="Folder of csv or parquet files."),
-    ] = None,
+    data_dir: options.DataDir = None,
     jobs: Annotated[int | None, typer.Option(min=1, help="Processes; default: one per processor.")] = None,
-    scheduler: Scheduler = None,
+    scheduler: options.Scheduler = None,
     retry_failed: Annotated[
         bool, typer.Option("--retry-failed", help="Run cells again that ended in an error.")
     ] = False,
     mix_versions: Annotated[
-        bool, typer.Option("--mix-versions", help="Go on although packages have other versions by now.")
+        bool, typer.Option("--mix-versions", help="Continue although package versions have changed.")
     ] = False,
 ) -> None:
-    """Run a study; what is in the result file already is not run again.
+    """Run a study. Results that are in the result file already are not computed again.
 
-    Ctrl-C or kill ends it, and so does a power cut: the same command goes on from there.
+    If the run is interrupted, the same command continues it. Folds, seed, dropped columns and how files are
+    read are set in the plan: kfhe study plan quick > my-plan.toml.
     """
     from kfhe.cli.console import Console
     from kfhe.study.run import describe
     from kfhe.study.run import run as run_study
 
-    refuse_jobs(jobs, scheduler)
+    options.refuse_jobs(jobs, scheduler)
     changes = {
-        "repeats": repeats,
-        "folds": folds,
-        "seed": seed,
+        "datasets": tuple(dataset) if dataset else None,
         "noise_levels": noise or None,
         "noise_model": noise_model,
         "target": target,
-        "drop": tuple(name for names in drop for name in names.split(",")) if drop else None,
+        "repeats": repeats,
     }
-    chosen = _changed(_plan(plan, preset, results, bool(dataset)), dataset, algorithm, changes)
-    file = results or Path(f"{plan.stem if plan else preset or 'study'}.sqlite")
-    check_writable(file, option="--results")
+    chosen = _changed(_plan(plan, results, bool(dataset)), algorithm, changes)
+    file = results or Path(f"{Path(plan or 'study').stem}.sqlite")
+    options.check_writable(file, option="--results")
     console = Console(stderr=True)
     outcome = run_study(
         chosen,
@@ -138,25 +119,12 @@ def run(
 
 
 @app.command()
-def analyse(
-    results: Results,
-    cells: Annotated[
-        Path | None, typer.Option(help="Also write all cells to this file: .csv, .csv.gz or .parquet.")
-    ] = None,
-) -> None:
-    """Print the tables of a study: scores with ranks, average ranks, the tests, and what was learnt."""
-    from kfhe.study.analyse import Analysis
+def analyse(results: Results) -> None:
+    """Print the tables of a study: scores, ranks, tests, times and datasets."""
+    from kfhe.study.analysis import Analysis
     from kfhe.study.report.tables import all_tables
 
-    if cells is not None:
-        check_writable(cells, results, option="--cells")
-    analysis = Analysis(results)
-    if cells is not None:  # first, as whoever reads what is printed may stop reading
-        from kfhe.look.counts import counted
-        from kfhe.study.report import write_cells
-
-        echo(f"{counted(len(analysis.cells), 'cell', 'are')} in {write_cells(analysis, cells)}", err=True)
-    for table in all_tables(analysis):
+    for table in all_tables(Analysis(results)):
         if table.section in ("ranks", "metrics", "scores", "tests", "times", "datasets"):
             _print(table)
 
@@ -170,38 +138,32 @@ def report(
     ] = True,
 ) -> None:
     """Write a page with the charts, tables and tests of a study; it needs no network."""
-    from kfhe.study.analyse import Analysis
+    from kfhe.study.analysis import Analysis
     from kfhe.study.report import PAGE, write_report
 
-    check_folder(output, [PAGE], results)
+    options.check_folder(output, [PAGE], results)
     echo(f"The report is in {write_report(Analysis(results), output, files=files)}")
 
 
 @app.command()
-def plan(
-    preset: Annotated[str, typer.Argument(help="quick, paper, noise, others or real")] = "quick",
-) -> None:
-    """Print a preset, to be changed and run: kfhe study plan quick > mine.toml."""
+def plan(preset: Annotated[str, typer.Argument(help=_PRESETS)] = "quick") -> None:
+    """Print a plan that comes with kfhe, to change and run: kfhe study plan quick > my-plan.toml."""
     echo(_preset_text(preset), nl=False)
 
 
-def _plan(path: Path | None, preset: str | None, results: Path | None, own_data: bool) -> Plan:
-    """Return the plan that is asked for: a file, a preset, or the one in the result file."""
+def _plan(given: str | None, results: Path | None, own_data: bool) -> Plan:
+    """Return the plan that is asked for: a file, one that comes with kfhe, or the one in the result file."""
     from kfhe.study.plan import Plan
     from kfhe.study.store import Store
 
-    if path is not None and preset is not None:
-        raise typer.BadParameter("a plan and a preset can't be run at once")
-    if path is not None:
-        return Plan.from_file(path)
-    if preset is not None or own_data:
-        return Plan.from_toml(_preset_text(preset or "quick"))
+    if given is not None and Path(given).suffix:
+        return Plan.from_file(given)
+    if given is not None or own_data:
+        return Plan.from_toml(_preset_text(given or "quick"))
     if results is not None and results.is_file():
         with Store.read(results) as store:
             return store.plan
-    raise typer.BadParameter(
-        "give a plan, a --preset such as quick or paper, or --dataset with your own file"
-    )
+    raise typer.BadParameter("give a plan, such as quick or a TOML file, or your own data by --dataset")
 
 
 def _preset_text(name: str) -> str:
@@ -215,29 +177,25 @@ def _preset_text(name: str) -> str:
         raise typer.BadParameter(str(error)) from error
 
 
-def _changed(
-    plan: Plan, datasets: list[str] | None, algorithms: list[str] | None, changes: dict[str, Any]
-) -> Plan:
+def _changed(plan: Plan, algorithms: list[str] | None, changes: dict[str, Any]) -> Plan:
     from kfhe.study.errors import StudyError
     from kfhe.study.plan import Algorithm
 
-    given = {key: value for key, value in changes.items() if value is not None}
-    if datasets:
-        given["datasets"] = tuple(datasets)
+    changes = {key: value for key, value in changes.items() if value is not None}
     if algorithms:
         known = {algorithm.name: algorithm for algorithm in plan.algorithms}
-        given["algorithms"] = tuple(known.get(name) or Algorithm(name, name) for name in algorithms)
+        changes["algorithms"] = tuple(known.get(name) or Algorithm(name, name) for name in algorithms)
     try:
-        return replace(plan, **given).checked()
+        return replace(plan, **changes).checked()
     except StudyError as error:  # the plan was in order before
         message = str(error)
-        for key in changes | given:
-            message = message.replace(f"'{key}'", _OPTIONS.get(key, f"--{key}"), 1)
+        for key, option in _OPTIONS.items():
+            message = message.replace(f"'{key}'", option, 1) if key in changes else message
         raise typer.BadParameter(message) from error
 
 
 def _print_averages(results: Path) -> None:
-    from kfhe.study.analyse import Analysis
+    from kfhe.study.analysis import Analysis
     from kfhe.study.report.tables import average_ranks, finding, mean_scores
 
     analysis = Analysis(results)

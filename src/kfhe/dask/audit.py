@@ -1,11 +1,10 @@
-"""The label audit on Dask: the same one, of which only the rows are elsewhere."""
+"""The label audit on Dask: the same one, by workers that each have some of the rows."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from copy import deepcopy
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 from warnings import warn
 
 import dask
@@ -16,16 +15,15 @@ from sklearn.utils._param_validation import validate_params
 import kfhe
 from kfhe.audit.quality import TREE_CONSTRAINTS, check_several, stops_early, told_of_trees, tree_settings
 from kfhe.audit.result import LabelAudit
-from kfhe.audit.votes import BLOCK, Tally, out_of_bag_votes, whole_weights
+from kfhe.audit.votes import BLOCK, OutOfBag, Tally, settled
 from kfhe.dask.reading import Reader
-from kfhe.dask.rows import SpreadGrower, SpreadRows
-from kfhe.dask.spread import Spread
-from kfhe.dask.workers import ClusterLostError
-from kfhe.engine.trees.leaf_votes import leaf_shares
-from kfhe.remarks import TableWarning, remarks_on
+from kfhe.dask.rows import PartedRows, rows_here
+from kfhe.dask.session import Session, Share, together
+from kfhe.dask.workers import ClusterLostError, Parts
+from kfhe.remarks import Remark, TableWarning, remarks_on
+from kfhe.tree_settings import TreeSettings
 
 Floats = NDArray[np.float64]
-Labels = NDArray[np.int32]
 
 
 @validate_params(TREE_CONSTRAINTS, prefer_skip_nested_validation=True)
@@ -111,14 +109,12 @@ def label_quality(
             check_several(rows.classes)
             settings = tree_settings(categorical_features)
             if groups is None:
-                rows = rows.with_copies()  # type: ignore[assignment]
-            table = weighted(rows, weights).table(settings)
-            remarks = remarks_on(rows, table)
+                rows = rows.with_copies()
             stops = stops_early(early_stopping, rows.n_rows)
             with told_of_trees(n_estimators, verbose) as advance:
-                voters = SpreadOutOfBag(rows, rows.grower(settings, table), weights, advance)
-                votes, n_trees = out_of_bag_votes(voters, n_estimators, early_stopping=stops)
-            labels = np.concatenate(rows.workers.parts(rows.labels))  # type: ignore[arg-type]
+                collected = Collected(n_estimators, stops, advance)
+                remarks = _audited(rows, weights, settings, collected)
+            labels = rows.labels_of_all()
         except ClusterLostError as error:
             raise ClusterLostError(
                 f"the cluster was lost: {error}. Nothing is kept of the audit; make another client, and "
@@ -126,77 +122,102 @@ def label_quality(
             ) from error
     for remark in remarks:
         warn(remark, TableWarning, stacklevel=3)
-    audit = LabelAudit.from_votes(rows.classes, labels, votes)
-    return replace(audit, n_estimators=n_trees, groups=rows.together, remarks=tuple(remarks))
+    audit = LabelAudit.from_votes(rows.classes, labels, collected.mean())
+    return replace(audit, n_estimators=collected.n_trees, groups=rows.together, remarks=tuple(remarks))
 
 
-def weighted(rows: SpreadRows, weights: Spread | None) -> SpreadRows:
-    """Return the rows by weight, as categories are encoded: a row of weight 0 has no say."""
-    return rows if weights is None else replace(rows, base=rows.normalised(weights))  # type: ignore[arg-type]
-
-
-class SpreadOutOfBag:
-    """Trees that vote on rows of a cluster, as `kfhe.audit.votes.OutOfBag` has them do on one machine.
+class Collected:
+    """The votes so far, as they come from the workers.
 
     Parameters
     ----------
-    rows : SpreadRows
-        All rows, as if they weighed the same.
-    grower : SpreadGrower
-        Grows the trees.
-    weights : Spread or None
-        What each row weighs in the trees.
+    n_estimators : int
+        Number of trees at most.
+    early_stopping : bool
+        Whether to stop once the ranks are settled.
     advance : callable
         Is told of each tree.
+
+    Attributes
+    ----------
+    n_trees : int
+        How many trees have voted.
     """
 
-    def __init__(
-        self, rows: SpreadRows, grower: SpreadGrower, weights: Spread | None, advance: Callable[[], None]
-    ) -> None:
-        self._rows, self._grower, self._weights, self._advance = rows, grower, weights, advance
-        self._draws = rows.draws()
+    def __init__(self, n_estimators: int, early_stopping: bool, advance: Callable[[], None]) -> None:
+        self.n_trees, self.n_estimators, self.early_stopping = 0, n_estimators, early_stopping
+        self._tally: Tally | None = None
+        self._advance = advance
 
-    def tally(self, trees: range) -> Tally:
-        """Grow the trees of some numbers, and return their votes."""
-        # A lost part is made again of all trees since votes were collected, and the scheduler keeps these
-        first, *others = (trees[start : start + BLOCK] for start in range(0, len(trees), BLOCK))
-        tally = self._collected(first)
-        for some in others:
-            tally.include(self._collected(some))
-        return tally
-
-    def _collected(self, trees: range) -> Tally:
-        """Grow a few trees, and collect their votes."""
-        rows = self._rows
-        tallies = rows.map(Tally, rows.labels, len(rows.classes))
-        for tree in trees:
-            tallies = self._added(tallies, tree)
-            rows.grown.clear()  # they are kept for fits that go on
-            self._advance()
-        return Tally.joined(rows.workers.parts(tallies))
-
-    def _added(self, tallies: Spread, tree: int) -> Spread:
-        """Return tallies with the votes of one tree more."""
-        rows = self._rows
-        drawn = self._draws.draw(rows.base, tree, 0, redraws=0)
-        if self._weights is None:
-            grown = self._grower.grow(rows.without_copies(drawn), True, tree)
+    def add(self, news: tuple[Tally, int]) -> bool:
+        """Count the votes of so many further trees; return whether they are enough."""
+        tally, n_trees = news
+        if self._tally is None:
+            self._tally = tally
         else:
-            weighed = rows.map(np.multiply, rows.without_copies(drawn), self._weights)
-            total = rows.exact_sum(weighed)
-            if not total:  # a tree that has seen nothing has nothing to say
-                return tallies
-            grown = self._grower.grow(rows.map(whole_weights, weighed, total), False, tree)
-        shares = rows.workers.run(leaf_shares, grown.leaf_weights)
-        added = rows.map(with_votes, tallies, shares, grown.leaves, drawn, tree)
-        return Spread(rows.workers.pieces(added))  # started now: else samples and leaves would pile up
+            self._tally.include(tally)
+        self.n_trees += n_trees
+        for _ in range(n_trees):
+            self._advance()
+        return self.early_stopping and settled(self._tally, self.n_trees, self.n_estimators)
+
+    def mean(self) -> Floats:
+        """Return the mean votes."""
+        assert self._tally is not None
+        return self._tally.mean()
+
+
+class Trees(NamedTuple):
+    """The trees that are to vote."""
+
+    settings: TreeSettings
+    blocks: list[
+        range
+    ]  # their numbers: those of one block are grown before it is asked whether that is enough
+    may_stop: bool
+
+
+def _audited(
+    rows: PartedRows, weights: Parts | None, settings: TreeSettings, collected: Collected
+) -> list[Remark]:
+    """Let workers grow trees until their votes are enough; return what there is to say of the table."""
+    workers, read = rows.workers, rows
+    if weights is not None:  # as categories are encoded, a row of weight 0 has no say
+        total = workers.exact_sum(weights, rows.n_rows)
+        read = replace(rows, base=workers.each(np.divide, weights, total))
+    bins = read.binned(settings)
+
+    def place(shares: list[Share]) -> list[tuple[Any, ...]]:
+        numbers = range(collected.n_trees, collected.n_estimators)
+        blocks = [numbers[i : i + BLOCK] for i in range(0, len(numbers), BLOCK)]
+        trees = Trees(settings, blocks, collected.early_stopping)
+        further = [] if weights is None else [weights]
+        return [(trees, *own) for own in rows.placed(bins, shares, *further)]
+
+    def finish(futures: list[Any]) -> list[Remark]:
+        remarks: list[Remark] = futures[0].result()
+        return remarks
+
+    return together(workers, rows.n_blocks, place, audited_here, collected.add, finish)
 
 
 # ---------------------------------------------------------------- what workers do
 
 
-def with_votes(tally: Tally, shares: Floats, leaves: Labels, drawn: Labels, tree: int) -> Tally:
-    """Return a tally with the votes of one tree more."""
-    after = deepcopy(tally)
-    after.add(shares[leaves], drawn, tree)
-    return after
+def audited_here(session: Session, trees: Trees, told: Any, n_threads: int, *arrays: Any) -> list[Remark]:
+    """Grow trees together with the other workers, and let them vote on the own rows."""
+    codes, labels, base, *weights = arrays
+    exchange = session.peers
+    rows = rows_here(exchange, told, n_threads, codes, labels, base)
+    remarks = remarks_on(rows, rows.X)
+    voters = OutOfBag(
+        [rows.grower(trees.settings, rows.X)], rows, weights[0] if weights else None, lambda: None
+    )
+    for block in trees.blocks:
+        tally, stop = voters.tally(block), False
+        parts = exchange.swap([tally if q == 0 else None for q in range(exchange.n)])
+        if exchange.rank == 0:
+            stop = session.tell((Tally.joined(parts), len(block)), wait=trees.may_stop)
+        if trees.may_stop and exchange.gather(stop)[0]:
+            break
+    return remarks

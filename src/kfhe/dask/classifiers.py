@@ -1,9 +1,10 @@
-"""The classifiers on Dask: the same ones, of which only the rows are elsewhere."""
+"""The classifiers on Dask: the same ones, trained by workers that each have some of the rows."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any, ClassVar, Self
+from collections.abc import Sequence
+from contextlib import ExitStack
+from typing import Any, ClassVar, NamedTuple, Self
 
 import dask
 import numpy as np
@@ -12,16 +13,48 @@ from dask.delayed import delayed
 
 import kfhe
 from kfhe.base import BaseKFHE
+from kfhe.callbacks import Callback, FitTasks
 from kfhe.dask.reading import Reader
-from kfhe.dask.rows import SpreadRows
-from kfhe.dask.spread import Spread
-from kfhe.dask.workers import ClusterLostError, Workers
-from kfhe.early_stopping import EarlyStopping, is_boolean
-from kfhe.training import TrainingRun
+from kfhe.dask.rows import PartedRows
+from kfhe.dask.session import together
+from kfhe.dask.training import Fit, Fitted, Stage, fitted_here
+from kfhe.dask.trees import TreeArrays
+from kfhe.dask.workers import ClusterLostError
+from kfhe.display.progress import training_bar
+from kfhe.early_stopping import EarlyStopping, ValidationSet, is_boolean
+from kfhe.rows import sample_size
+from kfhe.trace import Iteration
+from kfhe.tree_settings import TreeSettings
+
+
+class Grown(NamedTuple):
+    """The trees so far: a training that was broken off is repeated with them, as all else follows."""
+
+    token: str  # names data and settings
+    trees: list[list[TreeArrays]]  # by iteration, h_0's with the first
+
+
+class Read(NamedTuple):
+    """What is known of the rows of an earlier fit."""
+
+    token: str
+    seed: int
+
+    def differences(self, rows: PartedRows) -> str:
+        """Name what is not the same in other rows: "" if all of it is."""
+        return "" if self.token == rows.token else "data"
+
+
+class EarlierFit(NamedTuple):
+    """What is needed to go on from an earlier fit."""
+
+    rows: Read
+    stages: list[Stage]
+    trees: list[list[TreeArrays]]
 
 
 class OnDask(BaseKFHE):
-    """What the classifiers on Dask share: rows are read and predicted where they are."""
+    """What the classifiers on Dask share: rows are read, trained on and predicted where they are."""
 
     _ordinary: ClassVar[type[BaseKFHE]]  # the same classifier on one machine
 
@@ -58,15 +91,14 @@ class OnDask(BaseKFHE):
             )
         if not self.warm_start:
             self.__dict__.pop("_grown", None)
-        grown = self.__dict__.setdefault(
-            "_grown", {}
-        )  # before anything fails, as a failure undoes what is set
+        # Before anything fails, as a failure undoes what is set
+        grown: list[Grown] = self.__dict__.setdefault("_grown", [])
         try:
             # Trees of many leaves are no table that should have been read by workers
             with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 TiB"}):
                 super().fit(X, y, sample_weight, **further)
         except ClusterLostError as error:
-            n_trees = max((len(trees) for trees in grown.values()), default=0)
+            n_trees = sum(map(len, grown[-1].trees)) if grown else 0
             raise ClusterLostError(
                 f"the cluster was lost: {error}. {n_trees} trees are kept; to go on from there, make another "
                 "client and call fit again, with warm_start=True and the same data"
@@ -74,12 +106,72 @@ class OnDask(BaseKFHE):
         self.__dict__.pop("_grown", None)
         return self
 
-    def _validate(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> SpreadRows:
+    def _validate(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> Any:
         self._check_parameters()
-        rows = Reader(self, X, y, sample_weight, groups).rows()
+        return Reader(self, X, y, sample_weight, groups).rows()
+
+    def _train(
+        self,
+        rows: Any,
+        validation: ValidationSet | None,
+        callbacks: Sequence[Callback],
+        tasks: FitTasks | None = None,
+    ) -> None:
+        resumes = self._resumes(rows)
+        stages, done = (self._run.stages, self._run.trees) if resumes else ([], [])
         settings = {**self._component_settings(), "emphasis": getattr(self, "emphasis", None)}
-        name = tokenize(rows.X.token, rows.seed, settings)
-        return replace(rows, grown=self._grown.setdefault(name, {}))
+        token = tokenize(rows.token, rows.seed, settings, stages)
+        if not (self._grown and self._grown[-1].token == token):
+            self._grown[:] = [Grown(token, [*done])]
+        trees = self._grown[-1].trees
+        bins = rows.binned(self._table_settings())
+        with ExitStack() as stack:
+            watchers = [*callbacks]
+            if self.verbose:
+                watchers.append(stack.enter_context(training_bar(self.n_estimators, len(done))))
+            if tasks is not None:
+                tasks.start(dict)  # there is no model here before the end
+                watchers.append(tasks)
+            fit = Fit(
+                self._ordinary(**{**self.get_params(deep=False), "verbose": 0, "n_jobs": None}),
+                validation,
+                stages,
+                trees,
+                bool(watchers),
+            )
+
+            def told(news: tuple[Iteration, list[TreeArrays]]) -> bool:
+                """Hear of an iteration, and its trees; return whether it is the last one."""
+                row, new = news
+                trees.append(new)
+                stop = False
+                for watcher in watchers:
+                    stop |= bool(watcher(row))
+                if stop:
+                    fit.model.n_estimators = row.iteration  # also if it has to be repeated
+                return stop
+
+            def place(shares: Any) -> list[tuple[Any, ...]]:
+                return [(fit, *own) for own in rows.placed(bins, shares)]
+
+            attributes = together(rows.workers, rows.n_blocks, place, fitted_here, told, self._taken_over)
+        for name in ("validation_scores_", "_run", "_run_settings"):
+            self.__dict__.pop(name, None)
+        self.__dict__.update(attributes)
+        if self.warm_start:
+            stage = Stage(self.n_iter_, getattr(self, "emphasis", None))
+            self._run: Any = EarlierFit(Read(rows.token, rows.seed), [*stages, stage], trees[: self.n_iter_])
+            self._run_settings = self._component_settings()
+
+    def _taken_over(self, futures: list[Any]) -> dict[str, Any]:
+        """Return the fitted attributes, from what the workers have made."""
+        client = futures[0].client
+        attributes: dict[str, Any] = client.submit(first_of, futures[0]).result()
+        return attributes
+
+    def _table_settings(self) -> TreeSettings:
+        """Return how the table is to be read."""
+        raise NotImplementedError
 
     def _check_parameters(self) -> None:
         """Raise if a parameter needs all rows on one machine."""
@@ -130,8 +222,8 @@ class KFHEClassifier(OnDask, kfhe.KFHEClassifier):
     It is trained by the current `distributed.Client`, on Dask's data frames, series and arrays, of which rows
     stay on the workers. The model is equal, bit for bit, to that of `kfhe.KFHEClassifier` on the same rows.
     All parameters and attributes are those of `kfhe.KFHEClassifier`; these need all rows on one machine:
-    an `estimator` other than a `CARTClassifier`, functions as the `emphasis`, measurements out of the bag and
-    a `validation_fraction`. With `groups`, each draw sends the weights of all rows to one worker.
+    an `estimator` other than a `CARTClassifier`, functions as the `emphasis`, and a `validation_fraction`.
+    With `groups`, each draw sends the weights of all rows to one worker.
 
     Examples
     --------
@@ -148,6 +240,15 @@ class KFHEClassifier(OnDask, kfhe.KFHEClassifier):
 
     _ordinary = kfhe.KFHEClassifier
 
+    def _table_settings(self) -> TreeSettings:
+        settings: TreeSettings = self._components()[0]
+        return settings
+
+    def _train(self, rows: Any, *others: Any) -> None:
+        if len(rows.classes) > 1:
+            self._hint_at_few_rows(sample_size(self.max_samples, rows.n_rows))
+        super()._train(rows, *others)
+
     def _check_parameters(self) -> None:
         super()._check_parameters()
         if not self._grows_trees():
@@ -159,8 +260,6 @@ class KFHEClassifier(OnDask, kfhe.KFHEClassifier):
                 "emphasis is a function of all rows of one machine; on a cluster, use 'exponential', "
                 "'linear' or 'margin'"
             )
-        if (measurement := self._state_space().measurement) != "training":
-            raise ValueError(f"measurement={measurement!r} needs all rows on one machine; use 'training'")
 
 
 class RobustKFHEClassifier(OnDask, kfhe.RobustKFHEClassifier):
@@ -187,11 +286,20 @@ class RobustKFHEClassifier(OnDask, kfhe.RobustKFHEClassifier):
 
     _ordinary = kfhe.RobustKFHEClassifier
 
-    def _attributes(self, run: TrainingRun, *, resumes: bool) -> dict[str, Any]:
-        attributes, rows = super()._attributes(run, resumes=resumes), run.rows
-        assert isinstance(rows, SpreadRows)
-        scores = as_array(attributes["oob_decision_function_"], rows.workers, len(rows.classes))
-        return {**attributes, "oob_decision_function_": scores}
+    def _table_settings(self) -> TreeSettings:
+        return self._tree_settings()
+
+    def _taken_over(self, futures: list[Any]) -> dict[str, Any]:
+        import dask.array as da
+
+        attributes = super()._taken_over(futures)
+        n_classes, client = len(attributes["classes_"]), futures[0].client
+        sizes = client.gather([client.submit(length_of, each) for each in futures])
+        parts = [
+            da.from_delayed(delayed(client.submit(rows_of, each)), (size, n_classes), dtype=np.float64)
+            for each, size in zip(futures, sizes, strict=True)
+        ]
+        return {**attributes, "oob_decision_function_": da.concatenate(parts)}
 
 
 def lazily(model: Any, method: str, X: Any) -> Any:
@@ -238,13 +346,16 @@ class PartMethod:
         return np.empty((0, len(self.model.classes_)) if wide else (0,), dtype=dtype)
 
 
-def as_array(spread: Spread, workers: Workers, n_columns: int) -> Any:
-    """Return something spread, with some numbers per row, as a Dask array."""
-    import dask.array as da
+def first_of(found: Fitted) -> dict[str, Any] | None:
+    """Return the attributes of a fitted model."""
+    return found.attributes
 
-    sizes = workers.parts(workers.each(len, spread))
-    parts = [
-        da.from_delayed(delayed(part), (size, n_columns), dtype=np.float64)
-        for part, size in zip(workers.pieces(spread), sizes, strict=True)
-    ]
-    return da.concatenate(parts)
+
+def rows_of(found: Fitted) -> Any:
+    """Return the scores of a worker's own rows."""
+    return found.scores
+
+
+def length_of(found: Fitted) -> int:
+    """Return how many rows a worker has."""
+    return len(found.scores)

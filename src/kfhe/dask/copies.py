@@ -2,30 +2,31 @@
 
 from __future__ import annotations
 
+from operator import getitem
+
 import numpy as np
 from numpy.typing import NDArray
 
 from kfhe.copies import Hashes, RowHashes, different, many_repeat, row_hashes
-from kfhe.dask.spread import picked
-from kfhe.dask.tables import SpreadTable
+from kfhe.dask.tables import PartedTable
 from kfhe.tables.columns import Columns
 from kfhe.tables.features import number_columns
 
 ROWS_AT_ONCE = 2**24  # of which one task counts the different ones
 
 
-class SpreadHashes(RowHashes):
-    """Numbers for the rows of a table of which each worker holds some.
+class HashesOfParts(RowHashes):
+    """Numbers for the rows of a table of partitions.
 
     They are brought here, 8 bytes a row, only if many rows are equal; whether they are the workers find out.
 
     Parameters
     ----------
-    table : SpreadTable
+    table : PartedTable
         The table.
     """
 
-    def __init__(self, table: SpreadTable) -> None:
+    def __init__(self, table: PartedTable) -> None:
         self._table = table
         self.n_columns = len(table.names)
 
@@ -41,14 +42,12 @@ class SpreadHashes(RowHashes):
     def _many_repeat(self, some: range) -> bool:
         """Whether many rows repeat others in some columns: equal numbers are in the same share of them."""
         table, workers = self._table, self._table.workers
-        n_shares = -(-table.cut.n_rows // ROWS_AT_ONCE)
-        with workers.together():
-            shared = table.each(in_shares, some, table.is_text, n_shares)
-            counts = [
-                workers.run(n_different, [workers.run(picked, each, (share,)) for each in shared])
-                for share in range(n_shares)
-            ]
-        return many_repeat(table.cut.n_rows, sum(workers.result(counts)))
+        n_shares = -(-table.n_rows // ROWS_AT_ONCE)
+        shared = table.each(in_shares, some, table.is_text, n_shares)
+        counts = [
+            workers.run(n_different, list(workers.each(getitem, shared, share))) for share in range(n_shares)
+        ]
+        return many_repeat(table.n_rows, sum(workers.result(counts)))
 
 
 # ---------------------------------------------------------------- what workers do

@@ -1,4 +1,4 @@
-"""Honest categories of rows that are spread: what encodes them is chosen by counts of all parts."""
+"""Honest categories of the rows of partitions: what encodes them is chosen by counts of all."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kfhe.dask.spread import Future, OfParts, Spread
+from kfhe.dask.workers import Parts
 from kfhe.tables.binned import category_bins, category_counts
 from kfhe.tables.columns import Columns
 from kfhe.tables.features import Encodings, FeatureColumns, Rules
@@ -21,12 +21,12 @@ Labels = NDArray[np.int32]
 Folds = NDArray[np.uint8]
 
 
-class SpreadTarget(NamedTuple):
-    """What categories are encoded by, of rows that are spread.
+class TargetOfParts(NamedTuple):
+    """What categories are encoded by, of the rows of partitions.
 
     Attributes
     ----------
-    rows : Spread
+    rows : Parts
         Of each row, one below the other: its label, how many rows it counts for, its number or that of the
         first row of its group, and the size of that.
     classes : ndarray
@@ -35,7 +35,7 @@ class SpreadTarget(NamedTuple):
         What the folds depend on.
     """
 
-    rows: Spread
+    rows: Parts
     classes: NDArray[Any]
     seed: int
 
@@ -50,18 +50,18 @@ class Reading:
         How some of the columns are read.
     fitted : Future or dict
         How categories are encoded, by column.
-    folds : list of Future or None
+    folds : Parts or None
         The folds of the rows of each partition, if any categories are encoded.
     """
 
     rules: Rules
     fitted: Any = field(default_factory=dict)
-    folds: list[Future] | None = None
+    folds: Parts | None = None
 
     @property
     def arguments(self) -> tuple[Any, ...]:
         """What `features` gets besides the columns, on each partition."""
-        return self.rules, self.fitted, None if self.folds is None else OfParts(self.folds)
+        return self.rules, self.fitted, self.folds
 
 
 class Chosen(NamedTuple):

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import dask
 from distributed import Client, Worker
 
-from kfhe.bank import SHRINKAGES
+from kfhe.filter_bank import SHRINKAGES
 
 WITHOUT_ROWS = 280_000_000  # bytes of a worker's process with all that it has imported
 PARTS_OF_DATE = 3  # that may be features of their own, besides the days

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import getitem
 from typing import Any
 
 import numpy as np
@@ -12,11 +13,9 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import validate_data
 
 from kfhe.base import BaseKFHE
-from kfhe.dask.rows import SpreadRows
-from kfhe.dask.spread import Spread
-from kfhe.dask.sums import exact_total
-from kfhe.dask.tables import Cut, SpreadTable, delayed_parts
-from kfhe.dask.workers import Workers
+from kfhe.dask.rows import PartedRows
+from kfhe.dask.tables import PartedTable, delayed_parts
+from kfhe.dask.workers import Parts, Workers
 from kfhe.engine.arrays import highest
 from kfhe.groups import Groups
 from kfhe.validation import (
@@ -58,7 +57,7 @@ class Reader:
                     f"{what} has {len(parts)} partitions and X has {len(self._tables)}; they have to be "
                     "partitioned alike, such as columns of one frame are"
                 )
-        self._workers = Workers.here(len(self._tables))
+        self._workers = Workers.here()
         if hasattr(X, "columns"):
             validate_data(estimator, X._meta, reset=True, skip_check_array=True)
             self._names = [str(name) for name in X.columns]
@@ -67,78 +66,62 @@ class Reader:
             self._names = [str(j) for j in range(X.shape[1])]
         self._token = tokenize(X, y, sample_weight, groups)
 
-    def rows(self) -> SpreadRows:
+    def rows(self) -> PartedRows:
         """Read labels and weights; the table itself is read when it is binned."""
         labels, classes = self._labels()
-        return self._cut(classes, *self._weighted(labels, classes))
+        return self._rows(classes, *self._weighted(labels, classes))
 
-    def rows_and_weights(self) -> tuple[SpreadRows, Spread | None]:
+    def rows_and_weights(self) -> tuple[PartedRows, Parts | None]:
         """Read all rows, those of no weight too, and what they weigh beside; None: all the same."""
         labels, classes = self._labels()
-        rows = self._cut(classes, labels, None, None)
+        rows = self._rows(classes, labels, None, None)
         if self._weights is None:
             return rows, None
         given = self._sample_weights(labels)
         self._present(given)
-        weights = rows.X.cut.parts(rows.workers, self._workers.pieces(given))
-        return rows, None if _alike(rows.workers, weights) else weights
+        ranges = np.array(self._workers.result(self._workers.each(range_of, given)))
+        return rows, None if ranges[:, 0].min() == ranges[:, 1].max() else given
 
-    def _labels(self) -> tuple[Spread, NDArray[Any]]:
+    def _labels(self) -> tuple[Parts, NDArray[Any]]:
         """Return the labels, as positions among the classes, and these."""
         workers = self._workers
         found = self._compute(found_labels, self._y, self._tables)
-        seen = [each for each in workers.parts(found.items(2)[0]) if len(each)]
+        seen = [each for each in workers.result(workers.each(getitem, found, 0)) if len(each)]
         if not seen:
             raise ValueError("y is empty: found 0 labels, at least 1 is needed")
         classes, _ = encode_labels(np.concatenate(seen), self._estimator)
         return workers.each(labels_among, found, classes), classes
 
-    def _cut(
-        self, classes: NDArray[Any], labels: Spread, weights: Spread | None, present: Spread | None
-    ) -> SpreadRows:
-        """Return the rows that are present, in parts of whole blocks; None: all are, all weigh the same."""
-        estimator, given = self._estimator, self._workers
-        counts = given.parts(given.each(counts_of_classes, labels, len(classes)))
-        cut = Cut.of_sizes([int(each.sum()) for each in counts], given.n_threads())
-        workers = Workers(given.client, cut.n_parts)
-        spread = cut.parts(workers, given.pieces(labels))
-        base, alike = _base(
-            workers,
-            spread,
-            None if weights is None else cut.parts(workers, given.pieces(weights)),
-            cut.n_rows,
-        )
-        return SpreadRows(
-            SpreadTable(
-                workers,
-                self._tables,
-                None if present is None else given.pieces(present),
-                cut,
-                self._names,
-                self._token,
-            ),
-            spread,  # type: ignore[arg-type]
+    def _rows(
+        self, classes: NDArray[Any], labels: Parts, weights: Parts | None, present: Parts | None
+    ) -> PartedRows:
+        """Return the rows that are present; None: all are, all weigh the same."""
+        estimator, workers = self._estimator, self._workers
+        sizes = workers.result(workers.each(len, labels))
+        n = sum(sizes)
+        if weights is None:
+            base = workers.each(equal_weights, labels, 1.0 / n)
+        else:
+            base = workers.each(np.divide, weights, workers.exact_sum(weights, n))
+        return PartedRows(
+            PartedTable(workers, self._tables, present, sizes, self._names),
+            labels,
             classes,
-            base,  # type: ignore[arg-type]
+            base,
             seed_from(estimator.random_state),
-            1,
             estimator.max_samples,
-            workers=workers,
-            class_counts=np.sum(counts, axis=0),
-            first_blocks=cut.first_blocks,
-            all_alike=alike,
-            grown={},
-            groups=self._together(present),
+            self._token,
+            self._together(present),
         )
 
-    def _together(self, present: Spread | None) -> Groups | None:
+    def _together(self, present: Parts | None) -> Groups | None:
         """Return which of the rows that are present belong together, if that is given."""
         if self._groups is None:
             return None
         found = self._compute(found_groups, self._groups, self._tables)
         if present is not None:
             found = self._workers.each(some_groups, found, present)
-        parts = [each for each in self._workers.parts(found) if len(each[1])]
+        parts = [each for each in self._workers.result(found) if len(each[1])]
         values = [values for values, _ in parts]
         if len({each.dtype.kind for each in values}) > 1:  # put together, numbers would become text
             values = [each.astype(object) for each in values]
@@ -149,12 +132,13 @@ class Reader:
             np.concatenate([numbers[start + own] for start, (_, own) in zip(starts, parts, strict=False)])
         )
 
-    def _compute(self, function: Any, *parts: Sequence[Any]) -> Spread:
+    def _compute(self, function: Any, *parts: Sequence[Any]) -> Parts:
         """Run a function on partitions that are still to be made."""
         lazy = delayed(function, pure=False)
-        return Spread(self._workers.client.compute([lazy(*each) for each in zip(*parts, strict=True)]))
+        with self._workers.watched():
+            return Parts(self._workers.client.compute([lazy(*each) for each in zip(*parts, strict=True)]))
 
-    def _weighted(self, labels: Spread, classes: NDArray[Any]) -> tuple[Spread, Spread | None, Spread | None]:
+    def _weighted(self, labels: Parts, classes: NDArray[Any]) -> tuple[Parts, Parts | None, Parts | None]:
         """Return labels and weights of the rows that weigh something, and which they are; None: all alike."""
         workers, class_weight = self._workers, self._estimator.class_weight
         if self._weights is None and class_weight is None:
@@ -172,41 +156,27 @@ class Reader:
         present = self._present(weights)
         return workers.each(some_of, labels, present), workers.each(some_of, weights, present), present
 
-    def _sample_weights(self, labels: Spread) -> Spread:
+    def _sample_weights(self, labels: Parts) -> Parts:
         """Return the sample weights that were given, the largest 1."""
         assert self._weights is not None
         workers = self._workers
-        given = self._compute(given_weights, self._weights, workers.pieces(labels))
-        return workers.each(up_to_one, given, max(workers.parts(workers.each(highest, given))))
+        given = self._compute(given_weights, self._weights, labels)
+        return workers.each(up_to_one, given, max(workers.result(workers.each(highest, given))))
 
-    def _present(self, weights: Spread) -> Spread:
+    def _present(self, weights: Parts) -> Parts:
         """Return which rows weigh something; raise if none does."""
         present = self._workers.each(np.greater, weights, 0.0)
-        if not any(self._workers.parts(self._workers.each(np.any, present))):
+        if not any(self._workers.result(self._workers.each(np.any, present))):
             raise ValueError("all weights are zero: at least one row needs a positive weight")
         return present
 
-    def _class_totals(self, weights: Spread, labels: Spread, n_classes: int) -> Floats:
+    def _class_totals(self, weights: Parts, labels: Parts, n_classes: int) -> Floats:
         """Return what each class weighs."""
         workers, totals = self._workers, []
         for k in range(n_classes):
             own = workers.each(of_class, weights, labels, k)
-            totals.append(exact_total(workers, own, sum(workers.parts(workers.each(len, own)))))
+            totals.append(workers.exact_sum(own, sum(workers.result(workers.each(len, own)))))
         return np.array(totals)
-
-
-def _base(workers: Workers, labels: Spread, weights: Spread | None, n: int) -> tuple[Spread, bool]:
-    """Return the base weights of n rows, and whether all are alike."""
-    if weights is None:
-        return workers.each(equal_weights, labels, 1.0 / n), True
-    base = workers.each(np.divide, weights, exact_total(workers, weights, n))
-    return base, _alike(workers, base)
-
-
-def _alike(workers: Workers, weights: Spread) -> bool:
-    """Return whether all weights are the same."""
-    ranges = np.array(workers.parts(workers.each(range_of, weights)))
-    return bool(ranges[:, 0].min() == ranges[:, 1].max())
 
 
 # ---------------------------------------------------------------- what workers do
@@ -244,11 +214,6 @@ def labels_among(found: tuple[NDArray[Any], Labels], classes: NDArray[Any]) -> L
     """Return each row's position among all classes."""
     own, labels = found
     return np.searchsorted(classes, own).astype(np.int32)[labels] if len(labels) else labels
-
-
-def counts_of_classes(labels: Labels, n_classes: int) -> NDArray[np.int64]:
-    """Return how many rows each class has."""
-    return np.bincount(labels, minlength=n_classes)
 
 
 def given_weights(weights: Any, labels: Labels) -> Floats:

@@ -1,4 +1,4 @@
-"""Tables of Dask: read part by part, cut into parts of whole blocks of rows, and binned.
+"""Tables of Dask: read partition by partition, binned, and placed on workers in whole blocks of rows.
 
 A part of the table is read again for each look at it, so that the table itself is never held: only its bins
 are, a byte per value. Their edges are those that one machine would choose: by a sample of rows, by number.
@@ -8,25 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
-from itertools import pairwise
-from typing import Any, ClassVar, NamedTuple
+from functools import cached_property, partial
+from itertools import accumulate, pairwise
+from operator import getitem
+from typing import Any, NamedTuple
 
 import numpy as np
 from dask.base import is_dask_collection
 from dask.delayed import delayed
 from numpy.typing import NDArray
 
-from kfhe.dask.encoding import Chosen, Folds, Reading, SpreadTarget, chosen, counted, features, folds_of
-from kfhe.dask.spread import Future, OfParts, Spread, picked
-from kfhe.dask.workers import Workers
+from kfhe.dask.encoding import Chosen, Folds, Reading, TargetOfParts, chosen, counted, features, folds_of
+from kfhe.dask.workers import Parts, Workers
 from kfhe.engine.bins import bin_starts, encoded, sampled_rows
-from kfhe.engine.draws import ROWS_OF_BLOCK
-from kfhe.tables.binned import (
-    BinnedTable,
-    binned_categories,
-    categorical_columns,
-)
+from kfhe.tables.binned import BinnedTable, binned_categories, categorical_columns
 from kfhe.tables.columns import Columns, open_columns
 from kfhe.tables.dates import part_ranges
 from kfhe.tables.features import Rule, Rules, with_encodings
@@ -51,103 +46,41 @@ def delayed_parts(collection: Any, what: str) -> list[Any]:
     return np.ravel(collection.to_delayed(optimize_graph=False)).tolist()
 
 
-@dataclass
-class Cut:
-    """Where rows come from and where they go: input parts of any size, and parts of whole blocks.
-
-    Attributes
-    ----------
-    sizes : list of int
-        Rows of each input part.
-    first_blocks : list of int
-        The first block of each part, and how many blocks there are.
-    """
-
-    sizes: list[int]
-    first_blocks: list[int]
-
-    @classmethod
-    def of_sizes(cls, sizes: list[int], n_threads: int) -> Cut:
-        """Cut rows into a part for each thread; if several waited for one, idle ones would have them sent."""
-        n_blocks = -(-sum(sizes) // ROWS_OF_BLOCK)
-        n_parts = max(1, min(n_blocks, n_threads))
-        return cls(sizes, [n_blocks * p // n_parts for p in range(n_parts + 1)])
-
-    @property
-    def n_rows(self) -> int:
-        """How many rows there are."""
-        return sum(self.sizes)
-
-    @property
-    def n_parts(self) -> int:
-        """How many parts they are cut into."""
-        return len(self.first_blocks) - 1
-
-    def parts(self, workers: Workers, given: Sequence[Future]) -> Spread:
-        """Put what has a value per row, given by input parts, together anew."""
-        return Spread(recut(workers, given, self._of_input, self._of_parts, workers.homes()))
-
-    def back(self, workers: Workers, spread: Spread) -> list[Future]:
-        """Put what has a value per row together by input parts."""
-        anywhere = [None] * len(self.sizes)
-        return recut(workers, workers.pieces(spread), self._of_parts, self._of_input, anywhere)
-
-    @property
-    def _of_input(self) -> list[int]:
-        """The first row of each input part, and how many rows there are."""
-        return [0, *np.cumsum(self.sizes).tolist()]
-
-    @property
-    def _of_parts(self) -> list[int]:
-        """The first row of each part, and how many rows there are."""
-        return [min(block * ROWS_OF_BLOCK, self.n_rows) for block in self.first_blocks]
-
-
-def recut(
-    workers: Workers,
-    given: Sequence[Future],
-    before: list[int],
-    after: list[int],
-    homes: Sequence[str | None],
-) -> list[Future]:
+def recut(workers: Workers, given: Parts, before: list[int], after: list[int], homes: Sequence[str]) -> Parts:
     """Put pieces that begin at some rows together to others; the last number is that of all rows."""
-    made = []
+    made = Parts()
     for (begin, end), home in zip(pairwise(after), homes, strict=True):
         some = [i for i in range(len(given)) if before[i] < end and before[i + 1] > begin]
-        some = some or [0]  # nothing of that, so that it is known what there is nothing of
         spans = [(max(begin - before[i], 0), min(end, before[i + 1]) - before[i]) for i in some]
         made.append(workers.run(cut_together, [given[i] for i in some], spans, at=home))
     return made
 
 
-@dataclass(frozen=True)
-class SpreadBins(BinnedTable):
-    """A training table as bins that are spread.
+class Bins:
+    """A table as bins: what is known of them here, the bins of each partition elsewhere.
 
-    Attributes
+    Parameters
     ----------
-    workers : Workers
-        Where they are.
-    gaps : bool array of shape (n_columns,)
-        Which features are missing in some rows.
+    table : BinnedTable
+        The table, without rows.
+    made : Parts
+        The bins and facts of each partition, for the first time that they are needed.
+    make : callable
+        Has them made again.
     """
 
-    _by_feature: ClassVar[tuple[str, ...]] = (*BinnedTable._by_feature, "gaps")
+    def __init__(self, table: BinnedTable, made: Parts, make: Callable[[], Parts]) -> None:
+        self.table, self._made, self._make = table, made, make
 
-    workers: Workers = field(kw_only=True)
-    gaps: NDArray[np.bool_] = field(kw_only=True)
-
-    def is_constant(self, k: int) -> bool:
-        """Whether all rows have the same value of feature k, or none of them has any."""
-        return bool(self.n_bins[k] == 1 or (self.n_bins[k] == 2 and not self.gaps[k]))
-
-    def _codes_of(self, features: NDArray[np.intp]) -> Any:
-        return self.workers.each(some_codes, self.codes, features)
+    def codes(self, workers: Workers) -> Parts:
+        """Return the bins of each partition; they are not kept, as those on the workers are enough."""
+        made, self._made = self._made or self._make(), Parts()
+        return workers.each(getitem, made, 0)
 
 
 @dataclass
-class SpreadTable:
-    """A table whose rows are spread, not read yet.
+class PartedTable:
+    """A table of partitions, not read yet.
 
     Attributes
     ----------
@@ -155,35 +88,42 @@ class SpreadTable:
         The workers.
     tables : list
         The partitions, each still to be made.
-    present : list of Future or None
+    present : Parts or None
         Which of their rows are there: those of positive weight. None: all.
-    cut : Cut
-        How they are cut into parts.
+    sizes : list of int
+        How many are.
     names : list of str
         Names of the columns.
-    token : str
-        Names the data: equal for equal data.
     surveyed : dict
         What is known of the columns already, by the columns that are said to be categorical.
     """
 
     workers: Workers
     tables: list[Any]
-    present: Sequence[Future] | None
-    cut: Cut
+    present: Parts | None
+    sizes: list[int]
     names: list[str]
-    token: str
     surveyed: dict[str, list[Survey]] = field(default_factory=dict)
 
-    def each(self, function: Callable[..., Any], *arguments: Any) -> list[Future]:
+    @property
+    def n_rows(self) -> int:
+        """How many rows there are."""
+        return sum(self.sizes)
+
+    @property
+    def first_rows(self) -> Parts:
+        """The first row of each partition, and how many rows there are."""
+        return Parts(accumulate(self.sizes, initial=0))
+
+    def each(self, function: Callable[..., Any], *arguments: Any) -> Parts:
         """Read each partition, and run a function on its columns."""
         lazy, present = delayed(_read, pure=False), self.present
         tasks = []
         for i, table in enumerate(self.tables):
-            own = [each.values[i] if isinstance(each, OfParts) else each for each in arguments]
+            own = [each[i] if isinstance(each, Parts) else each for each in arguments]
             tasks.append(lazy(table, present and present[i], function, *own))
-        futures: list[Future] = self.workers.client.compute(tasks)
-        return futures
+        with self.workers.watched():
+            return Parts(self.workers.client.compute(tasks))
 
     @cached_property
     def is_text(self) -> NDArray[np.bool_]:
@@ -193,36 +133,34 @@ class SpreadTable:
         )
         return categorical
 
-    def binned(self, settings: TreeSettings, target: SpreadTarget | None = None) -> SpreadBins:
+    def binned(self, settings: TreeSettings, target: TargetOfParts | None = None) -> Bins:
         """Read the table, and bin its columns; with a target, many categories are encoded by it."""
         workers = self.workers
         schema, reading, left_out = self._schema(settings, target)
         categorical = np.array([bins is not None for bins in schema.categories], dtype=bool)
-        first_rows = np.append(0, np.cumsum(self.cut.sizes)).tolist()
         samples = self.each(
-            sampled, *reading.arguments, categorical, OfParts(first_rows[:-1]), first_rows[-1]
+            sampled, *reading.arguments, categorical, Parts(self.first_rows[:-1]), self.n_rows
         )
-        starts = workers.result(workers.run(chosen_starts, samples, settings.max_bins))
-        tables, facts = self._binned(schema, reading, starts)
-        again = self._corrected(schema, reading, starts, facts, settings.max_bins)
+        starts = workers.result(workers.run(chosen_starts, list(samples), settings.max_bins))
+        made, found = self._binned(schema, reading, starts)
+        again = self._corrected(schema, reading, starts, found, settings.max_bins)
         if again:
             starts |= again
-            tables, facts = self._binned(schema, reading, starts)
+            made, found = self._binned(schema, reading, starts)
         n_bins = [
             len(starts[k][0]) + 1 if bins is None else max(bins.values(), default=-1) + 2
             for k, bins in enumerate(schema.categories)
         ]
-        return SpreadBins(
+        table = BinnedTable(
             schema,
-            self.cut.parts(workers, [workers.run(codes_of, table) for table in tables]),  # type: ignore[arg-type]
+            np.empty((len(n_bins), 0), dtype=np.uint8),
             np.array(n_bins, dtype=np.int32),
             categorical.astype(np.uint8),
-            np.min([fact.low for fact in facts], axis=0),
-            np.max([fact.high for fact in facts], axis=0),
+            np.min([facts.low for facts in found], axis=0),
+            np.max([facts.high for facts in found], axis=0),
             left_out,
-            workers=workers,
-            gaps=np.any([fact.gaps for fact in facts], axis=0),
         )
+        return Bins(table, made, partial(self.each, binned, *reading.arguments, schema.categories, starts))
 
     def _surveys(self, categorical_features: Any) -> list[Survey]:
         """Return what the parts that have rows tell of the columns."""
@@ -233,16 +171,15 @@ class SpreadTable:
         return self.surveyed[name]
 
     def _schema(
-        self, settings: TreeSettings, target: SpreadTarget | None
+        self, settings: TreeSettings, target: TargetOfParts | None
     ) -> tuple[Schema, Reading, dict[int, int]]:
         """Find out how the columns are to be read; return that, and which say nothing."""
         workers = self.workers
         surveys = self._surveys(settings.categorical_features)
         categorical = np.any([survey.categorical for survey in surveys], axis=0)
-        by = None if target is None else self.cut.back(workers, target.rows)
-        of_target = () if target is None or by is None else (OfParts(by), target.classes, target.seed)
-        found = workers.run(chosen, self.each(counted, categorical, *of_target), settings.max_bins)
-        choice: Chosen = workers.result(workers.run(picked, found, (0,)))
+        counts = self.each(counted, categorical, *(target or ()))
+        found = workers.run(chosen, list(counts), settings.max_bins)
+        choice: Chosen = workers.result(workers.run(getitem, found, 0))
         reading = Reading(
             with_encodings(
                 _merged_rules(surveys, categorical),
@@ -251,17 +188,17 @@ class SpreadTable:
                 choice.told_parts,
             )
         )
-        if by is not None and target is not None and choice.encodings:
-            reading.fitted = workers.run(picked, found, (1,))
-            reading.folds = [workers.run(folds_of, rows, target.classes, target.seed) for rows in by]
+        if target is not None and choice.encodings:
+            reading.fitted = workers.run(getitem, found, 1)
+            reading.folds = workers.each(folds_of, *target)
         categories = [choice.bins.get(j) for j in range(len(self.names))]
         schema = Schema.of_columns(self.names, categories, reading.rules, choice.encodings)
         return schema, reading, choice.left_out
 
-    def _binned(self, schema: Schema, reading: Reading, starts: Starts) -> tuple[list[Future], list[Facts]]:
+    def _binned(self, schema: Schema, reading: Reading, starts: Starts) -> tuple[Parts, list[Facts]]:
         """Bin each partition; return the bins, and what is known of them."""
-        tables = self.each(binned, *reading.arguments, schema.categories, starts)
-        return tables, self.workers.result([self.workers.run(facts_of, table) for table in tables])
+        made = self.each(binned, *reading.arguments, schema.categories, starts)
+        return made, self.workers.result(self.workers.each(getitem, made, 1))
 
     def _corrected(
         self, schema: Schema, reading: Reading, starts: Starts, facts: list[Facts], max_bins: int
@@ -275,7 +212,7 @@ class SpreadTable:
         if not some:
             return {}
         values = self.each(all_values, *reading.arguments, some)
-        found: Starts = self.workers.result(self.workers.run(chosen_starts, values, max_bins))
+        found: Starts = self.workers.result(self.workers.run(chosen_starts, list(values), max_bins))
         return found
 
 
@@ -369,7 +306,6 @@ class Facts(NamedTuple):
     high: Floats
     odd: NDArray[np.int64]  # values that are not the first of their bin
     infinite: NDArray[np.bool_]
-    gaps: NDArray[np.bool_]
 
 
 def binned(
@@ -389,30 +325,12 @@ def binned(
         np.full((n, 256), -np.inf),
         np.zeros(n, dtype=np.int64),
         np.zeros(n, dtype=bool),
-        np.zeros(n, dtype=bool),
     )
     for k, bins in enumerate(categories):
         if bins is not None:
-            factorized = columns.factorize(k)
-            codes[k], facts.gaps[k] = binned_categories(factorized, bins), (factorized[0] < 0).any()
+            codes[k] = binned_categories(columns.factorize(k), bins)
             continue
         numbers = columns.numbers(k)
-        facts.gaps[k] = np.isnan(numbers).any()
         facts.infinite[k] = np.isinf(numbers).any()
         codes[k], facts.low[k], facts.high[k], facts.odd[k] = encoded(numbers, starts[k][0])
     return codes, facts
-
-
-def some_codes(codes: Codes, features: NDArray[np.intp]) -> Codes:
-    """Return the bins of some features."""
-    return codes[features]
-
-
-def codes_of(table: tuple[Codes, Facts]) -> Codes:
-    """Return the bins."""
-    return table[0]
-
-
-def facts_of(table: tuple[Codes, Facts]) -> Facts:
-    """Return what is known of the bins."""
-    return table[1]

@@ -105,8 +105,6 @@ cdef class Measurer:
         Number of classes.
     n_threads : int
         Threads that share a large table.
-    measurement : array of shape (n_rows, n_classes) or None
-        Where measurements are to be written.
 
     Attributes
     ----------
@@ -125,14 +123,14 @@ cdef class Measurer:
     cdef int64_t n, n_classes, n_chunks, weight
     cdef int n_threads
 
-    def __cinit__(self, labels, base, int64_t n_classes, int n_threads=1, measurement=None):
+    def __cinit__(self, labels, base, int64_t n_classes, int n_threads=1):
         self.labels = labels
         self.arguments = (labels, base, n_classes, n_threads)
         self.base = base
         self.weight = -1
         self.n, self.n_classes, self.n_threads = len(labels), n_classes, n_threads
         self.n_chunks = chunks(self.n, self.n * n_classes, n_threads)
-        self.measurement = np.empty((self.n, n_classes)) if measurement is None else measurement
+        self.measurement = np.empty((self.n, n_classes))
         self.missed = np.empty(self.n, dtype=bool)
         self.z, self.flags = self.measurement, self.missed.view(np.uint8)
 
@@ -147,7 +145,7 @@ cdef class Measurer:
             self.weight = 0
             for i in range(self.n):
                 self.weight += units_of(self.base[i])
-        return float(self.weight)
+        return self.weight
 
     def measure(self, const double[:, ::1] scores, votes, double fusion):
         """Take the measurement z = (1 - fusion) * scores + fusion * votes.
@@ -261,17 +259,15 @@ cpdef double exact_sum(const double[::1] values, int n_threads=1) noexcept:
     return ldexp(<double> sum_of_units(values, unit, n_threads), -unit)
 
 
-def normalise(double[::1] weights, int n_threads=1):
-    """Divide weights by their sum, in place; return the sum (if it is 0 or NaN, nothing is done)."""
-    cdef int64_t i, n = weights.shape[0]
-    cdef double total = exact_sum(weights, n_threads)
-    if total > 0 and chunks(n, n, n_threads) == 1:
+def divide(double[::1] values, double divisor, int n_threads=1):
+    """Divide values, in place."""
+    cdef int64_t i, n = values.shape[0]
+    if chunks(n, n, n_threads) == 1:
         for i in range(n):
-            weights[i] /= total
-    elif total > 0:
+            values[i] /= divisor
+    else:
         for i in prange(n, nogil=True, num_threads=n_threads, schedule="dynamic", chunksize=CHUNK):
-            weights[i] = weights[i] / total
-    return total
+            values[i] = values[i] / divisor
 
 
 def multiply(const double[::1] weights, const cpp_bool[::1] missed, double right, double wrong, int n_threads=1):
@@ -295,18 +291,24 @@ cdef int64_t sum_squares(const double *values, double half_scale, double other_h
     return total
 
 
+def squares_of_units(const double[::1] values, int unit, int n_threads=1):
+    """Return the sum of the squares of values, each rounded to a multiple of 2^-unit, in such multiples."""
+    cdef int64_t c, total = 0, n = values.shape[0], n_chunks = chunks(n, n, n_threads)
+    cdef double half_scale = ldexp(1.0, unit // 2), other_half = ldexp(1.0, unit - unit // 2)
+    if n == 0:
+        return 0
+    if n_chunks == 1:
+        return sum_squares(&values[0], half_scale, other_half, n)
+    for c in prange(n_chunks, nogil=True, num_threads=n_threads, schedule="dynamic"):
+        total += sum_squares(&values[c * CHUNK], half_scale, other_half, min(<int64_t> CHUNK, n - c * CHUNK))
+    return total
+
+
 def effective_sample_size(const double[::1] weights, int n_threads=1):
     """How many equal weights these (which sum to 1) are worth: 1 / sum(weights ** 2), a sum as `exact_sum` takes it."""
-    cdef int64_t c, total = 0, n = weights.shape[0], n_chunks = chunks(n, n, n_threads)
     cdef double top = highest(weights, n_threads)
-    cdef int unit = unit_of(top * top, n)
-    cdef double half_scale = ldexp(1.0, unit // 2), other_half = ldexp(1.0, unit - unit // 2)
-    if n_chunks == 1:
-        total = sum_squares(&weights[0], half_scale, other_half, n)
-    else:
-        for c in prange(n_chunks, nogil=True, num_threads=n_threads, schedule="dynamic"):
-            total += sum_squares(&weights[c * CHUNK], half_scale, other_half, min(<int64_t> CHUNK, n - c * CHUNK))
-    return 1 / ldexp(<double> total, -unit)
+    cdef int unit = unit_of(top * top, weights.shape[0])
+    return 1 / ldexp(<double> squares_of_units(weights, unit, n_threads), -unit)
 
 
 def class_totals(const int32_t[::1] labels, const int32_t[::1] weights, int64_t n_classes):

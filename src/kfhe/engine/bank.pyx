@@ -131,10 +131,6 @@ cdef class HonestBank:
     def __reduce__(self):
         return restored, (self.arguments, self.states, self.n_read)
 
-    def copy(self):
-        """Return a bank of the same states, which can be moved on its own."""
-        return restored(self.arguments, self.states, self.n_read)
-
     def update(self, const int32_t[::1] leaves, const double[:, :, ::1] votes, const int32_t[::1] counts):
         """Let a component move the rows that it has not seen (counts 0) towards what their leaves vote for.
 

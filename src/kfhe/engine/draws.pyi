@@ -1,4 +1,5 @@
 from enum import IntEnum
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,25 +19,13 @@ def bootstrap(
     attempt: int,
     n_threads: int = 1,
     n_draws: int = 0,
+    exchange: Any = None,
 ) -> NDArray[np.int32]: ...
 def random_numbers(seed: int, stream: int, c0: int, c1: int, c2: int, c3: int) -> list[int]: ...
 def folds(ids: NDArray[np.int64], seed: int, n_folds: int) -> NDArray[np.uint8]: ...
 
 ROWS_OF_BLOCK: int
 REDRAWS: int
-
-def block_totals(weights: NDArray[np.float64]) -> NDArray[np.uint64]: ...
-def draws_of_blocks(
-    totals: NDArray[np.uint64], first: int, last: int, seed: int, iteration: int, attempt: int
-) -> NDArray[np.int64]: ...
-def draw_rows(
-    weights: NDArray[np.float64],
-    first_block: int,
-    n_draws: NDArray[np.int64],
-    seed: int,
-    iteration: int,
-    attempt: int,
-) -> NDArray[np.int32]: ...
 
 class Draws:
     def __init__(
@@ -47,5 +36,6 @@ class Draws:
         seed: int,
         n_threads: int = 1,
         n_draws: int = 0,
+        exchange: Any = None,
     ) -> None: ...
     def draw(self, weights: NDArray[np.float64], iteration: int, attempt: int) -> NDArray[np.int32]: ...

@@ -6,7 +6,7 @@ integers and every random number is keyed by (seed, iteration, attempt, block), 
 don't depend on how many threads share the work or in which order the blocks are done.
 """
 
-from cython.parallel cimport prange
+from cython.parallel cimport prange, threadid
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memset
 from libcpp.vector cimport vector
@@ -110,11 +110,13 @@ cdef int make_guide(const uint64_t *cumulated, int64_t n, uint16_t *guide) noexc
 
 cpdef bootstrap(
     const double[::1] weights, uint64_t seed, uint64_t iteration, uint64_t attempt, int n_threads=1,
-    int64_t n_draws=0,
+    int64_t n_draws=0, exchange=None,
 ):
     """Draw rows by weights (non-negative, summing to 1), with replacement.
 
-    ``n_draws``: how many; 0: as many as there are weights. Returns the number of times each row was drawn (int32).
+    ``n_draws``: how many; 0: as many as there are weights. With an exchange, ``weights`` are those of a worker's
+    own rows, which are whole blocks, and ``n_draws`` is of the rows of all. Returns the number of times each row was
+    drawn (int32).
     """
     cdef int64_t n = weights.shape[0]
     if n_draws <= 0:
@@ -122,13 +124,13 @@ cpdef bootstrap(
     result = np.empty(n, dtype=np.int32)
     cdef int32_t[::1] counts = result
     cdef vector[uint64_t] cumulated = vector[uint64_t](n)
-    if n <= BLOCK:
+    if n <= BLOCK and exchange is None:
         check_total(cumulate(&weights[0], n, cumulated.data()))
         with nogil:
             draw_in_block(cumulated.data(), n, n_draws, seed, iteration, attempt, 0, &counts[0])
     else:
         draw_blocks(
-            &weights[0], n, n_draws, seed, iteration, attempt, n_threads, cumulated.data(), &counts[0]
+            &weights[0], n, n_draws, seed, iteration, attempt, n_threads, exchange, cumulated.data(), &counts[0]
         )
     return result
 
@@ -142,95 +144,53 @@ cdef int check_total(uint64_t total) except -1:
 
 cdef draw_blocks(
     const double *weights, int64_t n, int64_t n_draws, uint64_t seed, uint64_t iteration, uint64_t attempt,
-    int n_threads, uint64_t *cumulated, int32_t *counts,
+    int n_threads, exchange, uint64_t *cumulated, int32_t *counts,
 ):
     """Draw from several blocks: first how many in each, then which rows."""
-    cdef int64_t n_blocks = (n + BLOCK - 1) // BLOCK, n_chunks = (n_draws + CHUNK - 1) // CHUNK
-    cdef int64_t block, chunk, size
-    cdef vector[uint64_t] block_totals = vector[uint64_t](n_blocks)
-    cdef vector[int64_t] chosen = vector[int64_t](n_blocks * n_chunks)
+    cdef int64_t n_blocks = (n + BLOCK - 1) // BLOCK, first_block = 0, block, size
+    cdef vector[uint64_t] own_totals = vector[uint64_t](n_blocks)
+    cdef const int64_t[::1] chosen
     if n < PARALLEL_ROWS:
         n_threads = 1
     for block in prange(n_blocks, nogil=True, num_threads=n_threads, schedule="dynamic"):
         size = min(<int64_t> BLOCK, n - block * BLOCK)
-        block_totals[block] = cumulate(&weights[block * BLOCK], size, &cumulated[block * BLOCK])
-    for block in range(1, n_blocks):
-        block_totals[block] += block_totals[block - 1]
-    check_total(block_totals[n_blocks - 1])
-    for chunk in prange(n_chunks, nogil=True, num_threads=n_threads, schedule="dynamic"):
-        choose_blocks(
-            block_totals.data(), n_blocks, chunk * CHUNK, min(n_draws, (chunk + 1) * CHUNK),
-            seed, iteration, attempt, &chosen[chunk * n_blocks],
-        )
-    for chunk in range(1, n_chunks):
-        for block in range(n_blocks):
-            chosen[block] += chosen[chunk * n_blocks + block]
+        own_totals[block] = cumulate(&weights[block * BLOCK], size, &cumulated[block * BLOCK])
+    totals = np.asarray(<uint64_t[:n_blocks]> own_totals.data())
+    if exchange is not None:
+        of_workers = exchange.gather(totals)
+        first_block = sum(len(each) for each in of_workers[:exchange.rank])
+        totals = np.concatenate(of_workers)
+    chosen = draws_of_blocks(np.cumsum(totals, dtype=np.uint64), n_draws, seed, iteration, attempt, n_threads, exchange)
     for block in prange(n_blocks, nogil=True, num_threads=n_threads, schedule="dynamic"):
         size = min(<int64_t> BLOCK, n - block * BLOCK)
         draw_in_block(
-            &cumulated[block * BLOCK], size, chosen[block], seed, iteration, attempt, block, &counts[block * BLOCK]
+            &cumulated[block * BLOCK], size, chosen[first_block + block], seed, iteration, attempt,
+            first_block + block, &counts[block * BLOCK],
         )
 
 
-# The same in three steps, for rows of which each block may be somewhere else
+cdef draws_of_blocks(
+    const uint64_t[::1] cumulated, int64_t n_draws, uint64_t seed, uint64_t iteration, uint64_t attempt, int n_threads,
+    exchange,
+):
+    """Return how many of the draws fall into each block, by their cumulated totals; workers share the work."""
+    cdef int64_t n_blocks = cumulated.shape[0], n_chunks = (n_draws + CHUNK - 1) // CHUNK, chunk
+    cdef int64_t first = 0, last = n_chunks
+    check_total(cumulated[n_blocks - 1])
+    if exchange is not None:
+        first, last = n_chunks * exchange.rank // exchange.n, n_chunks * (exchange.rank + 1) // exchange.n
+    by_thread = np.zeros((n_threads, n_blocks), dtype=np.int64)
+    cdef int64_t[:, ::1] chosen = by_thread
+    for chunk in prange(first, last, nogil=True, num_threads=n_threads, schedule="dynamic"):
+        choose_blocks(
+            &cumulated[0], n_blocks, chunk * CHUNK, min(n_draws, (chunk + 1) * CHUNK),
+            seed, iteration, attempt, &chosen[threadid(), 0],
+        )
+    own = by_thread.sum(axis=0)
+    return own if exchange is None else exchange.sum(own)
 
 
 ROWS_OF_BLOCK = BLOCK
-
-
-def block_totals(const double[::1] weights):
-    """Return the weight of each block of rows, in multiples of 2^-60 (uint64)."""
-    cdef int64_t block, size, n = weights.shape[0], n_blocks = (n + BLOCK - 1) // BLOCK
-    cdef vector[uint64_t] cumulated = vector[uint64_t](BLOCK)
-    result = np.empty(n_blocks, dtype=np.uint64)
-    cdef uint64_t[::1] totals = result
-    for block in range(n_blocks):
-        size = min(<int64_t> BLOCK, n - block * BLOCK)
-        totals[block] = cumulate(&weights[block * BLOCK], size, cumulated.data())
-    return result
-
-
-def draws_of_blocks(
-    const uint64_t[::1] totals, int64_t first, int64_t last, uint64_t seed, uint64_t iteration, uint64_t attempt
-):
-    """Return how many of the draws ``first .. last - 1`` fall into each block (int64), by the totals of all blocks."""
-    cdef int64_t block, n_blocks = totals.shape[0]
-    cdef vector[uint64_t] cumulated = vector[uint64_t](n_blocks)
-    result = np.zeros(n_blocks, dtype=np.int64)
-    cdef int64_t[::1] chosen = result
-    cumulated[0] = totals[0]
-    for block in range(1, n_blocks):
-        cumulated[block] = cumulated[block - 1] + totals[block]
-    check_total(cumulated[n_blocks - 1])
-    if n_blocks == 1:
-        chosen[0] = last - first
-    else:
-        with nogil:
-            choose_blocks(cumulated.data(), n_blocks, first, last, seed, iteration, attempt, &chosen[0])
-    return result
-
-
-def draw_rows(
-    const double[::1] weights, int64_t first_block, const int64_t[::1] n_draws, uint64_t seed, uint64_t iteration,
-    uint64_t attempt,
-):
-    """Return how often each row of some blocks is drawn (int32); the first of them is number ``first_block``."""
-    cdef int64_t block, size, start, n = weights.shape[0]
-    cdef vector[uint64_t] cumulated = vector[uint64_t](BLOCK)
-    result = np.empty(n, dtype=np.int32)
-    cdef int32_t[::1] counts = result
-    with nogil:
-        for block in range(n_draws.shape[0]):
-            start = block * BLOCK
-            size = min(<int64_t> BLOCK, n - start)
-            cumulate(&weights[start], size, cumulated.data())
-            draw_in_block(
-                cumulated.data(), size, n_draws[block], seed, iteration, attempt, first_block + block,
-                &counts[start],
-            )
-    return result
-
-
 REDRAWS = MAX_REDRAWS
 
 
@@ -265,10 +225,10 @@ def folds(const int64_t[::1] ids, uint64_t seed, int64_t n_folds):
     return result
 
 
-cdef bint covers(
-    const int32_t *counts, const int32_t *labels, int64_t n, int64_t n_present, vector[char] &seen
+cdef int64_t mark_drawn(
+    const int32_t *counts, const int32_t *labels, int64_t n, int64_t n_present, vector[uint8_t] &seen
 ) noexcept nogil:
-    """Whether ``n_present`` classes were drawn."""
+    """Mark the classes that were drawn, and return how many they are; ``n_present`` are all."""
     cdef int64_t i, n_seen = 0
     memset(seen.data(), 0, seen.size())
     for i in range(n):
@@ -276,8 +236,8 @@ cdef bint covers(
             seen[labels[i]] = 1
             n_seen += 1
             if n_seen == n_present:
-                return True
-    return False
+                break
+    return n_seen
 
 
 cdef class Draws:
@@ -295,6 +255,8 @@ cdef class Draws:
         Threads that share a large table.
     n_draws : int
         How many rows a sample has; 0: as many as there are.
+    exchange : Exchange or None
+        The other workers, if each has some of the rows.
     """
 
     cdef const int32_t[::1] labels
@@ -302,15 +264,18 @@ cdef class Draws:
     cdef uint64_t seed
     cdef int n_threads
     cdef int64_t n_draws
-    cdef vector[char] seen
+    cdef vector[uint8_t] seen
+    cdef object exchange
     cdef object arguments  # of the constructor, for pickling
 
     def __cinit__(
-        self, labels, int64_t n_classes, int64_t n_present, uint64_t seed, int n_threads=1, int64_t n_draws=0
+        self, labels, int64_t n_classes, int64_t n_present, uint64_t seed, int n_threads=1, int64_t n_draws=0,
+        exchange=None,
     ):
         self.labels = labels
         self.n_present, self.seed, self.n_threads, self.n_draws = n_present, seed, n_threads, n_draws
         self.seen.resize(n_classes)
+        self.exchange = exchange
         self.arguments = (labels, n_classes, n_present, seed, n_threads, n_draws)
 
     def __reduce__(self):
@@ -319,10 +284,20 @@ cdef class Draws:
     def draw(self, const double[::1] weights, uint64_t iteration, uint64_t attempt):
         """Return how often each row is in the sample; redrawn while a class is missing, but not for ever."""
         cdef uint64_t first = attempt * (MAX_REDRAWS + 1), redraw
-        cdef int32_t[::1] counts
         for redraw in range(first, first + MAX_REDRAWS + 1):
-            result = bootstrap(weights, self.seed, iteration, redraw, self.n_threads, self.n_draws)
-            counts = result
-            if covers(&counts[0], &self.labels[0], counts.shape[0], self.n_present, self.seen):
+            result = bootstrap(
+                weights, self.seed, iteration, redraw, self.n_threads, self.n_draws, self.exchange
+            )
+            if self.covers(result):
                 break
         return result
+
+    cdef bint covers(self, const int32_t[::1] counts):
+        """Whether every class was drawn."""
+        cdef int64_t n_seen = mark_drawn(
+            &counts[0], &self.labels[0], counts.shape[0], self.n_present, self.seen
+        )
+        if self.exchange is not None:
+            seen = np.asarray(<uint8_t[:self.seen.size()]> self.seen.data(), dtype=np.int64)
+            n_seen = np.count_nonzero(self.exchange.sum(seen))
+        return n_seen == self.n_present

@@ -1,7 +1,6 @@
-"""Fitted models for other programs: ONNX, JSON and shap, all of them exact.
+"""Exports of fitted models to ONNX, JSON and shap, all of them exact.
 
-Categories, missing values and the weights of the trees are included, and values and categories that were
-never seen are treated as in `predict`. Files that kfhe reads again are those of `kfhe.saving`.
+Model files that kfhe reads again are written by `kfhe.saving`.
 """
 
 from __future__ import annotations
@@ -127,10 +126,10 @@ def to_json(model: Any) -> str:
 def to_shap(model: Any, background: Any = None) -> ForestExplainer:
     """Return an explainer of the package shap that gives the exact SHAP values of a model's scores.
 
-    It is a `shap.TreeExplainer` that takes the same tables as the model, strings and gaps included. (One made
-    by ``shap.TreeExplainer(model)`` can't be had: shap has a fixed list of the classes it accepts.) Called
-    with a table it returns a `shap.Explanation`, which shap's plots take: values of shape (n_samples,
-    n_features, n_classes), which add up with the base values to ``predict_proba``; in a
+    It is a `shap.TreeExplainer` that takes the same tables as the model, strings and gaps included.
+    (``shap.TreeExplainer(model)`` does not work, because shap accepts a fixed list of classes only.) Called
+    with a table, it returns a `shap.Explanation` for shap's plots: values of shape (n_samples, n_features,
+    n_classes), which add up with the base values to ``predict_proba``; in a
     `RobustKFHEClassifier` to the scores, of which those are powers (``sharpness`` of its ``estimators_``).
 
     SHAP values compare a prediction with those where features are unknown. With ``background``, values from

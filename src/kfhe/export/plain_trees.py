@@ -19,7 +19,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Split:
+class ThresholdChain:
     """A split as a chain of thresholds.
 
     Attributes
@@ -111,7 +111,7 @@ class PlainTrees:
                 positions[j] = np.argsort(np.argsort(main_direction, kind="stable"))
         return positions
 
-    def splits(self, t: int) -> Iterator[tuple[int, Split]]:
+    def splits(self, t: int) -> Iterator[tuple[int, ThresholdChain]]:
         """Yield the number and the split of each node of tree t that is not a leaf."""
         tree = self.forest[t]
         for i in np.flatnonzero(tree.nodes["kind"] != LEAF).tolist():
@@ -126,7 +126,7 @@ class PlainTrees:
                 steps = [(float(code), bool(goes_left[code])) for code in turns]
                 if not turns:  # the other side is for missing values alone
                     steps = [(np.inf, bool(goes_left[0]))]
-            yield i, Split(int(node["feature"]), steps, bool(node["kind"] & MISSING_LEFT))
+            yield i, ThresholdChain(int(node["feature"]), steps, bool(node["kind"] & MISSING_LEFT))
 
 
 def check_names(names: list[str]) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import shap
 from numpy.typing import NDArray
 
-from kfhe.export.plain_trees import PlainTrees, Split
+from kfhe.export.plain_trees import PlainTrees, ThresholdChain
 from kfhe.forest import LEAF
 from kfhe.validation import check_table
 
@@ -130,7 +130,7 @@ def _unfold(plain: PlainTrees, t: int, thresholds: list[Floats]) -> dict[str, ND
     return columns | {"values": table[:, len(COLUMNS) :].copy()}
 
 
-def _pieces(split: Split, reached: Range) -> list[tuple[bool, Range]]:
+def _pieces(split: ThresholdChain, reached: Range) -> list[tuple[bool, Range]]:
     """Cut the range that gets to a split into pieces that go left (True) or right, by turns.
 
     Each side has a piece, if only for missing values or for shap's averages.

@@ -1,6 +1,6 @@
-"""Noise: labels, inputs or the balance of classes made worse on purpose, to see how well a classifier copes.
+"""Simulated noise in labels, inputs and the balance of classes, and the noise models of studies by name.
 
-How many labels of a table are wrong by themselves, and which, is what `kfhe.audit` looks for.
+Real noise is estimated by `kfhe.audit` and by the robust classifier.
 """
 
 from kfhe.noise.inputs import disturb_inputs

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
-from kfhe.noise.places import by_margin, by_neighbours, draw_low
+from kfhe.noise.margins import by_margin, by_neighbours, draw_low
 from kfhe.validation import check_same_length, encode_labels, readable_table
 
 

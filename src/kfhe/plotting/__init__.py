@@ -1,7 +1,6 @@
-"""Pictures of fitted models and of comparisons, as scikit-learn's displays: ``XDisplay.from_estimator(...)``.
+"""Plots of models, audits and comparisons, as displays in the style of scikit-learn; they need matplotlib.
 
-They need matplotlib: ``pip install "kfhe[plot]"``. Charts of pages in a browser are not made here: those of
-studies are in `kfhe.study.report`, those of reviews in `kfhe.review`.
+Charts on web pages are elsewhere: those of studies in `kfhe.study.report`, those of reviews in `kfhe.review`.
 """
 
 try:
@@ -10,8 +9,8 @@ except ImportError as error:
     raise ImportError('kfhe.plotting needs matplotlib: pip install "kfhe[plot]"') from error
 
 from kfhe.plotting.audit import AuditDisplay
+from kfhe.plotting.base import Display
 from kfhe.plotting.comparisons import NoiseDisplay, RankDisplay
-from kfhe.plotting.display import Display
 from kfhe.plotting.features import DecisionRegionsDisplay, FeatureImportanceDisplay
 from kfhe.plotting.predictions import CalibrationDisplay, ConfusionMatrixDisplay, RocCurveDisplay
 from kfhe.plotting.training import SamplingWeightsDisplay, StagedScoreDisplay, TraceDisplay

@@ -10,8 +10,8 @@ from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
 from kfhe.audit import LabelAudit
-from kfhe.look.palette import BLUE, VERMILION
-from kfhe.plotting.display import Display, width_of
+from kfhe.display.palette import BLUE, VERMILION
+from kfhe.plotting.base import Display, width_of
 from kfhe.plotting.predictions import ConfusionMatrixDisplay
 
 MOST_CLASSES = 12  # in the matrix; of more, those with the most suspects
@@ -80,7 +80,7 @@ class AuditDisplay(Display):
     def _draw(self, ax: Axes) -> None:
         place = ax.get_subplotspec()
         if place is None:
-            raise ValueError("an audit takes two axes: give a subplot of a figure, which can be parted")
+            raise ValueError("an audit needs two axes: pass a subplot of a figure as ax")
         parts = place.subgridspec(1, 2, width_ratios=(5, 4))
         ax.set_subplotspec(parts[0])
         self._draw_quality(ax)

@@ -11,8 +11,8 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from kfhe import stats
-from kfhe.look.palette import PALETTE
-from kfhe.plotting.display import LINE, MARKERS, Display, ink, shortened, thinned, width_of
+from kfhe.display.palette import PALETTE
+from kfhe.plotting.base import LINE, MARKERS, Display, ink, shortened, thinned, width_of
 
 ROW, BAR = 0.2, 0.12  # heights of a name and of a bar, in inches
 

@@ -14,8 +14,8 @@ from matplotlib.image import AxesImage
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from kfhe.look.palette import BLUE
-from kfhe.plotting.display import (
+from kfhe.display.palette import BLUE
+from kfhe.plotting.base import (
     MARKERS,
     Display,
     class_colours,

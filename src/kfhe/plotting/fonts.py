@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 
+from matplotlib import rcParams
 from matplotlib.axes import Axes
 from matplotlib.figure import FigureBase
-from matplotlib.font_manager import FontProperties, findfont, fontManager, get_font
+from matplotlib.font_manager import FontEntry, FontProperties, findfont, fontManager, get_font
 from matplotlib.text import Text
 
 Letters = frozenset[str]
@@ -31,13 +32,19 @@ def cover(figure: FigureBase) -> None:
 def families_with(letters: Letters) -> tuple[str, ...]:
     """Return families of installed fonts that have these letters, as far as there are any."""
     families: list[str] = []
-    for entry in sorted(fontManager.ttflist, key=lambda entry: "regular" not in entry.fname.lower()):
+    for entry in sorted(fontManager.ttflist, key=_plain_first):
         if "lastresort" in Path(entry.fname).stem.lower().replace("-", ""):
             continue  # it has a box for every letter
         if found := letters and _letters_in(entry.fname, letters):
             families.append(entry.name)
             letters -= found
     return tuple(families)
+
+
+def _plain_first(entry: FontEntry) -> tuple[bool, bool, str, str]:
+    """Sort by this for matplotlib's own choice of a plain font first, in the same order on each machine."""
+    chosen = entry.name in rcParams["font.sans-serif"]
+    return not chosen, "regular" not in entry.fname.lower(), entry.name, entry.fname
 
 
 def _texts(figure: FigureBase) -> Iterator[Text]:

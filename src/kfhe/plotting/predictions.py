@@ -13,9 +13,9 @@ from sklearn import calibration, metrics
 from sklearn.utils.multiclass import unique_labels
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from kfhe.look.palette import BLUE, PALETTE, VERMILION
+from kfhe.display.palette import BLUE, PALETTE, VERMILION
 from kfhe.metrics import CALIBRATION_BINS, CalibrationBins
-from kfhe.plotting.display import Display, ink, label_ticks, legend_beside, shortened, width_of
+from kfhe.plotting.base import Display, ink, label_ticks, legend_beside, shortened, width_of
 
 Floats = NDArray[np.float64]
 
@@ -35,7 +35,7 @@ def coded(y_true: Any, y_score: Any, classes: Any) -> tuple[NDArray[np.intp], Fl
     positions = {label: position for position, label in enumerate(classes.tolist())}
     unknown = sorted({str(label) for label in labels.tolist() if label not in positions})
     if unknown:
-        raise ValueError(f"there are labels that are none of the classes: {', '.join(unknown[:5])}")
+        raise ValueError(f"y_true has labels that are not in classes: {', '.join(unknown[:5])}")
     codes = np.array([positions[label] for label in labels.tolist()], dtype=np.intp)
     return codes, scores, classes
 

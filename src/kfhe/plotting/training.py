@@ -11,10 +11,10 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from sklearn.metrics import check_scoring
 
+from kfhe.display.palette import BLUE, PALETTE, TRACE_LINES
+from kfhe.display.text import counted
 from kfhe.early_stopping import EarlyStopping, Predicted, resolve
-from kfhe.look.counts import counted
-from kfhe.look.palette import BLUE, PALETTE, TRACE_LINES
-from kfhe.plotting.display import (
+from kfhe.plotting.base import (
     Display,
     check_ensemble,
     count_along,

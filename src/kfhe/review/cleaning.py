@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kfhe.display.text import counted
 from kfhe.files import whole_file
-from kfhe.look.counts import counted
 from kfhe.review.cells import is_gap, label_text, row_digests
 from kfhe.review.decisions import CHANGE, DROP, UNSURE, Decision, DecisionError, write_decisions
 from kfhe.review.records import Records

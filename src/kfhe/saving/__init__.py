@@ -1,4 +1,4 @@
-"""Model files: what is known of a model as JSON, its trees as small arrays, and both in one safetensors file.
+"""Model files: a JSON header and small arrays in one safetensors file, and checks of everything that is read.
 
-How a file gets onto the disk whole is `kfhe.files`; files for other programs are `kfhe.export`.
+Files for other programs are written by `kfhe.export`; writing any file safely is `kfhe.files`.
 """

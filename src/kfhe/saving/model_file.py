@@ -62,8 +62,8 @@ def save(model: Any, file: File) -> None:
     kind = vars(type(model)).get("_saved_as")
     if kind is None:
         raise ValueError(
-            f"{type(model).__name__} can't be saved: a file holds no code, so that one's own class would "
-            f"come back as {model._saved_as}; use skops.io.dump"
+            f"{type(model).__name__} can't be saved: a file holds no code, so it would be loaded as "
+            f"{model._saved_as}; use skops.io.dump"
         )
     forest = model.estimators_
     if not isinstance(forest, Forest):
@@ -195,7 +195,7 @@ def _read(file: BinaryIO) -> tuple[dict[str, Any], bytes]:
         place = 8 + head.index(checksum.encode())
     except (AttributeError, KeyError, TypeError, ValueError):
         raise ValueError(
-            "this is no model file of kfhe, or a damaged one. model.save(...) makes one"
+            "this is not a model file of kfhe, or it is damaged; model.save(...) writes one"
         ) from None
     content = b"".join([start, head, file.read()])
     digest = hashlib.sha256(memoryview(content)[:place])

@@ -81,7 +81,7 @@ def unpack(
     trees = np.repeat(np.arange(len(tree_nodes) - 1), np.diff(tree_nodes))
     _check_leaf_weights(leaf_weights, tree_leaves, len(classes))
 
-    _require(bool((feature < len(schema.names)).all()), "a split is on a feature that there is not")
+    _require(bool((feature < len(schema.names)).all()), "a split uses an unknown feature")
     categorical = np.array([bins is not None for bins in schema.categories], dtype=bool)[feature]
     missing_left = _bits(arrays, "missing_left", n_splits)
     # A gain is a difference of impurities, which the weight of a tree bounds; their sums stay finite.
@@ -163,7 +163,7 @@ def _check_layout(arrays: Arrays) -> None:
             array.dtype.str[1:] in types and array.ndim == n_dimensions,
             f"array {name!r} is of type {array.dtype} with {array.ndim} dimensions",
         )
-    _require(len(arrays["gain"]) == len(arrays["feature"]), "there is not one gain for each split")
+    _require(len(arrays["gain"]) == len(arrays["feature"]), "the numbers of splits and gains differ")
 
 
 def _check_leaf_weights(leaf_weights: NDArray[Any], tree_leaves: NDArray[np.int64], n_classes: int) -> None:
@@ -177,12 +177,12 @@ def _thresholds(arrays: Arrays, n_numeric: int) -> NDArray[np.float64]:
     table, positions = arrays["thresholds"], arrays["threshold"]
     _require(
         len(positions) == n_numeric and len(arrays["cut"]) == n_numeric,
-        "there is not one threshold for each numeric split",
+        "the numbers of numeric splits and thresholds differ",
     )
     _require(
         bool((table > -np.inf).all()), "a threshold is not a number"
     )  # infinite: only missing values go right
-    _require(bool((positions < len(table)).all()), "a split has a threshold that there is not")
+    _require(bool((positions < len(table)).all()), "a split uses an unknown threshold")
     thresholds: NDArray[np.float64] = table[positions]
     return thresholds
 
@@ -192,7 +192,7 @@ def _category_sets(
 ) -> NDArray[np.uint64]:
     """Return the sets of bins that go left; bins that no category has go where missing values go."""
     stored = _set_bytes(schema, features)
-    _require(len(packed) == np.count_nonzero(stored), "there is not one set for each categorical split")
+    _require(len(packed) == np.count_nonzero(stored), "the numbers of categorical splits and sets differ")
     sets = np.repeat(np.where(missing_left, np.uint8(255), np.uint8(0)), 32).reshape(-1, 32)
     sets[stored] = packed
     return sets.view("<u8").astype(np.uint64)

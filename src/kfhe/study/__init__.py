@@ -1,5 +1,4 @@
-"""Studies: classifiers compared on many datasets, with and without noise, from the plan to the report.
+"""Studies: a plan, runs of classifiers on many datasets, the file of results, their analysis and the report.
 
-The tests of significance are `kfhe.stats`, the noise is `kfhe.noise`, and what is about the paper alone is in
-`paper`.
+Rank tests are in `kfhe.stats`, noise is in `kfhe.noise`, and what belongs to the paper alone is in `paper`.
 """

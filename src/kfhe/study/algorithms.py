@@ -205,7 +205,7 @@ def _imported(path: str, key: str) -> Any:
     if not (isinstance(found, type) and hasattr(found, "fit") and hasattr(found, "predict")):
         raise StudyError(f"'{key}': {path} is not a classifier: it must be a class with fit and predict")
     if issubclass(found, (RegressorMixin, ClusterMixin, OutlierMixin)):
-        raise StudyError(f"'{key}': {path} is not a classifier: what it predicts are no classes")
+        raise StudyError(f"'{key}': {path} is not a classifier: it does not predict classes")
     return found
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kfhe.look.palette import TRACE_LINES
+from kfhe.display.palette import TRACE_LINES
 from kfhe.metrics import metrics_of
 from kfhe.noise import NOISE_MODELS
 from kfhe.study.algorithms import build, components_of
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
+    from kfhe.study.dataset import Dataset
     from kfhe.study.plan import Plan
-    from kfhe.study.tables import Dataset
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from typing import Any
 
 from kfhe.metrics import METRICS
 from kfhe.noise import NOISE_MODELS
+from kfhe.study.dataset import Roles, is_table, table_name
 from kfhe.study.errors import StudyError
-from kfhe.study.tables import Roles, is_table, table_name
 from kfhe.tables.files import Dialect
 from kfhe.tables.texts import KINDS
 
@@ -256,7 +256,7 @@ class Plan:
 def preset_text(name: str) -> str:
     """Return the TOML text of a preset: one of `PRESETS`."""
     if name not in PRESETS:
-        raise StudyError(f"there is no preset '{name}'; there are {', '.join(PRESETS)}")
+        raise StudyError(f"there is no plan '{name}'; give a TOML file or one of {', '.join(PRESETS)}")
     return files("kfhe.study").joinpath("presets", f"{name}.toml").read_text(encoding="utf-8")
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rich.progress import Progress
 from rich.table import Table
 
-from kfhe.look.progress import columns_with
+from kfhe.display.progress import columns_with
 from kfhe.metrics import METRICS
 
 if TYPE_CHECKING:

@@ -12,24 +12,24 @@ from pathlib import Path
 from textwrap import shorten
 from typing import TYPE_CHECKING, Any
 
-from kfhe.look.counts import counted
+from kfhe.display.text import counted
 from kfhe.study import algorithms
 from kfhe.study.algorithms import versions_for
 from kfhe.study.cells import Result
-from kfhe.study.datasets import data_folder, loaded, tables_of
+from kfhe.study.dataset import import_pandas
 from kfhe.study.errors import NoTargetError, StudyError
 from kfhe.study.paper.catalogue import catalogue
 from kfhe.study.plan import ALL_TABLES
+from kfhe.study.sources import data_folder, loaded, tables_of
 from kfhe.study.store import Store
-from kfhe.study.tables import import_pandas
 from kfhe.study.workers import Cluster, Processes
 from kfhe.tables.errors import did_you_mean, some
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from kfhe.study.dataset import Dataset, Roles
     from kfhe.study.plan import Cell, Plan
-    from kfhe.study.tables import Dataset, Roles
 
 
 @dataclass
@@ -180,7 +180,7 @@ def _learnt(plan: Plan, dataset: Dataset) -> str:
     """Say what is learnt of a table that the catalogue doesn't know."""
     tested = "" if plan.true is None else f", tested against {plan.true!r}"
     classes = some([repr(label) for label in dataset.classes])
-    return f"{dataset.name}: the column {dataset.target!r} is learnt{tested}; classes: {classes}"
+    return f"{dataset.name}: target {dataset.target!r}{tested}; classes: {classes}"
 
 
 def _batches(cells: Iterable[Cell]) -> list[list[Cell]]:
@@ -216,7 +216,7 @@ def describe(outcome: Outcome, path: Any) -> str:
     if outcome.error:
         stored += f", first: {shorten(outcome.error, 200)}"
     if outcome.interrupted:
-        return f"Stopped. {stored}; the results are in {path}, and the same command goes on from there."
+        return f"Stopped. {stored}; the results are in {path}, and the same command continues it."
     if not outcome.ran:
         return f"All {outcome.cells} cells are in {path} already."
     return f"{stored}; the results are in {path}."

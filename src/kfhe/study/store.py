@@ -9,9 +9,9 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from kfhe.study.dataset import Dataset, import_pandas
 from kfhe.study.errors import StudyError
 from kfhe.study.plan import Cell, Plan
-from kfhe.study.tables import Dataset, import_pandas
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -206,7 +206,7 @@ class Store:
             keys = ", ".join(f"'{key}'" for key in self.plan.differences(plan))
             raise StudyError(
                 f"{self.path}: the results in it are of another plan (it differs in {keys}); nothing was "
-                "changed. Use another result file; without a plan, the study that is in the file goes on"
+                "changed. Use another result file; without a plan, the study in the file is continued"
             )
         if plan.repeats > self.plan.repeats:
             self._connection.execute("UPDATE study SET value = ? WHERE key = 'plan'", (plan.to_json(),))
@@ -223,7 +223,7 @@ class Store:
             )
             raise StudyError(
                 f"{self.path}: the results in it were made by other versions ({changed}). Use another result "
-                "file, or --mix-versions to go on; each cell remembers its versions"
+                "file, or --mix-versions to continue; the versions are stored with each cell"
             )
         text = json.dumps(versions, sort_keys=True)
         self._connection.execute("INSERT OR IGNORE INTO versions (packages) VALUES (?)", (text,))

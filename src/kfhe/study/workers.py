@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
     from distributed import Future
 
+    from kfhe.study.dataset import Dataset
     from kfhe.study.plan import Cell
-    from kfhe.study.tables import Dataset
 
 # Batches on their way for each thread of the cluster: one runs, one waits for it, one is being stored
 IN_FLIGHT = 3
@@ -163,7 +163,7 @@ class Cluster(ExitStack):
         except (OSError, CancelledError) as error:
             raise StudyError(
                 f"the Dask scheduler at {self.scheduler} is gone, or has dropped the study; what was stored "
-                "is kept. The same command goes on when it is back"
+                "is kept. The same command continues when it is back"
             ) from error
 
     def _results_of(self, future: Future[list[Result]]) -> list[Result] | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,8 +45,6 @@ class BinnedTable:
         The columns that were left out, by number, and how many categories each has.
     """
 
-    _by_feature: ClassVar[tuple[str, ...]] = ("n_bins", "categorical", "low", "high")  # besides `codes`
-
     schema: Schema
     codes: NDArray[np.uint8]
     n_bins: NDArray[np.int32]
@@ -55,18 +53,15 @@ class BinnedTable:
     high: Floats
     left_out: dict[int, int] = field(default_factory=dict)
 
-    def is_constant(self, k: int) -> bool:
-        """Whether all rows have the same value of feature k, or none of them has any."""
-        return self.n_bins[k] <= 2 and bool(self.codes[k].min() == self.codes[k].max())
+    def n_gaps(self, k: int) -> int:
+        """How many rows have no value of feature k; 0 if it has several values, which nobody asks for."""
+        return int((self.codes[k] == 1).sum()) if self.n_bins[k] == 2 else 0
 
     def of_column(self, j: int) -> Self:
         """Return the features of one column as a table of their own."""
         some = np.flatnonzero(np.array(self.schema.feature_columns) == j)
-        arrays = {name: getattr(self, name)[some] for name in self._by_feature}
-        return replace(self, codes=self._codes_of(some), **arrays)
-
-    def _codes_of(self, features: NDArray[np.intp]) -> NDArray[np.uint8]:
-        return self.codes[features]
+        by_feature = ("codes", "n_bins", "categorical", "low", "high")
+        return replace(self, **{name: getattr(self, name)[some] for name in by_feature})
 
     @classmethod
     def from_table(

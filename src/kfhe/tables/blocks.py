@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from kfhe.look.counts import counted
+from kfhe.display.text import counted
 from kfhe.tables.errors import TableFileError, some
 
 LONGEST = 1 << 26  # bytes that a row may have

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
-from kfhe.look.counts import counted
+from kfhe.display.text import counted
 from kfhe.tables.errors import TableFileError, some
 from kfhe.tables.types import is_moment, is_number, is_text
 

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from kfhe.display.text import plain
 from kfhe.files import standard_output, whole_file
-from kfhe.look.plain_text import plain
 from kfhe.tables.errors import TableFileError
 from kfhe.tables.types import is_text, moments_as_text
 

@@ -236,8 +236,11 @@ cdef class Grower:
         cdef vector[int64_t] starts = vector[int64_t](n_blocks + 1)
         cdef vector[int64_t] totals = vector[int64_t](n_blocks * n_classes)
         cdef Subtree *subtree = self.subtrees[0]
-        for b in prange(n_blocks, num_threads=n_threads, schedule="dynamic"):
-            starts[b + 1] = count_block(self.labels, weights, b, n_rows, &totals[b * n_classes])
+        if n_blocks == 1:  # even a team of one thread would cost more than a small tree's rows do
+            starts[1] = count_block(self.labels, weights, 0, n_rows, totals.data())
+        else:
+            for b in prange(n_blocks, num_threads=n_threads, schedule="dynamic"):
+                starts[b + 1] = count_block(self.labels, weights, b, n_rows, &totals[b * n_classes])
         clear(subtree)
         add_node(subtree, n_classes, 0)
         memset(subtree.totals.data(), 0, n_classes * sizeof(int64_t))
@@ -251,11 +254,16 @@ cdef class Grower:
         self.classes.resize(n)
         self.weights.resize(n)
         self.members.resize(n)
-        for b in prange(n_blocks, num_threads=n_threads, schedule="dynamic"):
+        if n_blocks == 1:
             load_block(
-                self.labels, weights, b, n_rows, &self.rows[starts[b]], &self.classes[starts[b]],
-                &self.weights[starts[b]],
+                self.labels, weights, 0, n_rows, self.rows.data(), self.classes.data(), self.weights.data()
             )
+        else:
+            for b in prange(n_blocks, num_threads=n_threads, schedule="dynamic"):
+                load_block(
+                    self.labels, weights, b, n_rows, &self.rows[starts[b]], &self.classes[starts[b]],
+                    &self.weights[starts[b]],
+                )
         subtree.nodes[0].count = n if self.problem.weighted else total
         subtree.nodes[0].end = <uint32_t> n
 

@@ -46,7 +46,8 @@ KFHE_DEVICE inline void add_class(int64_t k, int64_t weight, const int64_t *tota
     sums->weight += weight;
 }
 
-KFHE_DEVICE inline bool sums_improve(const Sums &sums, const NodeTotals &node, Split *best) {
+// The sums come as a copy, so that those of a loop can stay in registers.
+KFHE_DEVICE inline bool sums_improve(Sums sums, const NodeTotals &node, Split *best) {
     return leaves_enough(node, node.weighted ? sums.count : sums.weight) && improves(
         double(sums.squares), double(node.squares - 2 * sums.cross + sums.squares), sums.weight, node.weight, best
     );
@@ -270,10 +271,13 @@ struct Members {
 };
 
 // ---------------------------------------------------------------- the search
+//
+// Loops work on copies that nobody else sees: these stay in registers, as nothing that is written can change them.
 
 // Two classes: by stretches of entries, of which few are looked at closely. -1: no cut is better than the best so far.
 template <class Feed>
-int64_t search_stretches(const Feed feed, bool missing_left, const NodeTotals &node, Split *best) {
+int64_t search_stretches(const Feed &given, bool missing_left, const NodeTotals &node, Split *best) {
+    const Feed feed = given;
     const int64_t n_cuts = feed.n_cuts(missing_left), stretch = feed.stretch();
     int64_t found = -1, n_before = 0;
     uint64_t left = 0;
@@ -313,8 +317,9 @@ int64_t search_stretches(const Feed feed, bool missing_left, const NodeTotals &n
 
 // Any number of classes: all cuts one by one, as bounds say too little.
 template <class Feed>
-int64_t search_all(const Feed feed, bool missing_left, const NodeTotals &node, int64_t *left, Split *best) {
-    const NodeTotals totals = node;  // a copy, which the compiler need not fear to be changed through `left`
+int64_t search_all(const Feed &given, bool missing_left, const NodeTotals &node, int64_t *left, Split *best) {
+    const Feed feed = given;
+    const NodeTotals totals = node;
     const int64_t n_cuts = feed.n_cuts(missing_left), most = node.count - node.min_count;
     int64_t found = -1;
     double bar = best->score * MARGIN;
@@ -333,7 +338,7 @@ int64_t search_all(const Feed feed, bool missing_left, const NodeTotals &node, i
              & (double(sums.squares) * (size - left_size)
                     + double(totals.squares - 2 * sums.cross + sums.squares) * left_size
                 > bar * (left_size * (size - left_size))))
-            && sums_improve(sums, totals, best)) {
+            && sums_improve(sums, node, best)) {
             found = i;
             bar = best->score * MARGIN;
         }
@@ -344,7 +349,7 @@ int64_t search_all(const Feed feed, bool missing_left, const NodeTotals &node, i
 // Try each cut of a numeric feature, with the missing values right of it and, if there are any, left of it. `left` has
 // room for a number per class.
 template <class Feed>
-void cut_at_best(const Feed feed, const NodeTotals &node, int64_t *left, Split *best) {
+void cut_at_best(const Feed &feed, const NodeTotals &node, int64_t *left, Split *best) {
     const bool any_missing = feed.any_missing();
     int64_t found = -1;
     for (int missing_left = 0; missing_left <= any_missing; ++missing_left) {
@@ -368,7 +373,7 @@ void cut_at_best(const Feed feed, const NodeTotals &node, int64_t *left, Split *
 // lowest and the highest that the node's rows are in, each as likely as any other, by a number that depends on the node
 // and the feature alone. Missing values go where that is better.
 template <class Feed>
-void cut_at_random(const Feed feed, uint64_t number, const NodeTotals &node, int64_t *left, Split *best) {
+void cut_at_random(const Feed &feed, uint64_t number, const NodeTotals &node, int64_t *left, Split *best) {
     int low, high, missing = feed.missing();
     bool any_missing, found = false;
     if (!feed.find(&low, &high, &any_missing)) return;

@@ -88,9 +88,9 @@ cdef extern from "search.h" namespace "kfhe" nogil:
     Histogram bins_of(
         const int32_t *cells, const int32_t *counts, int64_t n_bins, int64_t n_classes
     ) noexcept
-    void cut_at_best[Feed](const Feed feed, const NodeTotals &node, int64_t *left, Split *best) noexcept
+    void cut_at_best[Feed](const Feed &feed, const NodeTotals &node, int64_t *left, Split *best) noexcept
     void cut_at_random[Feed](
-        const Feed feed, uint64_t number, const NodeTotals &node, int64_t *left, Split *best
+        const Feed &feed, uint64_t number, const NodeTotals &node, int64_t *left, Split *best
     ) noexcept
 
 cdef extern from "categories.h" namespace "kfhe" nogil:

@@ -1,4 +1,4 @@
-"""What is about the paper: its datasets, and the figures that it prints.
+"""The datasets of the paper, and the results that it published.
 
-Its algorithm is not here, but in `kfhe.training`; nor is its experiment, which is a plan as any other.
+Its algorithm is in `kfhe.training`, and its experiment is the plan ``paper``.
 """

@@ -25,8 +25,6 @@ class Facts:
         Number of rows of each class.
     categorical : tuple of str
         Columns to be taken as categories, whatever their values look like.
-    missing : dict of str to int
-        Number of gaps of each column that has any.
     file, sha256 : str or None
         Name and checksum of the csv file that the facts were taken from.
     openml : int or None
@@ -45,7 +43,6 @@ class Facts:
     features: int | None = None
     classes: dict[str, int] = field(default_factory=dict)
     categorical: tuple[str, ...] = ()
-    missing: dict[str, int] = field(default_factory=dict)
     file: str | None = None
     sha256: str | None = None
     openml: int | None = None

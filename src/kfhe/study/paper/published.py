@@ -7,8 +7,8 @@ from importlib.resources import files
 from typing import Any
 
 from kfhe.stats import average_ranks as ranks_of
+from kfhe.study.dataset import import_pandas
 from kfhe.study.paper.catalogue import catalogue
-from kfhe.study.tables import import_pandas
 
 ALGORITHMS = ("KFHE-e", "KFHE-l", "AdaBoost", "GBM", "S-GBM", "Bagging", "CART")
 EMPHASES = {"KFHE-e": "exponential", "KFHE-l": "linear"}

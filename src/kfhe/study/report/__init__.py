@@ -1,6 +1,6 @@
-"""The report of a study: one page that needs nothing else, and the same tables and figures as files.
+"""The report of a study: one page that needs no other file, and its tables and figures as files.
 
-What the tables say is found out in `kfhe.study.analyse`, and figures are drawn by `kfhe.plotting`.
+Figures are computed in `kfhe.study.analysis` and drawn by `kfhe.plotting`.
 """
 
 from __future__ import annotations
@@ -8,15 +8,13 @@ from __future__ import annotations
 import gzip
 from pathlib import Path
 
-from kfhe.files import write_whole
-from kfhe.study.analyse import Analysis
+from kfhe.study.analysis import Analysis
 from kfhe.study.errors import StudyError
 from kfhe.study.report.folder import ReportFolder
 from kfhe.study.report.page import page
 from kfhe.study.report.tables import all_tables
-from kfhe.tables.files import SUFFIXES
 
-__all__ = ["PAGE", "write_cells", "write_report"]
+__all__ = ["PAGE", "write_report"]
 
 PAGE = "index.html"
 
@@ -40,9 +38,12 @@ def write_report(analysis: Analysis, folder: str | Path, *, files: bool = True) 
         The page.
     """
     tables = all_tables(analysis)
+    html = page(analysis, tables)
     with ReportFolder(folder) as report:
         if files:
-            report.write("tables/cells.csv.gz", _cells(analysis, "cells.csv.gz"))
+            cells = analysis.cells.to_csv(index=False, float_format="%.6g", lineterminator="\n")
+            # No time stamp: the same results give the same file
+            report.write("tables/cells.csv.gz", gzip.compress(cells.encode(), mtime=0))
             for table in tables:
                 report.write(f"tables/{table.key}.csv", table.csv())
                 report.write(f"tables/{table.key}.tex", table.latex())
@@ -54,23 +55,4 @@ def write_report(analysis: Analysis, folder: str | Path, *, files: bool = True) 
                     "(or leave them out: --no-files)"
                 ) from error
             write_figures(analysis, report)
-        return report.write(PAGE, page(analysis, tables))
-
-
-def write_cells(analysis: Analysis, path: str | Path) -> Path:
-    """Write the results of all cells to a csv (or .csv.gz) or parquet file."""
-    path = Path(path)
-    if not path.name.endswith(SUFFIXES):
-        raise StudyError(f"{path}: the file's name must end in {', '.join(SUFFIXES)}")
-    write_whole(path, _cells(analysis, path.name))
-    return path
-
-
-def _cells(analysis: Analysis, name: str) -> bytes:
-    """Return the results of all cells as the content of a file of this name."""
-    if name.endswith(".parquet"):
-        parquet: bytes = analysis.cells.to_parquet(index=False)
-        return parquet
-    text: str = analysis.cells.to_csv(index=False, float_format="%.6g", lineterminator="\n")
-    # No time stamp: the same results give the same file
-    return gzip.compress(text.encode(), mtime=0) if name.endswith(".gz") else text.encode()
+        return report.write(PAGE, html)

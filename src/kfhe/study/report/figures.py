@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from kfhe.plotting import Display, NoiseDisplay, RankDisplay, TraceDisplay
-from kfhe.plotting.display import entitle, rendered
-from kfhe.study.analyse import Analysis
+from kfhe.plotting.base import entitle, rendered
+from kfhe.study.analysis import Analysis
 from kfhe.study.report.folder import ReportFolder
 from kfhe.study.report.tables import percent
 

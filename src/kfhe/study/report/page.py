@@ -7,9 +7,9 @@ import math
 from importlib.resources import files
 from typing import Any
 
-from kfhe.look.counts import counted
-from kfhe.look.palette import PALETTE, TRACE_LINES
-from kfhe.study.analyse import Analysis
+from kfhe.display.palette import PALETTE, TRACE_LINES
+from kfhe.display.text import counted
+from kfhe.study.analysis import Analysis
 from kfhe.study.errors import StudyError
 from kfhe.study.report.tables import Table
 

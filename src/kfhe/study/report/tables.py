@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
-from kfhe.study.analyse import ALPHA, Analysis
+import numpy as np
+
+from kfhe.study.analysis import ALPHA, Analysis
+from kfhe.study.dataset import import_pandas
 from kfhe.study.paper import published
 from kfhe.study.paper.catalogue import catalogue
-from kfhe.study.tables import import_pandas
 
 MOST_COLUMNS = 9  # of a table that has few rows
-LATEX = str.maketrans(
-    {mark: rf"\{mark}" for mark in "&%#_${}"}
-    | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
-    | {"±": r"$\pm$", "×": r"$\times$", "–": "--", "<": "$<$", ">": "$>$"}
-)
 STARS = "* below 0.1, ** below 0.05, *** below 0.01"
 
 Format = Callable[[Any], str]
@@ -80,25 +78,17 @@ class Table:
 
     def latex(self) -> str:
         """Return the texts as a LaTeX ``table`` environment that needs no package."""
-        head, *rows = (
-            " & ".join(latex(value.text, strong=value.strong) for value in row) + r" \\"
-            for row in ([Value(name, name) for name in self.head], *self.rows)
+        strong = [["font-weight: bold" if value.strong else "" for value in row] for row in self.rows]
+        frame = import_pandas().DataFrame([[v.text for v in row] for row in self.rows], columns=self.head)
+        style = frame.style.hide(axis="index").format(escape="latex").format_index(escape="latex", axis=1)
+        return str(
+            style.apply(lambda _: np.array(strong), axis=None).to_latex(
+                caption=re.sub(r"([&%#_$])", r"\\\1", f"{self.title}. {self.note}"),
+                label=f"tab:{self.key}",
+                column_format="l" + "r" * (len(self.head) - 1),
+                convert_css=True,
+            )
         )
-        columns = "r" * (len(self.head) - 1)
-        lines = [
-            r"\begin{table}",
-            rf"\caption{{{latex(f'{self.title}. {self.note}')}\label{{tab:{self.key}}}}}",
-            rf"\centering\begin{{tabular}}{{l{columns}}}\hline",
-            rf"{head}\hline",
-            *rows,
-            r"\hline\end{tabular}\end{table}",
-        ]
-        return "\n".join(lines) + "\n"
-
-
-def latex(text: str, *, strong: bool = False) -> str:
-    """Return a text with LaTeX's special characters as themselves."""
-    return rf"\textbf{{{text.translate(LATEX)}}}" if strong else text.translate(LATEX)
 
 
 def all_tables(analysis: Analysis) -> list[Table]:
@@ -133,11 +123,11 @@ def average_ranks(analysis: Analysis) -> Table:
         same, printed = published.average_ranks(noise, used), published.average_ranks(noise)
         if same is not None and printed is not None:
             beside |= {(noise, name): f"paper {same[name]:.2f} / {printed[name]:.2f}" for name in same.index}
-    note = "1 is the best. Over the datasets for which every algorithm has a score."
+    note = "1 is the best. Datasets for which every algorithm has a score."
     if beside:
         note += (
-            " Beside them the paper's: first those that follow from its scores on the same datasets (without "
-            "those whose data differ), then those that it prints, over 30 datasets."
+            " In small print, those of the paper: first computed from its scores on the same datasets "
+            "(without those whose data differ), then as published, over 30 datasets."
         )
     title = f"Average ranks by {analysis.plan.level}"
     return _by_level("average_ranks", "ranks", title, analysis.average_ranks, 2, beside=beside, note=note)
@@ -183,7 +173,7 @@ def _by_level(
 
 def friedman(analysis: Analysis) -> Table:
     """Return the Friedman aligned ranks test of each noise level."""
-    title = "Friedman aligned ranks test: do the algorithms differ at all?"
+    title = "Friedman aligned ranks test: are there any differences?"
     columns = {"noise": share, "datasets": "{:.0f}".format, "T": "{:.2f}".format, "p-value": pvalue_text}
     tests = analysis.friedman.rename(columns={"statistic": "T", "pvalue": "p-value"})
     strong = {"p-value": lambda value: value < ALPHA}
@@ -250,8 +240,8 @@ def wilcoxon(analysis: Analysis, noise: float) -> Table:
     )
     if printed:
         note += (
-            " The paper's p-values are one-tailed, though its text calls them two-tailed: "
-            "they stand here doubled."
+            " The p-values of the paper are one-tailed, although its text calls them two-tailed; "
+            "here they are doubled."
         )
     return _of_pairs("wilcoxon", "Wilcoxon signed-ranks test", analysis.algorithms, fields, note, noise)
 
@@ -309,7 +299,7 @@ def times(analysis: Analysis) -> Table:
     )
     columns: dict[str, Format] = {"algorithm": str, **dict.fromkeys(frame, "{:.1f}".format)}
     columns["cells"] = columns["failed"] = "{:,.0f}".format
-    note = "Means over all cells, one thread each. Components: of ensembles that say how many they have."
+    note = "Means over all cells, each with one thread. Components: of ensembles that tell their number."
     frame = frame.reset_index(names="algorithm")
     return _of_frame("times", "times", "Time per algorithm", frame, columns, note=note)
 
@@ -329,8 +319,8 @@ def datasets(analysis: Analysis) -> Table:
         columns["wrong labels"] = "{:.1%}".format
     columns |= dict.fromkeys(("in the paper", "note"), str)
     note = (
-        "'target': the column that is learnt. 'in the paper': its rows × dimensions × classes; its "
-        "dimensions mostly count the class."
+        "'target': the predicted column. 'in the paper': its rows × dimensions × classes; the dimensions "
+        "mostly include the class."
     )
     return _of_frame("datasets", "datasets", "Datasets", frame, columns, note=note)
 

@@ -1,0 +1,233 @@
+"""The results of testing a model: scores, tables for the terminal, and plots."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from kfhe.metrics import METRICS, ClassMetrics, class_metrics, metrics_of
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+    from rich.table import Table
+
+    from kfhe.cli.console import Console
+    from kfhe.plotting import Display
+
+MOST_CLASSES = 20  # that are listed one by one
+LISTED = 10  # of more classes, and of mistakes
+NAME = 24  # letters of a class's name in a table; less in a matrix
+PICTURES = ("confusion", "calibration", "roc")
+
+
+class Predictions(NamedTuple):
+    """Rows that were tested: true and predicted classes, by their positions, and the classes' scores."""
+
+    true: NDArray[np.intp]
+    predicted: NDArray[np.intp]
+    scores: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The results of one or more tests.
+
+    Attributes
+    ----------
+    how : str
+        How the rows were tested, in words.
+    target : str
+        Name of what was predicted.
+    classes : ndarray
+        The classes.
+    tests : list of Predictions
+        The rows of each test.
+    """
+
+    how: str
+    target: str
+    classes: NDArray[Any]
+    tests: list[Predictions]
+
+    @cached_property
+    def scores(self) -> list[dict[str, float]]:
+        """The metrics of each test."""
+        return [metrics_of(*test, len(self.classes)) for test in self.tests]
+
+    @cached_property
+    def likeliest(self) -> dict[str, float] | None:
+        """Metrics if the likeliest class were predicted; None if it is."""
+        if all((test.scores.argmax(axis=1) == test.predicted).all() for test in self.tests):
+            return None
+        scores = [
+            metrics_of(test.true, test.scores.argmax(axis=1), test.scores, len(self.classes))
+            for test in self.tests
+        ]
+        of_decisions = ("f1_macro", "accuracy", "balanced_accuracy")
+        return {name: sum(score[name] for score in scores) / len(scores) for name in of_decisions}
+
+    @cached_property
+    def together(self) -> Predictions:
+        """The rows of all tests."""
+        import numpy as np
+
+        return Predictions(*map(np.concatenate, zip(*self.tests, strict=True)))
+
+    @cached_property
+    def confusion(self) -> NDArray[np.int64]:
+        """Rows by true and predicted class, of all tests together."""
+        from sklearn.metrics import confusion_matrix
+
+        together = self.together
+        return confusion_matrix(together.true, together.predicted, labels=range(len(self.classes)))
+
+    @cached_property
+    def by_class(self) -> list[ClassMetrics]:
+        """How well each class is found, in all tests together."""
+        return class_metrics(self.confusion)
+
+    @property
+    def metrics(self) -> list[str]:
+        """Names of the metrics that every test has."""
+        return [metric for metric in METRICS if all(metric in score for score in self.scores)]
+
+    def mean(self, metric: str) -> float:
+        """Return a metric's average over the tests."""
+        return sum(score[metric] for score in self.scores) / len(self.scores)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return everything in plain types."""
+        classes = self.classes.tolist()
+        return {
+            "how": self.how,
+            "rows": int(self.confusion.sum()),
+            **{metric: self.mean(metric) for metric in self.metrics},
+            "likeliest": self.likeliest,
+            "tests": self.scores,
+            "classes": classes,
+            "by_class": [
+                {"class": label, **found._asdict()}
+                for label, found in zip(classes, self.by_class, strict=True)
+            ],
+            "confusion_matrix": self.confusion.tolist(),
+        }
+
+    def print(self) -> None:
+        """Print the metrics, those of each class, and which classes are taken for which."""
+        from kfhe.cli.console import Console
+        from kfhe.display.text import counted
+
+        console = Console(highlight=False)
+        console.print(
+            f"{self.how}, {counted(int(self.confusion.sum()), 'row')}", markup=False, soft_wrap=True
+        )
+        console.print(self._metrics_table())
+        if self.likeliest:
+            figures = ", ".join(f"{METRICS[name]} {value:.4f}" for name, value in self.likeliest.items())
+            console.print(
+                "Predictions favour rare classes. With --decision likeliest, the most probable class is "
+                f"predicted: {figures}."
+            )
+        if len(self.classes) > MOST_CLASSES:
+            console.print(f"The {LISTED} worst of {len(self.classes)} classes; --json has all:")
+        console.print(self._class_table())
+        if len(self.classes) <= MOST_CLASSES and _fits(console, matrix := self._matrix_table()):
+            console.print("Confusion matrix: true classes down, predicted classes across")
+            console.print(matrix)
+        elif mistakes := self._mistakes():
+            console.print("The most frequent mistakes; --json has the whole confusion matrix:")
+            console.print(self._mistakes_table(mistakes))
+
+    def _metrics_table(self) -> Table:
+        several = len(self.scores) > 1
+        table = _table("metric", "mean", "from", "to") if several else _table("metric", "value")
+        for metric in self.metrics:
+            values = [score[metric] for score in self.scores]
+            shown = [self.mean(metric), min(values), max(values)] if several else values
+            table.add_row(METRICS[metric], *(f"{value:.4f}" for value in shown))
+        return table
+
+    def _class_table(self) -> Table:
+        table = _table(_name(self.target), "rows", "precision", "recall", "F1")
+        positions = list(range(len(self.classes)))
+        if len(positions) > MOST_CLASSES:
+            # Nothing can be said of a class that has no rows and is never predicted
+            worst = sorted(positions, key=lambda position: _or(self.by_class[position].f1, 2.0))
+            positions = worst[:LISTED]
+        for position in positions:
+            found = self.by_class[position]
+            shares = ("" if share is None else f"{share:.4f}" for share in found[1:])
+            table.add_row(_name(self.classes[position]), f"{found.rows}", *shares)
+        return table
+
+    def _matrix_table(self) -> Table:
+        names = [_name(label, NAME // 2) for label in self.classes]
+        table = _table(_name(self.target, NAME // 2), *names)
+        for position, (name, counts) in enumerate(zip(names, self.confusion, strict=True)):
+            cells = (f"[bold]{count}[/]" if j == position else str(count) for j, count in enumerate(counts))
+            table.add_row(name, *cells)
+        return table
+
+    def _mistakes(self) -> list[tuple[int, int]]:
+        """Return the most frequent pairs of a true class and another one that it is taken for."""
+        import numpy as np
+
+        wrong = self.confusion * (1 - np.eye(len(self.classes), dtype=np.int64))
+        order = np.argsort(-wrong, axis=None, kind="stable")[:LISTED]
+        return [
+            (true, other)
+            for true, other in zip(*np.unravel_index(order, wrong.shape), strict=True)
+            if wrong[true, other]
+        ]
+
+    def _mistakes_table(self, mistakes: list[tuple[int, int]]) -> Table:
+        table = _table(_name(self.target), "taken for", "rows", "of the class")
+        table.columns[1].justify = "left"
+        for true, other in mistakes:
+            count = self.confusion[true, other]
+            share = f"{count / self.by_class[true].rows:.0%}"
+            table.add_row(_name(self.classes[true]), _name(self.classes[other]), str(count), share)
+        return table
+
+    def pictures(self) -> Iterator[tuple[str, Display]]:
+        """Yield the `PICTURES` of all tests together, with their names."""
+        import matplotlib
+
+        from kfhe import plotting
+
+        matplotlib.use("agg")  # no window
+        together, classes = self.together, self.classes
+        true, scores = classes[together.true], together.scores
+        yield "confusion", plotting.ConfusionMatrixDisplay(self.confusion, display_labels=classes).plot()
+        yield "calibration", plotting.CalibrationDisplay.from_predictions(true, scores, classes=classes)
+        if len(set(together.true.tolist())) > 1:
+            yield "roc", plotting.RocCurveDisplay.from_predictions(true, scores, classes=classes)
+
+
+def _table(first: str, *others: str) -> Table:
+    from rich.table import Table
+
+    table = Table(first)
+    for name in others:
+        table.add_column(name, justify="right")
+    return table
+
+
+def _fits(console: Console, table: Table) -> bool:
+    """Whether there is room for a table as wide as it would like to be."""
+    return console.measure(table, options=console.options.update(width=10_000)).maximum <= console.width
+
+
+def _name(label: Any, width: int = NAME) -> str:
+    from rich.markup import escape
+
+    from kfhe.display.text import shortened
+
+    return escape(shortened(label, width))
+
+
+def _or(value: float | None, default: float) -> float:
+    return default if value is None else value

@@ -1,1 +1,0 @@
-"""How things look: colours, the progress bar, models in notebooks."""

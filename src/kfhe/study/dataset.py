@@ -1,0 +1,261 @@
+"""Datasets: a labelled table as all classifiers of a study get it."""
+
+from __future__ import annotations
+
+import hashlib
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kfhe.study.errors import NoTargetError, StudyError
+from kfhe.tables.columns import open_columns
+from kfhe.tables.csv import AS_FOUND
+from kfhe.tables.errors import check_names
+from kfhe.tables.features import FeatureColumns, rules_for
+from kfhe.tables.files import READABLE, Dialect, TableFileError, check_polars, open_table
+from kfhe.tables.labelled import USUAL_TARGET, LabelledTable, columns_like
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator
+
+    import pandas as pd
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Roles:
+    """What the columns of a study's tables are for, where it is not as usual.
+
+    Attributes
+    ----------
+    given, true : str or None
+        The columns of the labels to train on, and of the true ones to test against. None: there is one
+        column of labels, the target.
+    drop : tuple of str
+        Columns to leave out where there are such; ``*`` stands for any letters.
+    target : str or None
+        The column to learn; datasets of the catalogue that have no such column keep theirs. None: the one
+        named ``class``.
+    dialect : Dialect
+        How files are written, where that can't be seen.
+    read_as : tuple of (str, str)
+        What columns are read as, where there are such.
+    """
+
+    given: str | None = None
+    true: str | None = None
+    drop: tuple[str, ...] = ()
+    target: str | None = None
+    dialect: Dialect = AS_FOUND
+    read_as: tuple[tuple[str, str], ...] = ()
+
+    def learnt(self, name: str, columns: list[str], *, of_catalogue: bool) -> str | None:
+        """Return the column of a table to learn; None for the usual one of a dataset of the catalogue.
+
+        Raises
+        ------
+        NoTargetError
+            If it would be a guess.
+        """
+        if self.given is not None:
+            return self.given
+        if of_catalogue:
+            return self.target if self.target in columns else None
+        if self.target is None and USUAL_TARGET not in columns:
+            shown = ", ".join(columns[:20]) + (f" and {len(columns) - 20} more" if len(columns) > 20 else "")
+            raise NoTargetError(
+                f'{name}: which column is the target? Name it with --target (in a plan: target = "..."), as '
+                f"none is named '{USUAL_TARGET}'; there are {shown}"
+            )
+        return self.target or USUAL_TARGET
+
+    def dropped(self, columns: Iterable[str]) -> list[str]:
+        """Return which of a table's columns are no features; labels stay labels."""
+        return [column for column in columns if any(columns_like(name, [column]) for name in self.drop)]
+
+
+AS_USUAL = Roles()
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """Rows to learn from: every column is a number (float64, gaps as NaN) or a pandas category.
+
+    A date is several columns: the days since 1970, and the parts that vary.
+
+    Attributes
+    ----------
+    name : str
+        What it is called in plans and results.
+    X : DataFrame
+        The features.
+    y : ndarray of int
+        The class of each row, as a position in `classes`.
+    classes : list of str
+        The classes, sorted.
+    source : str
+        Where it was found.
+    true : ndarray of int or None
+        The true class of each row, if `y` may be wrong: to test against, never to train on.
+    target : str
+        The column that `y` was in.
+    notes : tuple of str
+        What was noticed in its file, in sentences.
+    dropped : tuple of str
+        The columns that were left out.
+    added : tuple of str
+        What was added to it, as `kfhe.study.careless` names it.
+    """
+
+    name: str
+    X: pd.DataFrame
+    y: NDArray[np.intp]
+    classes: list[str]
+    source: str
+    true: NDArray[np.intp] | None = None
+    target: str = USUAL_TARGET
+    notes: tuple[str, ...] = ()
+    dropped: tuple[str, ...] = ()
+    added: tuple[str, ...] = ()
+
+    @property
+    def categorical(self) -> list[str]:
+        """Names of the columns that hold categories."""
+        return [name for name, dtype in self.X.dtypes.items() if dtype == "category"]
+
+    @property
+    def wrong(self) -> float | None:
+        """Share of the labels that are not the true ones; None if these are not known."""
+        return None if self.true is None else float(np.mean(self.y != self.true))
+
+    def fingerprint(self) -> str:
+        """Return a checksum of the contents, by which changed data are noticed."""
+        digest = hashlib.sha256()
+        for name in self.X.columns:
+            column = self.X[name]
+            digest.update(f"{name}\x1e".encode())
+            if column.dtype == "category":
+                digest.update("\x1f".join(column.astype(object).fillna("\x00")).encode())
+            else:
+                digest.update(column.to_numpy(np.float64).tobytes())
+        digest.update("\x1f".join(self.classes).encode())
+        for labels in (self.y, self.true):
+            if labels is not None:
+                digest.update(labels.astype(np.int64).tobytes())
+        return digest.hexdigest()
+
+
+def is_table(name: str) -> bool:
+    """Whether a dataset's name is the path of a file rather than a name of the catalogue."""
+    return name.endswith(READABLE)
+
+
+def table_name(path: str | Path) -> str:
+    """Return a file's name without its folder and ending."""
+    name = Path(path).name
+    for suffix in READABLE:
+        name = name.removesuffix(suffix)
+    return name
+
+
+def read_table(
+    path: Path,
+    *,
+    name: str | None = None,
+    categorical: Collection[str] = (),
+    roles: Roles = AS_USUAL,
+    of_catalogue: bool = False,
+) -> Dataset:
+    """Read a csv, parquet or Excel file.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    name : str, optional
+        What to call the dataset; default: the file's name.
+    categorical : collection of str
+        Columns of codes that are categories, as far as there are such, besides all columns of text.
+    roles : Roles
+        Which column is learnt, which hold other labels, or are left out; how the file is read.
+    of_catalogue : bool
+        Whether the dataset is known: then its class column is the one named ``class``, else the last one.
+
+    Returns
+    -------
+    Dataset
+        The checked data.
+
+    Raises
+    ------
+    StudyError
+        If the file can't be read, or can't be learnt from, or nobody has said what to learn.
+    """
+    import_pandas()
+    with _told_as_study_error(), open_table(path, roles.dialect) as file:
+        codes = [column for column in categorical if column in file.columns]
+        drop = roles.dropped(file.columns)
+        target = roles.learnt(file.name, file.columns, of_catalogue=of_catalogue)
+        read_as = {column: kind for column, kind in roles.read_as if column in file.columns}
+        table = LabelledTable.from_file(
+            file, target, categorical=codes, read_as=read_as, drop=drop, true=roles.true
+        )
+        return replace(_dataset(table, name or table_name(path)), dropped=tuple(drop))
+
+
+def make_dataset(
+    frame: Any, name: str, *, source: str, categorical: Collection[str] = (), target: str | None = None
+) -> Dataset:
+    """Check a data frame with a class column and make a dataset of it."""
+    import_pandas()
+    with _told_as_study_error():
+        check_polars()
+        import polars as pl
+
+        table = LabelledTable.from_table(pl.from_pandas(frame), source, target, categorical=categorical)
+        return _dataset(table, name)
+
+
+def _dataset(table: LabelledTable, name: str) -> Dataset:
+    """Make a dataset of a table: numbers are float64, all else is text."""
+    table.check_can_be_split()
+    given_columns = open_columns(table.X)
+    features = FeatureColumns(given_columns, rules_for(given_columns, np.array(table.categorical)))
+    check_names(table.name, features.names)
+    columns = {
+        name: _as_categories(table.X[:, j]) if table.categorical[j] else features.numbers(k)
+        for k, (name, j) in enumerate(zip(features.names, features.columns, strict=True))
+    }
+    given = [str(label) for label in table.y.tolist()]
+    true = [] if table.true is None else [str(label) for label in table.true.tolist()]
+    classes, codes = np.unique(given + true, return_inverse=True)
+    y, truth = np.split(codes.astype(np.intp), [len(given)])
+    X = import_pandas().DataFrame(columns)
+    return Dataset(
+        name, X, y, classes.tolist(), table.name, truth if true else None, table.target, table.notes
+    )
+
+
+def _as_categories(column: Any) -> Any:
+    texts = [None if value is None else str(value) for value in column]
+    return import_pandas().Categorical(texts)
+
+
+@contextmanager
+def _told_as_study_error() -> Iterator[None]:
+    try:
+        yield
+    except TableFileError as error:
+        raise StudyError(str(error)) from error
+
+
+def import_pandas() -> Any:
+    """Return pandas, or say which extra brings it."""
+    try:
+        import pandas
+    except ImportError as error:
+        raise StudyError('a study needs pandas: pip install "kfhe[study]"') from error
+    return pandas
