@@ -115,10 +115,12 @@ class CsvTable:
             return None
         numbers = {column for column, kind in kinds.items() if kind == NUMBER}
         # Empty cells are gaps anyway; each number would have to be compared with the other words
-        tries = ([], self._gaps) if numbers == {*kinds} and not self._dialect.na else (self._gaps,)
-        for gaps in tries:
+        for gaps in [[], self._gaps][bool(self._dialect.na) :]:
             with suppress(pl.exceptions.PolarsError):
-                return self._parsed(block.rows, numbers, gaps).select(list(kinds))
+                rows = self._parsed(block.rows, numbers, gaps)
+                return rows.select(
+                    rows[name] if name in numbers else self._with_gaps(rows[name]) for name in kinds
+                )
         return None
 
     def _cells(self, block: Block) -> DataFrame:
