@@ -171,7 +171,7 @@ compare(
 # Shrinkage
 # ---------
 #
-# Trees that are grown to purity know wrong labels by heart; a filter down each tree takes that back.
+# Fully grown trees memorise wrong labels; a filter down each tree undoes this.
 pure = {
     "estimator__min_samples_leaf": 1,
     "estimator__min_samples_split": 2,

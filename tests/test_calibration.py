@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from sklearn.datasets import make_classification
+from sklearn.model_selection import train_test_split
 
 import kfhe.calibration
 from kfhe import RobustKFHEClassifier
@@ -19,6 +21,7 @@ from kfhe.calibration import (
 from kfhe.engine.draws import ROWS_OF_BLOCK
 from kfhe.exchange import Exchange
 from kfhe.forest import sharpened
+from kfhe.noise import flip_labels
 from kfhe.rows import TrainingRows
 
 POWERS = ["0x1.e29f855704bd3p-1", "0x1.8a10533864ee2p-5", "0x1.2fdd5d5d3cfaep-7"]  # of 0.7, 0.2 and 0.1
@@ -49,7 +52,12 @@ def loss_of(k, rate, scores, labels, expected):
     n_classes = scores.shape[1]
     right = sharpened(scores, SHARPNESSES[k])[np.arange(len(labels)), labels]
     chances = (1 - rate) * right + rate / (n_classes - 1) * (1 - right)
-    return np.log(SHARPNESSES[k]) ** 2 + ((rate - expected) / RATE_SPREAD) ** 2 / 2 - np.log(chances).sum()
+    told = 1 - expected * n_classes / (n_classes - 1)
+    return (
+        np.log(SHARPNESSES[k] * told**0.5) ** 2
+        + ((rate - expected) / RATE_SPREAD) ** 2 / 2
+        - np.log(chances).sum()
+    )
 
 
 class TestAmongTheSurest:
@@ -69,9 +77,9 @@ class TestAmongTheSurest:
 
 @pytest.mark.parametrize("n_classes", [2, 3, 7])
 @pytest.mark.parametrize("rate", [0.0, 0.1, 0.3])
-@pytest.mark.parametrize("sharpness", [1.0, 2.0, 4.0])
+@pytest.mark.parametrize("sharpness", [0.6, 1.0, 2.0, 4.0, 7.5])
 def test_sharpness_rate_and_shares_are_found(n_classes, rate, sharpness):
-    scores, labels, true = timid(4000, n_classes, sharpness, rate)
+    scores, labels, true = timid(20_000, n_classes, sharpness, rate)
     found = calibration_of(scores, labels)
     assert found.sharpness == pytest.approx(sharpness, rel=0.2)
     assert found.noise_rate == pytest.approx(rate, abs=0.03)
@@ -112,6 +120,28 @@ def test_each_fit_has_a_rate_of_its_own():
     for found, parts in zip(together, zip(*alone, strict=True), strict=True):
         np.testing.assert_allclose(found, np.concatenate(parts), rtol=1e-12)
     assert len(set(together[1])) > 1
+
+
+def test_labels_that_look_wrong_let_few_rows_be_sharper():
+    """Rows that say next to nothing: half way, in logarithms, between 1 and what would undo such labels."""
+    for rate, expected in ((0.0, 1.0), (0.2, 0.6**-0.5), (0.4, 0.2**-0.5)):
+        labels = (np.arange(10) < 10 * rate).astype(np.int32)
+        found = calibration_of(np.tile([0.5001, 0.4999], (10, 1)), labels)
+        assert found.sharpness == pytest.approx(expected, abs=1 / 16)
+
+
+@pytest.mark.parametrize("n_classes", [2, 5, 10])
+def test_probabilities_are_not_timid_where_two_labels_in_five_are_wrong(n_classes):
+    """Two classes are the hardest case, and no case of its own."""
+    X, y = make_classification(
+        4000, 15, n_informative=8, n_classes=n_classes, flip_y=0, random_state=n_classes
+    )
+    X, X_test, y, y_test = train_test_split(X, y, random_state=0, stratify=y)
+    model = RobustKFHEClassifier(random_state=0).fit(X, flip_labels(y, 0.4, random_state=0))
+    shares = model.predict_proba(X_test)
+    right = (model.classes_[shares.argmax(axis=1)] == y_test).mean()
+    assert shares.max(axis=1).mean() == pytest.approx(right, abs=0.1)
+    assert model.noise_rate_ == pytest.approx(0.4, abs=0.05)
 
 
 def test_labels_that_leave_it_open_leave_scores_as_they_are():

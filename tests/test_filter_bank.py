@@ -40,6 +40,15 @@ def test_leaves_grow_larger_after_the_pilot_if_a_large_shrinkage_is_right(bank, 
     assert bank.clean == (SHRINKAGES[position] <= 1)
 
 
+def test_the_highest_shrinkage_never_steers(bank, rows):
+    """All rows would be shrunken to the shares of the classes: it has a say in the verdict only."""
+    unseen = np.zeros(N_ROWS, dtype=np.int32)
+    for _ in range(READ_EVERY):  # the highest is right, the one below nearly so
+        bank.update(Unseen(confident(rows.labels, [0.3, 0.3, 0.3, 0.3, 0.6, 0.9]), unseen), 0.0)
+    assert bank.shrinkage == 30
+    assert SHRINKAGES[bank.verdict()] == 100
+
+
 def test_the_robust_error_is_the_share_of_unseen_weight_that_is_missed(bank, rows):
     voted = np.where(np.arange(N_ROWS) < 4, (rows.labels + 1) % 3, rows.labels)  # the first four are missed
     counts = np.array([1, 1, 0, 0] + [0, 2] * 4, dtype=np.int32)

@@ -115,6 +115,23 @@ def test_out_of_bag_errors_are_those_of_unseen_rows_and_never_zero(iris):
     assert separable.n_iter_ == 5
 
 
+def test_out_of_bag_errors_are_shares_of_weight_and_a_guess_is_one_by_the_votes_alone():
+    """The heavy row is missed by the votes; the state, which is sure of it, is not moved far enough."""
+    labels, base = np.array([0, 1, 1, 0], dtype=np.int32), np.array([0.4, 0.2, 0.2, 0.2])
+    rows = TrainingRows(None, labels, np.array(["a", "b"]), base, seed=0, n_threads=1)
+    sure = np.eye(2)[labels] * 0.98 + 0.01
+    voted, counts = np.array([1, 1, 1, 0], dtype=np.int32), np.array([0, 0, 0, 1], dtype=np.int32)
+    reading = OnUnseenRows(rows).take(sure, voted, counts)
+    assert reading.component_error == pytest.approx((0.4 / 0.8 * 3 + 1) / (3 + 2))
+    assert reading.guessed  # by its own votes it errs in half of the weight
+    assert reading.error == pytest.approx((0.4 / 0.8 * 3 + 1) / (3 + 2))
+    surer = sure.copy()
+    surer[0] = [1.02, -0.02]  # beyond what a vote can turn
+    reading = OnUnseenRows(rows).take(surer, voted, counts)
+    assert reading.guessed
+    assert reading.error == pytest.approx(1 / (3 + 2))
+
+
 def test_rows_that_are_all_in_the_sample_measure_nothing():
     labels, base = np.array([0, 1], dtype=np.int32), np.array([0.5, 0.5])
     rows = TrainingRows(None, labels, np.array(["a", "b"]), base, seed=0, n_threads=1)

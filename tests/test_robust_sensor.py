@@ -7,6 +7,7 @@ import pytest
 from sklearn.datasets import load_breast_cancer
 
 from kfhe import RobustKFHEClassifier
+from kfhe.filter_bank import SHRINKAGES
 from kfhe.forest import LEAF
 from kfhe.robust_sensor import RobustSensor
 from kfhe.rows import TrainingRows
@@ -73,6 +74,20 @@ def test_leaves_are_larger_once_labels_are_plainly_noisy(iteration):
         smallest.append(np.bincount(leaves, weights=counts).min())
     assert smallest[0] == 1
     assert smallest[1] >= 5
+
+
+@pytest.mark.parametrize("shrinkage", [0.0, 3.0, 30.0])
+def test_other_rows_get_the_votes_of_the_shrinkage_that_a_tree_was_grown_under(shrinkage):
+    """Even after the bank has changed its mind: else a run that goes on would score them otherwise."""
+    X, y = load_breast_cancer(return_X_y=True)
+    rows = TrainingRows(X, y.astype(np.int32), np.arange(2), np.full(len(y), 1 / len(y)), seed=0, n_threads=1)
+    bank = SimpleNamespace(clean=False, coarse=False, shrinkage=shrinkage)
+    sensor = RobustSensor(rows, TreeSettings(max_depth=None, min_samples_split=2, min_samples_leaf=1), bank)
+    sensor.initial()
+    read = sensor.read(rows.draws().draw(rows.base, 1, 0), 1, 0)
+    bank.shrinkage = 1.0
+    position = SHRINKAGES.tolist().index(shrinkage)
+    np.testing.assert_array_equal(sensor.votes(1, sensor.encode(X)), read.votes[position][read.leaves])
 
 
 def test_nodes_of_fewer_than_four_rows_are_not_split():

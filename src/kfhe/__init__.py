@@ -1,4 +1,4 @@
-"""Kalman Filter-based Heuristic Ensemble: a classifier for labels that can't be trusted."""
+"""Kalman Filter-based Heuristic Ensemble: a classifier for tables in which some labels are wrong."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any

@@ -1,13 +1,15 @@
-"""Calibration: from scores, which speak of the given labels, to probabilities of the true classes.
+"""Calibration: from scores, which predict the given labels, to probabilities of the true classes.
 
-Scores are the mean votes of shrunken trees: they are timid, and the more so the noisier the labels. So the
-probabilities are powers of them, made to sum to 1; the exponent is called the sharpness. It follows from what
-labels would look like. If a share of them went wrong by chance, a class of probability q is the label with
-the chance (1 - share) q + share / (c - 1) (1 - q), c being the number of classes. The sharpness and the share
-by which the labels of unseen rows are likeliest are believed in.
+Scores are the mean votes of shrunken trees. They are too cautious, the more so the noisier the labels. So
+the probabilities are powers of the scores, scaled to sum to 1; the exponent is called the sharpness. If a
+share of the labels is wrong at random, the label is a class of probability q with the probability
+(1 - share) q + share / (c - 1) (1 - q), where c is the number of classes. The sharpness and the share are
+those by which the labels of unseen rows are most likely.
 
-Where labels are few or hard to learn, they leave open whether scores are timid or labels wrong. So either has
-a prior: the sharpness is near 1, and the share near the rate of wrong labels among the surest rows.
+With few labels, or labels that are hard to learn, cautious scores can't be told from wrong labels. So both
+have a prior. That of the share is near the rate of disagreement among the surest rows. That of the sharpness
+is half way, in logarithms, between 1, for rows that are just hard, and the value that undoes wrong labels:
+undecided scores that are right about labels tell classes apart by 1 - rate c / (c - 1) of what is true.
 """
 
 from __future__ import annotations
@@ -35,6 +37,7 @@ SHARPNESSES = np.array(STEPS) / STEPS_OF_SHARPNESS  # 0.5 to 8
 RATES = np.arange(96) / 100
 COARSE = 6  # every so many sharpnesses are tried first, then those around the best
 RATE_SPREAD = 0.1  # standard deviation of the prior of the rate
+LEAST_TOLD = 1 / SHARPNESSES[-1]  # of what the true classes would tell apart
 SUREST = 0.2  # share of the rows by which the rate is foretold, at least
 
 
@@ -99,6 +102,7 @@ def calibrated(sample: Floats, prior: Floats) -> Calibration:
         return Calibration(1.0, expected, prior)
     weights = sample[:, 1] * (prior / np.where(of_class > 0, of_class, 1.0))[labels]
     weights *= weights.sum() / (weights**2).sum()  # as many as they are worth
+    told = max(1 - expected * n_classes / (n_classes - 1), LEAST_TOLD)
 
     # What a label has of the probability is 1 over the sum of the powers of all scores over the label's own.
     roots = eighth_root((scores / scores[np.arange(n_rows), labels, None]).T.copy())
@@ -111,7 +115,7 @@ def calibrated(sample: Floats, prior: Floats) -> Calibration:
             np.divide(1.0, power.sum(axis=0), out=row)
             power *= factor
         losses, rates = best_rates(right, n_classes, weights, expected)
-        best = int((losses + np.log(SHARPNESSES[tried]) ** 2).argmin())
+        best = int((losses + np.log(SHARPNESSES[tried] * told**0.5) ** 2).argmin())
         return tried[best], float(rates[best])
 
     k, _ = likeliest(range(0, len(SHARPNESSES), COARSE))

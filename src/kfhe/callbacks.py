@@ -1,4 +1,4 @@
-"""Callbacks: what is called after each iteration of training."""
+"""Callbacks: functions that are called after each iteration of training."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Early stopping: scores for a validation set, and the length of the ensemble that has the best one."""
+"""Early stopping: scores on a validation set, and the number of components with the best one."""
 
 from __future__ import annotations
 

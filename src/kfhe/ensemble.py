@@ -1,4 +1,4 @@
-"""Ensembles: components and the steps by which they moved the state; together they give scores."""
+"""Ensembles: components, the steps by which they moved the state, and the scores that follow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scikit-learn classifiers as the components of an ensemble."""
+"""Ensembles whose components are scikit-learn classifiers."""
 
 from __future__ import annotations
 

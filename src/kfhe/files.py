@@ -1,4 +1,4 @@
-"""Output files: whole or not at all; and the streams that stand in for files."""
+"""Output files, which are complete or absent, and the streams that replace files."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""A bank of filters: one for each guess at how noisy the labels are. The labels tell which is right.
+"""A bank of filters, one for each of several shrinkages; the labels of unseen rows tell which one is right.
 
-Trees are grown until they know every label by heart, wrong ones too. A filter down each tree takes that back:
-a leaf's votes are shrunken towards those of its ancestors, the more so the fewer rows speak. How much is
-right depends on the noise, which nobody knows. So there is a filter for each of some shrinkages, and their
-states, which are made of the votes of trees that have not seen a row, are compared with the labels.
+Trees are grown until they fit every label, wrong ones included. A filter down each tree undoes this: the
+votes of a leaf are shrunken towards those of its ancestors, the more the fewer rows it has. The right amount
+depends on the noise, which is unknown. So there is a filter for each of several shrinkages, and their states,
+made of the votes of trees that have not seen a row, are compared with the labels.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The weighted forest: a fitted ensemble of native trees, as a handful of arrays."""
+"""The weighted forest: a fitted ensemble of native trees, stored in a few arrays."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ Floats = NDArray[np.float64]
 
 LEAF, NUMERIC, CATEGORICAL, MISSING_LEFT = 0, 1, 2, 4
 MANY = 1 << 22  # cells of a table of trees and features: more than that are not made at once
-# Fields that say how leaves vote and how scores are used.
-RULES = ("shrinkage", "sharpness", "class_shares", "prior_power")
+# Fields that set how leaves vote and what is made of the scores
+SCORE_SETTINGS = ("shrinkage", "sharpness", "class_shares", "prior_power")
 DECISIONS: dict[Any, float] = {"balanced": 0.6, "likeliest": 0.0}  # powers of the classes' shares
 STEPS_OF_SHARPNESS = 8
 FEWEST_ROWS = 16  # that walk down compact trees: as many as they take side by side
@@ -339,11 +339,11 @@ class Forest(Ensemble):
             trees.update(repr(self.schema.rules).encode())
         for encoding in self.schema.encodings.values():
             trees.update(repr(encoding.categories).encode() + encoding.shares.tobytes())
-        for rule in RULES:
-            value = getattr(self, rule)
-            if value != getattr(Forest, rule):  # the default
+        for setting in SCORE_SETTINGS:
+            value = getattr(self, setting)
+            if value != getattr(Forest, setting):  # the default
                 numbers = value if isinstance(value, tuple) else (value,)
-                trees.update(f"{rule}{','.join(number.hex() for number in numbers)}".encode())
+                trees.update(f"{setting}{','.join(number.hex() for number in numbers)}".encode())
         return hashlib.sha256(trees.hexdigest().encode() + self.weights.tobytes()).hexdigest()
 
 

@@ -1,4 +1,4 @@
-"""Metrics: what classifiers are judged by, in a study, by ``kfhe evaluate`` and in benchmarks."""
+"""Metrics of classifiers, for studies, ``kfhe evaluate`` and benchmarks."""
 
 from __future__ import annotations
 

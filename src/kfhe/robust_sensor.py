@@ -1,4 +1,4 @@
-"""The robust classifier's sensor: trees with the best and with random cuts in turn, of the right size."""
+"""The robust classifier's sensor: trees with the best cuts and with random cuts in turn."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sensors: a sensor trains a component on a sample of the rows, and reads off its votes."""
+"""Sensors: a sensor trains a component on a sample of the rows and returns its votes."""
 
 from __future__ import annotations
 

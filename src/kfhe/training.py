@@ -1,4 +1,4 @@
-"""The training loop: two Kalman filters, a sensor that feeds them, and the trace."""
+"""The training loop: two Kalman filters, a sensor and the trace."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CARTClassifier: the tree engine as a scikit-learn classifier of its own."""
+"""CARTClassifier: a native tree as a scikit-learn classifier."""
 
 from __future__ import annotations
 

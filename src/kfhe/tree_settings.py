@@ -1,4 +1,4 @@
-"""Tree settings: how native trees are grown, whoever grows them."""
+"""Tree settings: how native trees are grown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks of what the user passes in, shared by the classifiers."""
+"""Input validation, shared by the classifiers."""
 
 from __future__ import annotations
 

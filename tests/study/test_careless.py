@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from kfhe.study.careless import COLUMNS, COPIES, copied, parts_of
+from kfhe.study.careless import COLUMNS, COPIES, copied, split_additions
 from kfhe.study.cells import make_fold, run_cells
 from kfhe.study.errors import StudyError
 from kfhe.study.plan import PRESETS, Algorithm, Cell, Plan
@@ -51,7 +51,7 @@ def test_no_row_is_copied_more_than_once():
 
 @pytest.mark.parametrize("name", ["wine+", "wine+nonsense", "c++.csv", "a+code+nonsense"])
 def test_other_names_with_a_plus_are_names(name):
-    assert parts_of(name) == (name, ())
+    assert split_additions(name) == (name, ())
 
 
 def test_an_unknown_addition_is_told():
@@ -71,7 +71,7 @@ def test_the_preset_needs_no_files_and_has_every_kind_of_addition_but_few():
     names = Plan.preset("careless").datasets
     for name in names:
         assert load(name).X.shape[0] > 0
-    added = {each for name in names for each in parts_of(name)[1]}
+    added = {each for name in names for each in split_additions(name)[1]}
     assert added <= {*COLUMNS, *COPIES}
     assert {"code", "id", "zip", "twice30", "twice100"} <= added
 

@@ -183,7 +183,7 @@ def test_there_is_a_table_of_ranks_for_each_other_metric(plan, tmp_path):
         assert value.text == ("1.00" if name == better else "2.00")
         assert value.beside == f"{means[name]:.3f}"
     page = write_report(analysis, tmp_path / "report", files=False).read_text()
-    assert "By other metrics" in page
+    assert "Other metrics" in page
     assert "0%, 20% of the training labels changed (pairwise)" in page
 
 

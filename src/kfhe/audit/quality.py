@@ -82,63 +82,61 @@ def label_quality(
 ) -> LabelAudit:
     """Find the labels that look wrong.
 
-    Trees are grown on random samples of the rows. Each row is judged by the trees whose sample it was not
-    in, so that a wrong label can't speak for itself. The quality of a label is the share of their votes
-    that it gets.
+    Trees are grown on random samples of the rows. Each row is judged by the trees that have not seen it, so
+    no label confirms itself. The quality of a label is its share of their votes.
 
     Parameters
     ----------
     X : array, data frame or sparse matrix of shape (n, n_features)
-        The rows; columns of strings and gaps need no preparation. With `pred_proba` they can be left out.
+        The rows. Text columns and missing values need no preparation. Optional with `pred_proba`.
     y : array-like of shape (n,)
-        Their labels, of two classes at least: strings, integers or booleans.
+        Their labels, of at least two classes: strings, integers or booleans.
     pred_proba : array-like of shape (n, n_classes), default=None
-        Votes of your own, instead of the trees': probabilities of the classes, in their sorted order, by
-        a classifier that has not seen the rows; scikit-learn's `cross_val_predict` gives such ones.
+        Your own votes instead of those of trees: class probabilities, in sorted order of the classes, by a
+        classifier that has not seen the rows, such as those of `cross_val_predict` of scikit-learn.
     estimator : classifier, default=None
-        Votes of this classifier, instead of the trees': clones of it are trained in cross-validation.
+        Use the votes of this classifier, by cross-validation, instead of those of trees.
     cv : int or splitter, default=5
-        Number of its folds, or how to make them.
+        Number of folds for `estimator`, or a splitter.
     sample_weight : array-like of shape (n,), default=None
-        How much each row counts when others are judged. A row of weight 0 is judged, and has no say.
+        How much each row counts when others are judged. A row of weight 0 is judged, but does not count.
     groups : array-like of shape (n,), default=None
-        Which rows belong together, such as those of one patient or document: each is judged by trees, or in
-        folds, that have seen none of them. None: copies of rows are looked for, and kept together.
+        Which rows belong together, such as those of one patient or document. A row is only judged by trees,
+        or in folds, that have seen none of its group. None: copies of rows are detected and kept together.
     n_estimators : int, default=1000
-        Number of trees at most.
+        Maximum number of trees.
     early_stopping : bool or "auto", default="auto"
         Whether to stop before `n_estimators` when more trees would hardly change the ranks (see Notes).
-        "auto": in tables of 10,000 rows or more.
+        "auto": for tables of 10,000 rows or more.
     categorical_features : "from_dtype", array-like or None, default="from_dtype"
-        Further categorical columns, as numbers, names or a mask. Columns of strings or categories always are,
-        but with None, which takes no column for categorical.
+        Additional categorical columns: positions, names or a mask. Columns of strings or categories are
+        always categorical, except with None, which treats no column as categorical.
     random_state : int, Generator, RandomState or None, default=None
-        Where the randomness comes from.
+        Seed.
     n_jobs : int or None, default=None
-        Number of threads. It has no influence on the result.
+        Number of threads. The result does not depend on it.
     verbose : int, default=0
-        1 shows a bar on standard error, with the time that is left at most.
+        1 shows a progress bar on standard error.
 
     Returns
     -------
     LabelAudit
-        For each row the quality of its label, the class that the votes suggest, and a rank; an
-        estimate of the share of wrong labels, and which labels to look at.
+        The quality, the suggested class and the rank of each label, an estimate of the share of wrong
+        labels, and which labels to look at.
 
     Notes
     -----
-    An audit can't tell a wrong label from a right one in an unusual row: hard rows look like wrong ones.
-    So look at the suspects before you change or drop them. Wrong labels that follow a pattern in X
-    (always one kind of row) look right.
+    Hard rows look like wrong ones, so check the suspects before you change or remove them. Wrong labels that
+    follow a pattern in X look right.
 
-    The share of wrong labels is estimated as the robust classifier estimates its `noise_rate_`: how timid
-    the votes are, and how many labels went wrong by chance, is what makes the given labels likeliest. Where
-    all rows are hard it may be too high: if X says nothing about y, most labels look wrong. Where mistakes
-    are all of one class it is too low, and may be 0: the votes learn them. The ranks don't depend on it.
+    The share of wrong labels is estimated like `noise_rate_` of the robust classifier: votes are calibrated,
+    assuming random mistakes, by maximum likelihood. If all rows are hard, the estimate may be too high: if X
+    says nothing about y, most labels look wrong. If all mistakes are in one class, it is too low, even 0,
+    because the trees learn them. The ranks do not depend on it.
 
-    Early stopping compares, after every 25 trees, the ranks by the trees of odd and of even numbers. Their
-    rank correlation tells how noisy the votes still are, and so how the ranks by now will compare with those
-    by all trees. It stops when a rank correlation of 0.982 is to be expected.
+    Early stopping compares the ranks by the odd-numbered trees with those by the even-numbered ones, after
+    every 25 trees. Their rank correlation predicts the correlation with the ranks by all trees. It stops when
+    that is at least 0.982.
 
     Examples
     --------

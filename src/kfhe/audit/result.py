@@ -24,27 +24,27 @@ SUSPECTS = ("drop", "relabel")  # what `LabelAudit.cleaned` can do with them
 
 @dataclass(frozen=True, repr=False)
 class LabelAudit:
-    """What an audit found: arrays with one value per row, in the order of the rows.
+    """The result of an audit: arrays with one value per row, in the order of the rows.
 
     Attributes
     ----------
     given : ndarray of shape (n,)
-        The labels, as they were given.
+        The given labels.
     quality : ndarray of shape (n,)
-        Share of the votes that the given label got, 0 to 1. Low: suspicious. NaN if a row got no votes,
-        which happens with a handful of trees only.
+        Share of the votes for the given label, 0 to 1; low is suspicious. NaN if a row got no votes, which
+        only happens with very few trees.
     suggested : ndarray of shape (n,)
-        The class with the most votes; often the given one.
+        The class with the most votes, which is usually the given one.
     rank : ndarray of shape (n,)
-        1 for the most suspicious label, n for the least. Of equal ones the first row comes first.
+        1 for the most suspicious label, n for the least. Ties are in the order of the rows.
     suspects : ndarray of bool of shape (n,)
-        The proposed cut: as many of the most suspicious labels as are estimated to be wrong. Only labels
-        that the votes disagree with are among them.
+        The labels to look at: as many of the most suspicious ones as are estimated to be wrong, if the votes
+        disagree with them.
     estimated_share : float
-        Estimated share of wrong labels, 0 to 1, if they went wrong by chance. Those of one kind can't be told
-        from right ones by votes; `kfhe.review.wrong_chances` knows more once somebody has judged some.
+        Estimated share of wrong labels, 0 to 1, assuming that mistakes are random. Votes can't detect
+        mistakes that follow a pattern; `kfhe.review.wrong_chances` takes reviewed labels into account.
     share_range : tuple of (float, float)
-        The range that the share is in, with a chance of 95 % if they did.
+        A 95 % range for this share, under the same assumption.
     class_shares : ndarray of shape (n_classes,)
         Estimated share of wrong labels among those of each class.
     classes : ndarray of shape (n_classes,)
@@ -54,16 +54,16 @@ class LabelAudit:
     index : pandas.Index or None
         The index of a pandas table, for `to_frame`.
     n_estimators : int or None
-        How many trees voted; None if others did.
+        Number of trees; None for other votes.
     findings : RowFindings or None
-        Duplicates, near-duplicates of another label, and outliers; None of a sparse matrix, of rows on a
+        Duplicates, near-duplicates with another label, and outliers. None for a sparse matrix, for rows on a
         cluster, or without X.
     worst : WorstRows or None
         The most suspicious rows, for notebooks.
     groups : Groups or None
-        Rows that were judged by trees that have seen none of them: given ones, or copies that were found.
+        The given groups, or the copies that were found.
     remarks : tuple of str
-        What the table has that may be a mistake, as in `RobustKFHEClassifier`.
+        Possible mistakes in the table, as in `RobustKFHEClassifier`.
     """
 
     given: NDArray[Any]

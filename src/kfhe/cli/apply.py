@@ -1,4 +1,4 @@
-"""``kfhe apply``: decisions about labels, applied to their table."""
+"""``kfhe apply``: apply decisions about labels to a table."""
 
 from __future__ import annotations
 

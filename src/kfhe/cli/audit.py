@@ -1,4 +1,4 @@
-"""``kfhe audit``: the labels of a table that look wrong."""
+"""``kfhe audit``: find labels that look wrong."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bars of commands that take long: on a terminal only, and gone when the work is done."""
+"""Progress bars of commands: shown on a terminal only, and removed at the end."""
 
 from __future__ import annotations
 

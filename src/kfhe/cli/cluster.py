@@ -1,4 +1,4 @@
-"""Training on more rows than memory holds: on a cluster, of this machine if no other is given."""
+"""Training on more rows than memory holds, on a local or another cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commands of ``kfhe``, as typer knows them: one module each."""
+"""The commands of ``kfhe`` as a typer app: one module each."""
 
 from __future__ import annotations
 

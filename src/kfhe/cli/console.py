@@ -1,4 +1,4 @@
-"""Tables and colours that commands print: styled by rich, of plain text only."""
+"""A console for tables and colours, on which text from files is made plain."""
 
 from __future__ import annotations
 

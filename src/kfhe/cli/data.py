@@ -1,4 +1,4 @@
-"""``kfhe data``: the catalogue of datasets, and where each of them is."""
+"""``kfhe data``: the catalogue of datasets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lines that commands print: plain text, so that nothing in a table or a model steers the terminal."""
+"""Printing lines of plain text, so that nothing in a table or a model can control the terminal."""
 
 from __future__ import annotations
 

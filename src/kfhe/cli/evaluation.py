@@ -143,33 +143,29 @@ class Outcome:
 
     def _metrics_table(self) -> Table:
         several = len(self.scores) > 1
-        table = _table("metric", "mean", "from", "to") if several else _table("metric", "value")
+        rows = []
         for metric in self.metrics:
             values = [score[metric] for score in self.scores]
             shown = [self.mean(metric), min(values), max(values)] if several else values
-            table.add_row(METRICS[metric], *(f"{value:.4f}" for value in shown))
-        return table
+            rows.append([METRICS[metric], *(f"{value:.4f}" for value in shown)])
+        return _table(["metric", "mean", "from", "to"] if several else ["metric", "value"], rows)
 
     def _class_table(self) -> Table:
-        table = _table(_name(self.target), "rows", "precision", "recall", "F1")
-        positions = list(range(len(self.classes)))
-        if len(positions) > MOST_CLASSES:
-            # Nothing can be said of a class that has no rows and is never predicted
-            worst = sorted(positions, key=lambda position: _or(self.by_class[position].f1, 2.0))
-            positions = worst[:LISTED]
-        for position in positions:
-            found = self.by_class[position]
-            shares = ("" if share is None else f"{share:.4f}" for share in found[1:])
-            table.add_row(_name(self.classes[position]), f"{found.rows}", *shares)
-        return table
+        found = sorted(zip(self.classes, self.by_class, strict=True), key=_badness)[:LISTED]
+        if len(self.classes) <= MOST_CLASSES:
+            found = list(zip(self.classes, self.by_class, strict=True))
+        rows = [
+            [_name(label), f"{by.rows}", *("" if share is None else f"{share:.4f}" for share in by[1:])]
+            for label, by in found
+        ]
+        return _table([_name(self.target), "rows", "precision", "recall", "F1"], rows)
 
     def _matrix_table(self) -> Table:
         names = [_name(label, NAME // 2) for label in self.classes]
-        table = _table(_name(self.target, NAME // 2), *names)
-        for position, (name, counts) in enumerate(zip(names, self.confusion, strict=True)):
-            cells = (f"[bold]{count}[/]" if j == position else str(count) for j, count in enumerate(counts))
-            table.add_row(name, *cells)
-        return table
+        rows = [[name, *map(str, counts)] for name, counts in zip(names, self.confusion, strict=True)]
+        for position, row in enumerate(rows, start=1):
+            row[position] = f"[bold]{row[position]}[/]"
+        return _table([_name(self.target, NAME // 2), *names], rows)
 
     def _mistakes(self) -> list[tuple[int, int]]:
         """Return the most frequent pairs of a true class and another one that it is taken for."""
@@ -184,12 +180,12 @@ class Outcome:
         ]
 
     def _mistakes_table(self, mistakes: list[tuple[int, int]]) -> Table:
-        table = _table(_name(self.target), "taken for", "rows", "of the class")
-        table.columns[1].justify = "left"
+        rows = []
         for true, other in mistakes:
-            count = self.confusion[true, other]
-            share = f"{count / self.by_class[true].rows:.0%}"
-            table.add_row(_name(self.classes[true]), _name(self.classes[other]), str(count), share)
+            count, names = self.confusion[true, other], [_name(self.classes[k]) for k in (true, other)]
+            rows.append([*names, str(count), f"{count / self.by_class[true].rows:.0%}"])
+        table = _table([_name(self.target), "taken for", "rows", "of the class"], rows)
+        table.columns[1].justify = "left"
         return table
 
     def pictures(self) -> Iterator[tuple[str, Display]]:
@@ -207,13 +203,20 @@ class Outcome:
             yield "roc", plotting.RocCurveDisplay.from_predictions(true, scores, classes=classes)
 
 
-def _table(first: str, *others: str) -> Table:
+def _table(head: list[str], rows: list[list[str]]) -> Table:
     from rich.table import Table
 
-    table = Table(first)
-    for name in others:
+    table = Table(head[0])
+    for name in head[1:]:
         table.add_column(name, justify="right")
+    for row in rows:
+        table.add_row(*row)
     return table
+
+
+def _badness(found: tuple[Any, ClassMetrics]) -> float:
+    """Return the F1 of a class; nothing can be said of one without rows that is never predicted."""
+    return 2.0 if found[1].f1 is None else found[1].f1
 
 
 def _fits(console: Console, table: Table) -> bool:
@@ -227,7 +230,3 @@ def _name(label: Any, width: int = NAME) -> str:
     from kfhe.display.text import shortened
 
     return escape(shortened(label, width))
-
-
-def _or(value: float | None, default: float) -> float:
-    return default if value is None else value

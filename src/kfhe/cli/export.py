@@ -1,4 +1,4 @@
-"""``kfhe export``: a saved model for other programs."""
+"""``kfhe export``: export a saved model."""
 
 from __future__ import annotations
 

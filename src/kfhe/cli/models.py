@@ -1,4 +1,4 @@
-"""Model files as arguments of commands: a path, or ``-`` for standard input."""
+"""Model files as arguments: a path, or ``-`` for standard input."""
 
 from __future__ import annotations
 

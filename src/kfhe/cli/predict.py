@@ -1,4 +1,4 @@
-"""``kfhe predict``: the classes of new rows, by a saved model."""
+"""``kfhe predict``: predict the classes of new rows."""
 
 from __future__ import annotations
 

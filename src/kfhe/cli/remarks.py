@@ -1,4 +1,4 @@
-"""Remarks on tables, in words of the command line."""
+"""Remarks on tables, worded for the command line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``kfhe study``: run a comparison of classifiers, analyse it, and report on it."""
+"""``kfhe study``: run, analyse and report studies."""
 
 from __future__ import annotations
 

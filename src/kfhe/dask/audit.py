@@ -65,7 +65,7 @@ def label_quality(
         Further categorical columns, as numbers, names or a mask. Columns of strings or categories always are,
         but with None, which takes no column for categorical.
     random_state : int, Generator, RandomState or None, default=None
-        Where the randomness comes from.
+        Seed.
     verbose : int, default=0
         1 shows a bar on standard error, with the time that is left at most.
 

@@ -76,13 +76,13 @@ class OnDask(BaseKFHE):
         Returns
         -------
         self
-            The fitted classifier. If fitting fails, it stays as it was.
+            The fitted classifier. If fitting fails, it is unchanged.
 
         Raises
         ------
         ClusterLostError
             The scheduler or too many workers were lost. The trees so far are kept: with ``warm_start=True``,
-            the next call of `fit` with the same data, on another cluster, goes on from there.
+            the next call of `fit` with the same data, also on another cluster, continues from there.
         """
         if is_boolean(self.early_stopping) and self.early_stopping and further.get("X_val") is None:
             raise ValueError(

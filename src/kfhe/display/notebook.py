@@ -1,4 +1,4 @@
-"""How a fitted model shows itself in a notebook: scikit-learn's diagram, and its trace below."""
+"""Notebooks: scikit-learn's diagram of a model, with the trace below."""
 
 from __future__ import annotations
 

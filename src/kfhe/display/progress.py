@@ -1,4 +1,4 @@
-"""Progress bars, drawn by rich: of a training run, and of other long work."""
+"""Progress bars, drawn by rich."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Text for people: counted nouns, names that fit, and nothing that a terminal would obey."""
+"""Text for people: counted nouns, shortened names, and no control characters."""
 
 from __future__ import annotations
 

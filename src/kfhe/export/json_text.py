@@ -1,4 +1,4 @@
-"""JSON: the trees of a fitted model as text."""
+"""Export to JSON: the trees of a model as text."""
 
 from __future__ import annotations
 

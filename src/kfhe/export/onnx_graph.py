@@ -1,4 +1,4 @@
-"""ONNX: a fitted model as one graph, from raw columns to labels and probabilities."""
+"""Export to ONNX: one graph from raw columns to labels and probabilities."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A fitted model as exports see it: trees whose splits are thresholds and whose leaves add to scores."""
+"""Trees as exports need them: splits are thresholds, and leaves add to the scores."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SHAP: a fitted model as trees that the package shap explains exactly."""
+"""Export to shap: trees that the package explains exactly."""
 
 from __future__ import annotations
 

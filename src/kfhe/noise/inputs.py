@@ -1,4 +1,4 @@
-"""Noise in the inputs: numbers that are measured badly, and categories that are mixed up."""
+"""Noise in the inputs: errors in numbers, and changed categories."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from kfhe.validation import readable_table
 
 
 def disturb_inputs(X: Any, rate: float, *, random_state: Any) -> Any:
-    """Blur the numbers of a table, and mix up its categories.
+    """Add noise to the numbers and the categories of a table.
 
     Parameters
     ----------
     X : array or pandas data frame of shape (n, n_features)
         The rows.
     rate : float
-        How much, 0 to 1. A normally distributed error is added to each number, with the standard deviation of
-        its column times `rate`. Of the categories in a column of text, exactly the share `rate`, rounded,
-        becomes another one of that column. Gaps stay gaps.
+        Amount of noise, 0 to 1. Each number gets a normal error with `rate` times the standard deviation of
+        its column. In a text column, exactly the share `rate` of the values, rounded, becomes another value
+        of the column. Missing values stay missing.
     random_state : int, Generator, RandomState or None
-        Where the randomness comes from.
+        Seed.
 
     Returns
     -------

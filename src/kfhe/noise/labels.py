@@ -1,4 +1,4 @@
-"""Label noise: which rows get another label, and which one; and classes thinned out."""
+"""Label noise: functions that change labels, or thin out classes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Flip = Callable[[Codes, int, int, np.random.Generator, Any], Codes]
 def flip_labels(
     y: ArrayLike, rate: float, *, random_state: Any, model: str = "uniform", X: Any = None
 ) -> NDArray[Any]:
-    """Give a share of the labels another class.
+    """Change a share of the labels to another class.
 
     Parameters
     ----------
@@ -45,20 +45,18 @@ def flip_labels(
         Share of labels to change, 0 to 1; at most 0.5 for all models but "uniform". Exactly
         ``round(n * rate)`` rows change.
     random_state : int, Generator, RandomState or None
-        Where the randomness comes from.
+        Seed.
     model : {"uniform", "pairwise", "border", "neighbourhood"}, default="uniform"
         Which rows change, and to what:
 
-        - "uniform": every row is as likely to change as any other, to each of the other classes alike;
-        - "pairwise": every row is as likely, but only to the next class in the order of the classes, and
-          from the last one to the first;
-        - "border": the smaller a row's margin by a random forest that has not seen it, the likelier; it
-          gets the class that the forest takes for the likeliest other one;
-        - "neighbourhood": the nearer a row is to one of another class, compared with its own, the
-          likelier; it gets the label of that neighbour.
+        - "uniform": each row with the same probability, to any other class;
+        - "pairwise": each row with the same probability, to the next class, and from the last class to the
+          first;
+        - "border": rows with a small margin, by a random forest that has not seen them, to the most probable
+          other class;
+        - "neighbourhood": rows near a row of another class, compared with their own, to that class.
 
-        By the last two, a label is as likely to be wrong as right at the border, and ever less likely away
-        from it.
+        In the last two, the probability is one half at the border and falls with the distance from it.
     X : array or data frame of shape (n, n_features), default=None
         The rows, for "border" and "neighbourhood".
 
@@ -100,17 +98,17 @@ def flip_labels(
 
 
 def flip_by_transition(y: ArrayLike, transition: ArrayLike, *, random_state: Any) -> NDArray[Any]:
-    """Change labels as a matrix says how often each class is taken for each other.
+    """Change labels by a matrix of the probabilities that one class is taken for another.
 
     Parameters
     ----------
     y : array-like of shape (n,)
         The labels.
     transition : array-like of shape (n_classes, n_classes)
-        Row by row, the shares of a class that get each label: each row sums to 1. Classes are in sorted
-        order. Of the n_k rows of class k, exactly ``n_k - round(n_k * transition[k, k])`` change.
+        Each row has the shares of a class that get each label, and sums to 1. Classes are in sorted order.
+        Exactly ``n_k - round(n_k * transition[k, k])`` of the n_k rows of class k change.
     random_state : int, Generator, RandomState or None
-        Where the randomness comes from.
+        Seed.
 
     Returns
     -------
@@ -200,19 +198,19 @@ NEEDS_X = ("border", "neighbourhood")
 
 
 def thin_classes(y: ArrayLike, rate: float, *, random_state: Any) -> NDArray[np.intp]:
-    """Choose the rows to keep so that some classes become rare.
+    """Select rows so that some classes become rare.
 
-    The classes are put into a random order. The first one keeps all of its rows, the second one ``1 - rate``
-    of them, the third one ``(1 - rate) ** 2``, and so on, rounded; each class keeps one row at least.
+    The classes are put into random order. The first one keeps all of its rows, the second one ``1 - rate`` of
+    them, the third one ``(1 - rate) ** 2``, and so on, rounded. Each class keeps at least one row.
 
     Parameters
     ----------
     y : array-like of shape (n,)
         The labels.
     rate : float
-        What each class loses compared with the one before it, 0 to 1.
+        Share that each class loses compared with the one before, 0 to 1.
     random_state : int, Generator, RandomState or None
-        Where the randomness comes from.
+        Seed.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Where labels go wrong if not by chance: near the border of classes, by a forest or by distances."""
+"""Rows near the border of classes, by the margins of a forest or by distances."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The noise models that studies know by name: each turns training rows into worse ones."""
+"""The noise models of studies, by name."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ Disturb = Callable[[Any, Any, float, Any], tuple[Any, Any]]
 
 @dataclass(frozen=True)
 class NoiseModel:
-    """A way in which training rows can be bad.
+    """A kind of noise in training rows.
 
     Attributes
     ----------
     disturb : callable
-        Gets rows, labels, the level and a random state; returns other rows and labels.
+        Gets rows, labels, the level and a random state; returns noisy rows and labels.
     level : str
-        What a level of it is, as the name of an axis.
+        The label of an axis of noise levels.
     done : str
-        What was done at a level, as it follows a percentage.
+        What follows a percentage in the description of a level.
     most : float
-        The highest level that makes sense.
+        The highest possible level.
 
     Examples
     --------

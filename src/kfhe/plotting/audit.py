@@ -1,4 +1,4 @@
-"""An audit: how well the labels are supported, and which class the suspects seem to be."""
+"""Plots of audits: the sorted qualities, and the suspects by class."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all displays share: where they draw, in which colours, and how they become files."""
+"""The base class of displays, and helpers for drawing and rendering."""
 
 from __future__ import annotations
 

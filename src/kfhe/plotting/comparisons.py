@@ -1,4 +1,4 @@
-"""Comparisons of algorithms: average ranks, and scores as more labels are wrong."""
+"""Plots of comparisons: average ranks, and scores against noise."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Features: how much they count, and which class is predicted where."""
+"""Plots of features: importances and decision regions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fonts for names in any script: what the chosen font can't write is written in one that can."""
+"""Fallback fonts for names in any script."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Predictions beside true labels: confusion matrices, calibration and ROC curves."""
+"""Plots of predictions: confusion matrices, calibration and ROC curves."""
 
 from __future__ import annotations
 

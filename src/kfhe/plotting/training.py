@@ -1,4 +1,4 @@
-"""Training: the trace of the filters, the sampling weights, and the score after each component."""
+"""Plots of training: traces, sampling weights, and scores after each component."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kfhe.forest import RULES, STEPS_OF_SHARPNESS
+from kfhe.forest import SCORE_SETTINGS, STEPS_OF_SHARPNESS
 from kfhe.tables.dates import PARTS
 from kfhe.tables.features import ENCODED, LEFT_OUT, Rule
 from kfhe.tables.readings import DATES, READINGS
@@ -63,8 +63,8 @@ def parse(text: bytes | str) -> Any:
 
 
 @contextmanager
-def part(what: str) -> Iterator[None]:
-    """Say of what is wrong with a part of the description which one it is."""
+def section(what: str) -> Iterator[None]:
+    """Name the section of the description in errors about it."""
     wrong = f"there is something wrong with its {what}"
     try:
         yield
@@ -75,7 +75,7 @@ def part(what: str) -> Iterator[None]:
 
 
 def require(condition: Any) -> None:
-    """Raise what `part` turns into words, unless something holds."""
+    """Raise what `section` turns into words, unless something holds."""
     if not condition:
         raise TypeError
 
@@ -195,7 +195,7 @@ def read_array(found: Any) -> NDArray[Any]:
     return array
 
 
-@part("classes")
+@section("classes")
 def read_classes(found: Any) -> NDArray[Any]:
     """Read the class labels: what `write_array` wrote, in order."""
     classes = read_array(found)
@@ -229,7 +229,7 @@ def _write_categories(name: str, bins: dict[Hashable, int] | None) -> dict[str, 
     return {"values": list(bins)} if own_bins else {"values": list(bins), "bins": list(bins.values())}
 
 
-@part("columns")
+@section("columns")
 def read_schema(found: Any) -> Schema:
     """Read what `write_schema` wrote."""
     names, known = found["names"], [_read_categories(column) for column in found["categories"]]
@@ -277,7 +277,7 @@ def _read_categories(found: Any) -> dict[Hashable, int] | None:
     return dict(zip(values, found.get("bins", range(len(values))), strict=True))
 
 
-@part("trace")
+@section("trace")
 def read_trace(names: Any, columns: NDArray[Any]) -> Trace:
     """Make a trace of the names and the values of its columns."""
     require(names == list(TRACE) and columns.dtype.str[1:] == "f8" and np.isfinite(columns).all())
@@ -287,21 +287,21 @@ def read_trace(names: Any, columns: NDArray[Any]) -> Trace:
     return Trace({**trace, "resets": [int(resets) for resets in trace["resets"]]})
 
 
-@part("rules")
-def read_rules(found: Any, n_classes: int) -> dict[str, Any]:
+@section("rules")
+def read_score_settings(found: Any, n_classes: int) -> dict[str, Any]:
     """Read how leaves vote and how scores are used."""
-    require(found.keys() == {*RULES})
-    rules = {**found, "class_shares": tuple(found["class_shares"])}
-    shares = rules["class_shares"]
-    numbers = [value for name, value in rules.items() if name != "class_shares"]
+    require(found.keys() == {*SCORE_SETTINGS})
+    settings = {**found, "class_shares": tuple(found["class_shares"])}
+    shares = settings["class_shares"]
+    numbers = [value for name, value in settings.items() if name != "class_shares"]
     require(all(type(value) is float and 0 <= value < 1e6 for value in (*numbers, *shares)))
     require(len(shares) in (0, n_classes) and (not shares or abs(sum(shares) - 1) < 0.01))
-    require(rules["prior_power"] <= 1 and 0.5 <= rules["sharpness"] <= 8)
-    require((STEPS_OF_SHARPNESS * rules["sharpness"]).is_integer())
-    return rules
+    require(settings["prior_power"] <= 1 and 0.5 <= settings["sharpness"] <= 8)
+    require((STEPS_OF_SHARPNESS * settings["sharpness"]).is_integer())
+    return settings
 
 
-@part("findings")
+@section("findings")
 def read_found(found: Any, names: tuple[str, ...]) -> dict[str, float | str]:
     """Read what training found out."""
     require(found.keys() <= {*names})

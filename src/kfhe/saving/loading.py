@@ -1,4 +1,4 @@
-"""Loading: a model file as the classifier that it was."""
+"""Loading a model from a file."""
 
 from __future__ import annotations
 
@@ -61,9 +61,9 @@ def _model(description: dict[str, Any], content: bytes) -> BaseKFHE:
     saved = read_forest(description, content)
     with told_as_damage():
         name, given = description["class"], description["parameters"]
-        with header.part("class"):
+        with header.section("class"):
             kind = MODELS[name]
-        with header.part("parameters"):
+        with header.section("parameters"):
             model = kind(**header.read_parameters(given))
             model._validate_params()
         found = header.read_found(description["found"], model._found)

@@ -27,7 +27,7 @@ from safetensors.numpy import save as save_arrays
 
 from kfhe.engine.threads import thread_count
 from kfhe.files import write_whole
-from kfhe.forest import DECISIONS, RULES, Forest
+from kfhe.forest import DECISIONS, SCORE_SETTINGS, Forest
 from kfhe.saving import header
 from kfhe.saving.packed_forest import pack, unpack
 from kfhe.trace import Trace
@@ -87,7 +87,7 @@ def save(model: Any, file: File) -> None:
         "columns": header.write_schema(forest.schema),
         "named": hasattr(model, "feature_names_in_"),
         "soft": forest.soft,
-        "rules": {name: getattr(forest, name) for name in RULES},
+        "rules": {name: getattr(forest, name) for name in SCORE_SETTINGS},
         "found": {name: getattr(model, name) for name in model._found},
         "trace": list(trace),
     }
@@ -237,7 +237,7 @@ def read_forest(description: dict[str, Any], content: bytes) -> SavedForest:
         soft, named = description["soft"], description["named"]
         if type(soft) is not bool or type(named) is not bool:
             raise ValueError("there is something wrong with its voting or its names")
-        rules = header.read_rules(description["rules"], len(classes))
+        rules = header.read_score_settings(description["rules"], len(classes))
         forest = unpack(arrays, schema, classes, trace["step"], soft=soft)
         forest = replace(forest, transitions=trace["transition"], **rules)
         scores = arrays.get("validation_scores")

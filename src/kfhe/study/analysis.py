@@ -1,4 +1,4 @@
-"""Analyse results: means, ranks and tests at each noise level, and the paper's figures beside them."""
+"""The analysis of a study: means, ranks and tests at each noise level, compared with those of the paper."""
 
 from __future__ import annotations
 

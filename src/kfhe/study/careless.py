@@ -43,15 +43,15 @@ COLUMNS: dict[str, dict[str, Callable[[int, np.random.Generator], Rows]]] = {
 COPIES = {"twice10": 0.1, "twice30": 0.3, "twice100": 1.0}
 
 
-def parts_of(name: str) -> tuple[str, tuple[str, ...]]:
+def split_additions(name: str) -> tuple[str, tuple[str, ...]]:
     """Return the dataset that a name begins with, and what is added to it.
 
     Examples
     --------
-    >>> from kfhe.study.careless import parts_of
-    >>> parts_of("wine+code+twice30")
+    >>> from kfhe.study.careless import split_additions
+    >>> split_additions("wine+code+twice30")
     ('wine', ('code', 'twice30'))
-    >>> parts_of("c++.csv")
+    >>> split_additions("c++.csv")
     ('c++.csv', ())
     """
     base, *added = name.split("+")

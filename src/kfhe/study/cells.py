@@ -1,4 +1,4 @@
-"""Cells: one training run each, whose result depends on the plan, the data and its name alone."""
+"""Cells: single training runs, whose results depend only on the plan, the data and the name of the cell."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kfhe.display.palette import TRACE_LINES
 from kfhe.metrics import metrics_of
 from kfhe.noise import NOISE_MODELS
 from kfhe.study.algorithms import build, components_of
-from kfhe.study.careless import copied, parts_of
+from kfhe.study.careless import copied, split_additions
 from kfhe.study.plan import Cell
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ def _scored(plan: Plan, cell: Cell, fold: Fold) -> Result:
     # A class that noise has wiped out is unknown to the classifier: it sees the others as 0, 1, 2, ...
     present, labels = np.unique(fold.y, return_inverse=True)
     algorithm = next(item for item in plan.algorithms if item.name == cell.algorithm)
-    base, _ = parts_of(cell.dataset)  # the seed of the dataset as it is: what differs is due to the additions
+    base, _ = split_additions(cell.dataset)  # with additions, the seed is that of the dataset alone
     seed = seed_of(plan.seed, base, cell.algorithm, cell.noise, cell.repeat, cell.fold)
     model = build(algorithm, fold.X, seed)
 
@@ -146,7 +146,7 @@ def make_fold(plan: Plan, cell: Cell, dataset: Dataset) -> Fold:
     train, test = fold_rows(plan, cell, dataset.y)
     # Names of columns are the user's, and some classifiers don't take all of them
     X = dataset.X.set_axis([f"x{position}" for position in range(dataset.X.shape[1])], axis=1)
-    base, added = parts_of(cell.dataset)
+    base, added = split_additions(cell.dataset)
     seed = seed_of(plan.seed, base, cell.noise, cell.repeat, cell.fold, "noise")
     disturb = NOISE_MODELS[plan.noise_model].disturb
     noisy_X, noisy_y = disturb(X.iloc[train], dataset.y[train], cell.noise, seed)
@@ -161,7 +161,7 @@ def fold_rows(plan: Plan, cell: Cell, y: NDArray[np.intp]) -> tuple[NDArray[Any]
     """Return the rows to train on and to test; they are the same for all algorithms and noise levels."""
     from sklearn.model_selection import StratifiedKFold
 
-    seed = seed_of(plan.seed, parts_of(cell.dataset)[0], cell.repeat, "folds")
+    seed = seed_of(plan.seed, split_additions(cell.dataset)[0], cell.repeat, "folds")
     folds = StratifiedKFold(plan.folds, shuffle=True, random_state=seed)
     train, test = list(folds.split(np.zeros(len(y)), y))[cell.fold]
     return train, test

@@ -1,4 +1,4 @@
-"""cleanlab's CleanLearning on a random forest, as a classifier that takes any labels and never gives up."""
+"""CleanLearning of cleanlab on a random forest, as a classifier that accepts any labels."""
 
 from __future__ import annotations
 

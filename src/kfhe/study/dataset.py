@@ -1,4 +1,4 @@
-"""Datasets: a labelled table as all classifiers of a study get it."""
+"""Datasets: labelled tables, prepared in the same way for all classifiers of a study."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Encodings: what becomes of a table's categories and gaps before a classifier gets it."""
+"""Encodings: how categories and missing values are passed to a classifier."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The plan: what a study runs, as a small TOML file, typed and checked."""
+"""The plan of a study: a small TOML file, typed and validated."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The display of a running study: cells done, rate, time left, and running averages per algorithm."""
+"""The progress display of a study: cells done, rate, time left, and averages so far."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Run a study: whatever of its cells is missing, by workers here or elsewhere, into the store."""
+"""Run a study: the missing cells, on this machine or on a cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where datasets come from: a folder of files, a rule, scikit-learn, or downloads from OpenML."""
+"""Where datasets come from: files, generators, scikit-learn, or downloads from OpenML."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kfhe.files import write_whole
-from kfhe.study.careless import added_columns, parts_of
+from kfhe.study.careless import added_columns, split_additions
 from kfhe.study.dataset import (
     AS_USUAL,
     Dataset,
@@ -71,7 +71,7 @@ def load(name: str, data_dir: str | Path | None = None, *, roles: Roles = AS_USU
     >>> monks.X.shape, monks.classes
     ((432, 6), ['0', '1'])
     """
-    base, added = parts_of(name)
+    base, added = split_additions(name)
     if added:
         dataset = load(base, data_dir, roles=roles)
         X = added_columns(dataset.X, added)
@@ -105,7 +105,7 @@ def load(name: str, data_dir: str | Path | None = None, *, roles: Roles = AS_USU
 
 def locate(name: str, data_dir: str | Path | None = None) -> Source | None:
     """Return the first source that has a dataset: file, folder, rule, scikit-learn, cache; or None."""
-    name, _ = parts_of(name)
+    name, _ = split_additions(name)
     if is_table(name):
         path = Path(name)
         return Source("file", path) if path.is_file() else None

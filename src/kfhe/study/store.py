@@ -1,4 +1,4 @@
-"""The store: a study's results in one SQLite file that survives whatever happens to the program."""
+"""The store: the results of a study in a SQLite file that survives crashes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Datasets that are made by a rule: there is no file to get, and they are the same everywhere."""
+"""Generated datasets, which are the same on all machines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What runs a study's cells: processes of this machine, or the workers of a Dask cluster."""
+"""Workers that run the cells of a study: local processes, or those of a Dask cluster."""
 
 from __future__ import annotations
 

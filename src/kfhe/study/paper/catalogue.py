@@ -1,4 +1,4 @@
-"""The catalogue: what is known of the paper's datasets, and of those that scikit-learn brings along."""
+"""The catalogue: the datasets of the paper, and those of scikit-learn and the generators."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the paper prints: its scores, ranks and tests, and what the authors' own program gives."""
+"""The published scores, ranks and tests, and results of the authors' program."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The folder of a report: it knows what was written to it, so that nothing of an earlier report stays."""
+"""The folder of a report: it records what was written, so that files of earlier reports are removed."""
 
 from __future__ import annotations
 

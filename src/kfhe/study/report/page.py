@@ -1,4 +1,4 @@
-"""The report as one HTML page: it needs no other file and no network."""
+"""The report as one HTML page without other files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kfhe.display.palette import PALETTE, TRACE_LINES
 from kfhe.display.text import counted
 from kfhe.study.analysis import Analysis
 from kfhe.study.errors import StudyError
-from kfhe.study.report.tables import Table
+from kfhe.study.report.tables import Table, finding
 
 
 def page(analysis: Analysis, tables: list[Table]) -> str:
@@ -34,6 +34,7 @@ def page(analysis: Analysis, tables: list[Table]) -> str:
     return environment.from_string(template).render(
         analysis=analysis,
         plan=analysis.plan,
+        finding=finding(analysis),
         summary=_summary(analysis),
         tables=by_section,
         charts=chart_data(analysis),

@@ -1,4 +1,4 @@
-"""The tables of a report, each with its values (for sorting and csv) and its texts."""
+"""The tables of a report, with values for sorting and csv, and texts."""
 
 from __future__ import annotations
 
