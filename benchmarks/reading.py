@@ -1,6 +1,6 @@
 """Compare predicting a csv with ``kfhe predict`` to reading it with pandas: python -m benchmarks.reading.
 
-They take turns on the same file, and so does pyarrow, which ours reads by. Seconds are those of the clock;
+They take turns on the same file, and so does polars, which ours reads by. Seconds are those of the clock;
 processor seconds, of all threads, are told as well, because they depend less on what else the machine does.
 """
 
@@ -17,7 +17,7 @@ from typing import Annotated
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
+import polars as pl
 import typer
 
 from benchmarks.machine import load_average
@@ -31,7 +31,7 @@ start = time.perf_counter(), time.process_time()
 read_csv(sys.argv[1])
 print(time.perf_counter() - start[0], time.process_time() - start[1])
 """
-READERS = {"pandas.read_csv": "pandas", "pyarrow.csv": "pyarrow.csv"}
+READERS = {"pandas.read_csv": "pandas", "polars.read_csv": "polars"}
 PREDICT = "from kfhe.cli import main; main()"
 OURS = "kfhe predict"
 CATEGORIES = 2  # columns of text
@@ -68,18 +68,16 @@ def make(folder: Path, rows: int, columns: int, training_rows: int, *, mixed: bo
     rng = np.random.default_rng(0)
     X = rng.normal(size=(rows, columns))
     y = np.where(X[:, 0] + X[:, 1] * X[:, 2] > 0.5, "a", np.where(X[:, 3] > 0, "b", "c"))[:training_rows]
-    table = pa.table(list(X.T), names=[f"x{j}" for j in range(columns)])
+    table = pl.DataFrame(X, schema=[f"x{j}" for j in range(columns)])
     if mixed:
         for j in range(2):
             gaps = rng.random(rows) < GAPS
-            table = table.set_column(j, f"x{j}", pa.array(X[:, j], mask=gaps))
+            table = table.with_columns(table[f"x{j}"].set(pl.Series(gaps), None))
         for j in range(columns - CATEGORIES, columns):
-            words = pa.array([f"level {k}" for k in range(3 * (j + 1 - columns + CATEGORIES))])
-            levels = words.take(pa.array(rng.integers(len(words), size=rows)))
-            table = table.set_column(j, f"x{j}", levels)
+            words = pl.Series([f"level {k}" for k in range(3 * (j + 1 - columns + CATEGORIES))])
+            table = table.with_columns(words[rng.integers(len(words), size=rows)].alias(f"x{j}"))
     write_table(folder / "new.csv", table)
-    frame = table.slice(0, training_rows).to_pandas()
-    KFHEClassifier(random_state=0).fit(frame, y).save(folder / "model.kfhe")
+    KFHEClassifier(random_state=0).fit(table[:training_rows], y).save(folder / "model.kfhe")
 
 
 def read(folder: Path, module: str) -> tuple[float, float]:

@@ -4,10 +4,15 @@ import json
 import subprocess
 import sys
 
+import numpy as np
+import polars as pl
 import pytest
+import xlsxwriter
 from sklearn.datasets import load_iris
 
 from kfhe import KFHEClassifier
+from kfhe.review import Decision, row_digests, write_decisions
+from kfhe.tables.files import write_table
 
 BARE = (
     "catboost",
@@ -23,12 +28,22 @@ BARE = (
 )
 BARE += ("pyarrow", "python_calamine", "shap", "xgboost")
 
-# Runs commands while some packages can't be imported
+# Runs commands as if some packages weren't installed
 SCRIPT = """
 import contextlib, io, json, sys
 
-for name in {blocked!r}:
-    sys.modules[name] = None
+class Without:
+    def __init__(self, finder):
+        self.finder = finder
+
+    def __getattr__(self, name):
+        return getattr(self.finder, name)
+
+    def find_spec(self, name, *where):
+        return None if name.partition(".")[0] in {blocked!r} else self.finder.find_spec(name, *where)
+
+
+sys.meta_path[:] = map(Without, sys.meta_path)
 from kfhe.cli import main
 
 found = []
@@ -66,7 +81,7 @@ NEEDED = {
 LEFT = {
     ("fit mine.xlsx -t label -o new.kfhe", "python_calamine"): "excel",
     ("fit mine.parquet mine.parquet -t label -o new.kfhe", "distributed"): "dask",
-    ("plot model.kfhe --kind scores --data mine.csv -t label", "pyarrow"): "frames",
+    ("plot model.kfhe --kind scores --data mine.csv -t label", "polars"): "frames",
     ("study run --dataset iris --algorithm XGBoost --jobs 1", "xgboost"): "peers",
     ("study run --dataset iris --scheduler tcp://127.0.0.1:1", "distributed"): "dask",
 }
@@ -87,6 +102,7 @@ def run(tmp_path_factory):
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
 
+    commands.folder = folder
     return commands
 
 
@@ -103,3 +119,28 @@ def test_what_is_left_to_install_is_said(run, command, missing):
     assert code == 1
     assert f'pip install "kfhe[{LEFT[command, missing]}]"' in said
     assert "Traceback" not in said
+
+
+def test_the_command_line_works_without_pandas_and_pyarrow(run):
+    rows = pl.DataFrame({"a": range(60), "b": ["u", "v", "w"] * 20, "label": ["x", "y"] * 30})
+    folder = run.folder
+    for name in ("rows.csv", "rows.csv.gz", "rows.parquet"):
+        write_table(folder / name, rows)
+    with xlsxwriter.Workbook(folder / "rows.xlsx") as book:
+        rows.write_excel(book)
+    digest = row_digests(rows.drop("label"), np.arange(1))[0]
+    write_decisions(folder / "decisions.csv", [Decision(2, digest, "label", "x", "change", "y")])
+    small = "-t label --n-estimators 2"
+    commands = [
+        *(f"fit rows.{ending} {small} -o rows.kfhe" for ending in ("csv", "csv.gz", "parquet", "xlsx")),
+        *(f"predict rows.kfhe rows.{ending} --proba --keep a -o out.csv" for ending in ("csv", "parquet")),
+        "predict rows.kfhe rows.xlsx -o out.parquet",
+        f"evaluate rows.csv {small}",
+        "evaluate rows.parquet -t label --model rows.kfhe",
+        f"audit rows.csv {small} --all -o all.csv --page page.html",
+        "apply decisions.csv rows.csv -o cleaned.csv",
+        "export rows.kfhe -o rows.json",
+    ]
+    for command, (code, said) in zip(commands, run(["pandas", "pyarrow"], *commands), strict=True):
+        assert code == 0, (command, said)
+    assert (folder / "cleaned.csv").read_text().splitlines()[1] == "0,u,y"

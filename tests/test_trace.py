@@ -98,7 +98,7 @@ def test_to_frame_gives_a_row_per_iteration(watched):
 
 def test_to_frame_without_pandas_says_what_to_install(watched, monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(ImportError, match=r"Trace.to_frame\(\) needs pandas: pip install \"kfhe\[frames\]\""):
+    with pytest.raises(ImportError, match=r"Trace.to_frame\(\) needs pandas: pip install pandas"):
         watched[0].trace_.to_frame()
 
 

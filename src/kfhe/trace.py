@@ -132,6 +132,6 @@ class Trace:
         try:
             import pandas as pd
         except ImportError as error:
-            raise ImportError('Trace.to_frame() needs pandas: pip install "kfhe[frames]"') from error
+            raise ImportError("Trace.to_frame() needs pandas: pip install pandas") from error
         index = pd.RangeIndex(1, len(self) + 1, name="iteration")
         return pd.DataFrame({name: self[name] for name in self.columns}, index=index)

@@ -208,11 +208,11 @@ class TestEvaluate:
         fit, predict = library.RobustKFHEClassifier.fit, library.RobustKFHEClassifier.predict
 
         def watching(model, X, y, groups=None, **others):
-            trained.append((X.column("a").to_pylist(), groups.tolist()))
+            trained.append((X["a"].to_list(), groups.tolist()))
             return fit(model, X, y, groups=groups, **others)
 
         def asked(model, X):
-            tested.append(X.column("a").to_pylist())
+            tested.append(X["a"].to_list())
             return predict(model, X)
 
         table["a"] = np.arange(len(table)) / 4  # by which rows are known

@@ -1,4 +1,4 @@
-"""kfhe predict on plain lines of a csv: the same bytes as in any other way, whatever is asked for."""
+"""kfhe predict on a csv: the same bytes however it is read, whatever is asked for."""
 
 import gzip
 from pathlib import Path
@@ -9,7 +9,6 @@ import pytest
 
 from kfhe import KFHEClassifier
 from kfhe.tables.csv import CsvTable
-from kfhe.tables.lines import Lines
 
 pytestmark = pytest.mark.usefixtures("elsewhere")
 
@@ -30,26 +29,18 @@ def fit(table, labels):
     KFHEClassifier(n_estimators=5, random_state=0).fit(table, y).save("model.kfhe")
 
 
-@pytest.fixture
-def made_of_lines(monkeypatch):
-    """Count the blocks of plain lines that are worked on."""
-    count = []
-    next_block = Lines._next_block
-    monkeypatch.setattr(Lines, "_next_block", lambda lines: count.append(0) or next_block(lines))
-    return count
-
-
 @pytest.mark.parametrize("labels", LABELS)
 @pytest.mark.parametrize("options", [[], ["--proba"], ["--escape-formulas"], ["--keep", "word"]])
-def test_the_output_does_not_depend_on_who_reads(kfhe, table, labels, options, made_of_lines, monkeypatch):
+def test_the_output_does_not_depend_on_how_it_is_read(kfhe, table, labels, options, monkeypatch):
     fit(table, labels)
     printed, _ = kfhe("predict", "model.kfhe", "new.csv", *options)
-    assert bool(made_of_lines) == (labels != "quoted" and "--keep" not in options)
     kfhe("predict", "model.kfhe", "new.csv", *options, "-o", "out.csv.gz")
     kfhe("predict", "model.kfhe", "-", *options, "-o", "piped.csv", piped=Path("new.csv").read_bytes())
-    monkeypatch.setattr(CsvTable, "_plain_header", lambda table: b"")
+    monkeypatch.setattr("kfhe.tables.csv.PIECE", 1 << 12)
+    in_pieces, _ = kfhe("predict", "model.kfhe", "new.csv", *options)
+    monkeypatch.setattr(CsvTable, "_at_once", lambda table, *block: None)
     expected, _ = kfhe("predict", "model.kfhe", "new.csv", *options)
-    assert printed == expected
+    assert printed == in_pieces == expected
     assert gzip.decompress(Path("out.csv.gz").read_bytes()) == expected
     assert Path("piped.csv").read_bytes() == expected
     assert expected.count(b"\n") == len(table) + 1
@@ -59,7 +50,7 @@ def test_categories_that_are_new_are_counted_over_all_blocks(kfhe, table, monkey
     fit(table, "names")
     table.loc[table.index[10::100], "word"] = "pink"
     table.to_csv("new.csv", index=False)
-    monkeypatch.setattr("kfhe.tables.csv.BLOCK", 1 << 12)
+    monkeypatch.setattr("kfhe.tables.csv.PIECE", 1 << 12)
     _, said = kfhe("predict", "model.kfhe", "new.csv", "-o", "out.csv")
     assert "column 'word': values in categories that the model has never seen: 30;" in said
 
@@ -69,7 +60,7 @@ def test_an_error_far_down_names_its_row_and_leaves_no_file(kfhe, table, monkeyp
     lines = Path("new.csv").read_text().splitlines()
     lines[2500] = lines[2500].replace(",", ",oops", 1)
     Path("new.csv").write_text("\n".join(lines))
-    monkeypatch.setattr("kfhe.tables.csv.BLOCK", 1 << 12)
+    monkeypatch.setattr("kfhe.tables.csv.PIECE", 1 << 12)
     _, said = kfhe("predict", "model.kfhe", "new.csv", "-o", "out.csv", code=1)
     assert "column 'v', row 2501: found 'oops" in said
     assert not Path("out.csv").exists()

@@ -222,8 +222,7 @@ def test_a_few_cells_that_do_not_fit_are_named(kfhe):
 
 
 def test_rows_are_numbered_through_all_batches(kfhe, monkeypatch):
-    monkeypatch.setattr("kfhe.tables.csv.ROWS", 10)
-    monkeypatch.setattr("kfhe.tables.csv.BLOCK", 200)
+    monkeypatch.setattr("kfhe.tables.csv.PIECE", 200)
     days = [f"2024-{1 + i % 12:02}-{1 + i % 28:02},{'xy'[i % 2]}\n" for i in range(100)]
     Path("mine.csv").write_text("when,label\n" + "".join(days))
     kfhe("fit", "mine.csv", "-t", "label", "-o", "model.kfhe")

@@ -167,7 +167,7 @@ def odd(tmp_path, table):
         (["parts", "parts/1.parquet"], r"parts/1\.parquet: is named twice; its rows would count twice"),
         (["parts", "--drop", "sise"], "there is no column 'sise'; did you mean 'size'"),
         (["parts", "--as", "town=date"], "column 'town' holds text, .* it can't be read as date"),
-        (["parts", "--as", "size=date"], "column 'size' has type float; it can't be read as date"),
+        (["parts", "--as", "size=date"], "column 'size' has type Float32; it can't be read as date"),
         (["parts", "--scheduler", "nowhere"], "no Dask scheduler can be reached at nowhere: "),
         (["{odd}/fractions.parquet", "--scheduler", "{address}"], "target 'hot' has .* fractions"),
         (

@@ -29,8 +29,8 @@ CSV = b'\xef\xbb\xbfid,text,y\r\n1,"a, ""b""\nc",cat\r\n\r\n2,,"dog"\r\n3,\xc3\x
 def decided(path, *wanted, first_row=2, **read):
     """Return decisions about a file: each a position, a decision and perhaps a label."""
     table = read_table(path, ["y"], **read)
-    digests = row_digests(table.drop_columns(["y"]), np.arange(len(table)))
-    given = table.column("y").to_pylist()
+    digests = row_digests(table.drop("y"), np.arange(len(table)))
+    given = table["y"].to_list()
     return [
         Decision(row + first_row, digests[row], "y", str(given[row]), kind, *label)
         for row, kind, *label in wanted

@@ -203,9 +203,9 @@ def test_a_study_and_the_command_line_read_a_table_alike(tmp_path):
     path = write(tmp_path, text)
     table, dataset = LabelledTable.read(path, categorical=["zip"]), read_table(path, categorical=["zip"])
     assert dataset.categorical == ["zip", "word"]
-    named = zip(table.X.column_names, table.categorical, strict=True)
+    named = zip(table.X.columns, table.categorical, strict=True)
     assert dataset.categorical == [name for name, is_category in named if is_category]
     assert dataset.classes == sorted(set(table.y))
-    assert list(dataset.X["zip"]) == table.X["zip"].to_pylist() == ["01", "1", "01", "1"]
+    assert list(dataset.X["zip"]) == table.X["zip"].to_list() == ["01", "1", "01", "1"]
     np.testing.assert_array_equal(dataset.X["flag"], [1, 0, np.nan, 1])
     assert dataset.X["empty"].isna().all()

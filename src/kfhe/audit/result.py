@@ -222,7 +222,7 @@ class LabelAudit:
         try:
             import pandas as pd
         except ImportError as error:
-            raise ImportError('LabelAudit.to_frame() needs pandas: pip install "kfhe[frames]"') from error
+            raise ImportError("LabelAudit.to_frame() needs pandas: pip install pandas") from error
         index = pd.RangeIndex(len(self)) if self.index is None else self.index
         frame = pd.DataFrame(columns, index=index)
         unnamed = index.nlevels == 1 and index.name is None

@@ -12,6 +12,8 @@ from kfhe.cli import options
 from kfhe.cli.echo import echo
 
 if TYPE_CHECKING:
+    from polars import DataFrame, Series
+
     from kfhe.audit import LabelAudit
     from kfhe.review import Decision
     from kfhe.tables.labelled import LabelledTable
@@ -108,7 +110,7 @@ def audit(
     )
     tell(found.remarks)
     listed = _listed(data, found)
-    suspects = listed.filter(listed.column(OURS)).remove_column(OURS)
+    suspects = listed.filter(listed.to_series(OURS)).drop(listed.columns[OURS])
     said = [] if plot is None else [_draw(found, plot)]
     if page is not None:
         said.append(_write_page(data, found, judged, page, labelled))
@@ -156,7 +158,7 @@ def _audited(
         raise DecisionError(
             f"{decisions}: is about the labels in {judged[0].target!r}, but --target is {data.target!r}"
         )
-    shown = data.all_columns.drop_columns([data.target])
+    shown = data.all_columns.drop(data.target)
     try:
         cleaned = apply_decisions(judged, shown, data.y, row_numbers=data.row_numbers)
     except DecisionError as error:
@@ -198,7 +200,7 @@ def _write_page(
         page,
         found,
         data.X,
-        all_columns=data.all_columns.drop_columns([data.target]),
+        all_columns=data.all_columns.drop(data.target),
         target=data.target,
         name=data.name,
         row_numbers=data.row_numbers,
@@ -215,40 +217,37 @@ def _write_page(
     )
 
 
-def _listed(data: LabelledTable, found: LabelAudit) -> Any:
+def _listed(data: LabelledTable, found: LabelAudit) -> DataFrame:
     """Return all rows, the most suspicious first, each with both labels, its quality and the verdict."""
-    import pyarrow as pa
-
-    from kfhe.tables.types import value_type
+    import polars as pl
 
     order = found.rank.argsort()
-    listed = data.all_columns.drop_columns([data.target]).take(order)
-    given = data.all_columns.column(data.target).take(order)
-    given = given.cast(value_type(given.type))
-    columns = {
-        "row": pa.array(data.row_numbers[order]),
+    listed = data.all_columns.drop(data.target)[order]
+    given = data.all_columns[data.target][order]
+    columns: dict[str, Any] = {
+        "row": data.row_numbers[order],
         "given": given,
-        "suggested": pa.array(found.suggested[order].tolist(), given.type),
-        "quality": pa.array(found.quality[order].round(4)),
-        "suspect": pa.array(found.suspects[order]),
+        "suggested": pl.Series(found.suggested[order].tolist(), dtype=given.dtype),
+        "quality": found.quality[order].round(4),
+        "suspect": found.suspects[order],
     }
     for position, (name, column) in enumerate(columns.items()):
-        listed = listed.add_column(position, _free_name(name, listed), column)
-    return listed.append_column(_free_name("notes", listed), _notes(data, found).take(order))
+        listed = listed.insert_column(position, pl.Series(_free_name(name, listed), column))
+    return listed.with_columns(_notes(data, found)[order].alias(_free_name("notes", listed)))
 
 
-def _free_name(name: str, listed: Any) -> str:
-    while name in listed.column_names:
+def _free_name(name: str, listed: DataFrame) -> str:
+    while name in listed.columns:
         name = f"audit {name}"
     return name
 
 
-def _notes(data: LabelledTable, found: LabelAudit) -> Any:
+def _notes(data: LabelledTable, found: LabelAudit) -> Series:
     """Return what else there is to say of each row, in the order of the table."""
-    import pyarrow as pa
+    import polars as pl
 
     notes = found.findings.notes(data.row_numbers, found.given) if found.findings else [""] * len(found)
-    return pa.array([note or None for note in notes], pa.string())
+    return pl.Series([note or None for note in notes], dtype=pl.String)
 
 
 def _draw(found: LabelAudit, picture: Path) -> str:
@@ -262,7 +261,9 @@ def _draw(found: LabelAudit, picture: Path) -> str:
     return f"The picture is in {picture}"
 
 
-def _show(data: LabelledTable, found: LabelAudit, share: str, suspects: Any, *, to_stderr: bool) -> None:
+def _show(
+    data: LabelledTable, found: LabelAudit, share: str, suspects: DataFrame, *, to_stderr: bool
+) -> None:
     from rich.markup import escape
     from rich.table import Table
 
@@ -285,10 +286,10 @@ def _show(data: LabelledTable, found: LabelAudit, share: str, suspects: Any, *, 
         return
     title = f"The {SHOWN} most suspicious" if len(suspects) > SHOWN else "The suspects"
     shown = Table(title=title, title_justify="left")
-    worst = suspects.slice(0, SHOWN).select(range(min(suspects.num_columns, OURS + OWN)))
-    for position, name in enumerate(worst.column_names):
+    worst = suspects[:SHOWN, : OURS + OWN]
+    for position, name in enumerate(worst.columns):
         shown.add_column(escape(name), no_wrap=position < OURS)
-    for values in zip(*(column.to_pylist() for column in worst.columns), strict=True):
+    for values in worst.iter_rows():
         shown.add_row(*(escape(_short(value)) for value in values))
     console.print(shown, soft_wrap=False)
     console.print("Hard rows look like wrong ones: look at them before you change them.", markup=False)

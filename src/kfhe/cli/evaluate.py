@@ -206,9 +206,9 @@ def _of_training(data: LabelledTable, model: BaseKFHE, how: Tests, advance: Call
         groups = None if data.groups is None else data.groups[train]
         with without_warnings():
             trained = clone(model).fit(
-                data.X.take(train), data.y[train], groups=groups, callbacks=[lambda row: advance(1)]
+                data.X[train], data.y[train], groups=groups, callbacks=[lambda row: advance(1)]
             )
-        X = data.X.take(test)
+        X = data.X[test]
         predicted = np.searchsorted(classes, trained.predict(X))
         scores = np.zeros((len(test), len(classes)))  # 0 for a class that none of the other groups has
         scores[:, np.searchsorted(classes, trained.classes_)] = trained.predict_proba(X)

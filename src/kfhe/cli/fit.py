@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import log
 from pathlib import Path
 from time import perf_counter
@@ -86,7 +87,7 @@ def _train(
     from kfhe.display.text import counted
 
     data = labelled.read_file(labelled.tables[0])
-    console.print(f"{data.name}: {counted(data.X.num_rows, 'row')}", markup=False)
+    console.print(f"{data.name}: {counted(len(data.X), 'row')}", markup=False)
     for note in notes(data, honest=model is options.Model.robust):
         console.print(note, style="yellow", markup=False)
     classifier = training.new_model(model, labelled.categorical_features(data))
@@ -95,6 +96,8 @@ def _train(
     with without_warnings():
         classifier.fit(data.X, data.y, groups=data.groups)
     seconds = perf_counter() - started
+    forest = classifier.estimators_
+    classifier.estimators_ = replace(forest, schema=forest.schema.with_readings(data.readings))
     console.print(summary(data, classifier.estimators_.schema), soft_wrap=False)
     tell(getattr(classifier, "remarks_", ()))
     return Trained(classifier, data.class_counts(), seconds)

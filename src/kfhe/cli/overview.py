@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 from kfhe.tables.errors import some
 from kfhe.tables.labels import notes_on_classes
 from kfhe.tables.readings import DATES, NUMBERS, misfits, most_fitting
-from kfhe.tables.types import is_text
+from kfhe.tables.types import is_date, is_text
 
 if TYPE_CHECKING:
+    from polars import Series
+
     from kfhe.tables.labelled import LabelledTable
     from kfhe.tables.schema import Schema
 
@@ -29,16 +31,15 @@ def summary(data: LabelledTable, schema: Schema) -> Any:
     from rich.table import Table
 
     shown = Table("column", "type", "values", "gaps")
-    listed = data.X.num_columns if data.X.num_columns <= MOST_COLUMNS else SOME_COLUMNS
-    for j, field in enumerate(list(data.X.schema)[:listed]):
+    listed = data.X.width if data.X.width <= MOST_COLUMNS else SOME_COLUMNS
+    for j, column in enumerate(data.X.get_columns()[:listed]):
         is_category = data.categorical[j]
-        column = data.X.column(field.name)
         values = _categories(column) if is_category else _span(column)
-        kind = "date" if _is_date(field.type) else "number"
+        kind = "date" if is_date(column.dtype) else "number"
         if is_category:
             kind = f"category{_what_became(j, schema)}"
-        shown.add_row(escape(field.name), kind, escape(values), str(column.null_count or ""))
-    if listed < data.X.num_columns:
+        shown.add_row(escape(column.name), kind, escape(values), str(column.null_count() or ""))
+    if listed < data.X.width:
         shown.add_row(*_others(data, listed))
     if data.groups is not None:
         shown.add_row(*_groups(data))
@@ -62,17 +63,17 @@ def _groups(data: LabelledTable) -> tuple[str, str, str, str]:
     return (
         escape(data.group_column),
         "groups",
-        escape(_categories(data.all_columns.column(data.group_column))),
+        escape(_categories(data.all_columns[data.group_column])),
         "",
     )
 
 
 def _others(data: LabelledTable, listed: int) -> tuple[str, str, str, str]:
     """Return the row that stands for all columns after the first few."""
-    others = data.X.columns[listed:]
+    others = data.X.get_columns()[listed:]
     n_categories = sum(data.categorical[listed:])
     kinds = f"{n_categories:,} of categories, {len(others) - n_categories:,} of numbers"
-    gaps = sum(column.null_count for column in others)
+    gaps = sum(column.null_count() for column in others)
     return f"{len(others):,} more", kinds, "", str(gaps or "")
 
 
@@ -88,16 +89,15 @@ def notes(data: LabelledTable, *, honest: bool) -> list[str]:
     """
     class_counts = data.class_counts()
     found = [*data.notes, *notes_on_classes(data.target, class_counts)]
-    for field, is_category in zip(data.X.schema, data.categorical, strict=True):
-        column = data.X.column(field.name)
-        if field.name.startswith("Unnamed: "):
+    for column, is_category in zip(data.X, data.categorical, strict=True):
+        if column.name.startswith("Unnamed: "):
             found.append(
-                f"Column {field.name!r} has no name in the header. If it numbers the rows, leave it out: "
-                f"--drop {quote(field.name)}"
+                f"Column {column.name!r} has no name in the header. If it numbers the rows, leave it out: "
+                f"--drop {quote(column.name)}"
             )
         if is_category and len(column) >= MANY_NUMBERS:
             found += _notes_on_categories(
-                field.name, column, made=field.name in data.made_categories, honest=honest
+                column.name, column, made=column.name in data.made_categories, honest=honest
             )
     found += _notes_on_marks(data)
     n_classes = len(class_counts)
@@ -110,25 +110,21 @@ def notes(data: LabelledTable, *, honest: bool) -> list[str]:
 
 def _notes_on_marks(data: LabelledTable) -> list[str]:
     """Name the columns in which a mark that stands for a gap elsewhere is a category."""
-    from pyarrow import compute
-
     marked: dict[str, list[str]] = {}
-    for field, is_category in zip(data.X.schema, data.categorical, strict=True):
-        if is_category and is_text(field.type) and field.name not in data.made_categories:
-            values = compute.unique(data.X.column(field.name)).to_pylist()
+    for column, is_category in zip(data.X, data.categorical, strict=True):
+        if is_category and is_text(column.dtype) and column.name not in data.made_categories:
+            values = {*column.unique()}
             for mark in MARKS_OF_GAPS:
                 if mark in values and len(values) > 2:
-                    marked.setdefault(mark, []).append(field.name)
+                    marked.setdefault(mark, []).append(column.name)
     return [
         f"{mark!r} is taken for a category in {some(columns)}. If it stands for a gap: --na {quote(mark)}"
         for mark, columns in marked.items()
     ]
 
 
-def _notes_on_categories(name: str, column: Any, *, made: bool, honest: bool) -> list[str]:
-    from pyarrow import compute
-
-    values = compute.unique(column.drop_null())
+def _notes_on_categories(name: str, column: Series, *, made: bool, honest: bool) -> list[str]:
+    values = column.drop_nulls().unique(maintain_order=True)
     n_values = len(values)
     found = []
     if n_values > MOST_CATEGORIES and not honest:
@@ -136,7 +132,7 @@ def _notes_on_categories(name: str, column: Any, *, made: bool, honest: bool) ->
             f"Column {name!r} has {n_values} categories; the rarest are taken for one, since a column tells "
             f"{MOST_CATEGORIES} apart."
         )
-    kind, others = _almost([str(value) for value in values.to_pylist()])
+    kind, others = _almost([str(value) for value in values])
     if not made and others:
         named = some([other if other.strip() else repr(other) for other in others])  # blanks can't be seen
         found.append(
@@ -162,30 +158,21 @@ def _almost(texts: list[str]) -> tuple[str, list[str]]:
     return kind, others if len(others) <= (1 - NEARLY_ALL) * len(texts) else []
 
 
-def _categories(column: Any) -> str:
-    from pyarrow import compute
-
-    values = sorted(map(str, compute.unique(column.drop_null()).to_pylist()))
+def _categories(column: Series) -> str:
+    values = sorted(map(str, column.drop_nulls().unique()))
     return f"{len(values)}: {some(values)}" if values else ""
 
 
-def _is_date(type: Any) -> bool:
-    from pyarrow import types
+def _span(column: Series) -> str:
+    import polars as pl
 
-    return bool(types.is_date(type) or types.is_timestamp(type))
-
-
-def _span(column: Any) -> str:
-    from pyarrow import compute, types
-
-    if types.is_boolean(column.type):
+    if column.dtype == pl.Boolean:
         return "false (0), true (1)"
-    if _is_date(column.type):
-        earliest, latest = compute.min_max(column).as_py().values()
-        return "" if earliest is None else f"{earliest:%Y-%m-%d} to {latest:%Y-%m-%d}"
-    if types.is_integer(column.type) or types.is_floating(column.type):
-        if types.is_float16(column.type):  # of which there is no minimum
-            column = column.cast("float32")
-        span = compute.min_max(column).as_py()
-        return "" if span["min"] is None else f"{span['min']:g} to {span['max']:g}"
-    return "" if types.is_null(column.type) else str(column.type)
+    low: Any = column.drop_nans().min() if column.dtype.is_float() else column.min()
+    high: Any = column.max()
+    if low is None:
+        return ""
+    if is_date(column.dtype):
+        return f"{low:%Y-%m-%d} to {high:%Y-%m-%d}"
+    is_plain = column.dtype.is_integer() or column.dtype.is_float()
+    return f"{low:g} to {high:g}" if is_plain else str(column.dtype)

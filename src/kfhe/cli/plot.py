@@ -138,4 +138,4 @@ def _rows(model: KFHEClassifier, path: Path, target: str, dialect: Dialect) -> t
         X, y = reader.read(table, target)
     for note in reader.notes(table):
         echo(f"kfhe: {note}", err=True)
-    return X if named else X.to_pandas().to_numpy(), y
+    return X if named else X.to_numpy(), y

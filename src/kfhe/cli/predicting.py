@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection
+from collections.abc import Collection, Iterator
 from contextlib import closing
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,12 +12,10 @@ from kfhe.cli.bars import bar, rows_of
 from kfhe.cli.echo import echo
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+    from polars import DataFrame
 
     from kfhe.saving.model_file import SavedForest
     from kfhe.tables.files import Dialect, TableFile
-    from kfhe.tables.output import CsvOutput
 
 
 def predict_table(
@@ -55,10 +52,8 @@ def predict_table(
     from kfhe.cli.models import read_forest
     from kfhe.cli.scoring import ModelReader, ahead
     from kfhe.display.text import counted
-    from kfhe.engine.threads import thread_count
     from kfhe.tables.errors import some
-    from kfhe.tables.files import Dialect, open_output, open_table
-    from kfhe.tables.output import CsvOutput
+    from kfhe.tables.files import Dialect, open_table, write_batches
 
     saved = read_forest(model).deciding(decision)
     reader = ModelReader(saved.forest.schema, saved.forest.classes, named=saved.named)
@@ -68,23 +63,18 @@ def predict_table(
         if ignored:
             echo(f"kfhe: {rows.name}: not used, as the model doesn't know them: {some(ignored)}", err=True)
         predictor = _Predictor(saved, proba=proba, as_text=not str(output).endswith(".parquet"))
-        tables = (
-            _beside(written, predictor.table(saved.forest.encoded(features), thread_count()))
-            for features, written in ahead(reader.batches(rows, kept))
-        )
-        with (
-            open_output(output, _joined(rows, kept, predictor), escape_formulas=escape_formulas) as out,
-            bar("Rows", rows_of(table), output=output) as advance,
-        ):
-            if isinstance(out, CsvOutput) and not kept and (lines := predictor.line_maker(out)):
-                with closing(reader.plain_rows(rows, lines, thread_count())) as plain:
-                    for n_rows, written in plain:
-                        out.write_lines(written)
-                        advance(n_rows)
-            with closing(ahead(tables)) as found:
-                for batch in found:
-                    out.write(batch)
-                    advance(len(batch))
+        schema = rows.kept_schema(kept) | predictor.schema
+        _check_names(rows, kept, [*predictor.schema])
+        with bar("Rows", rows_of(table), output=output) as advance:
+
+            def predicted() -> Iterator[DataFrame]:
+                for features, written in reader.batches(rows, kept):
+                    found = predictor.rows(saved.forest.encoded(features))
+                    yield written.hstack(found) if kept else found
+                    advance(len(features))
+
+            with closing(ahead(predicted())) as batches:
+                write_batches(output, schema, batches, escape_formulas=escape_formulas)
     for note in reader.notes(rows):
         echo(f"kfhe: {note}", err=True)
     if predictor.n_unlikely:
@@ -104,120 +94,50 @@ def _kept(keep: Collection[str], rows: TableFile) -> list[str]:
     return named_columns(keep, rows.columns, rows.name)
 
 
-def _joined(rows: TableFile, kept: list[str], predictor: _Predictor) -> Any:
-    """Return the columns of the output, each with a name of its own; names do if they are all in a csv."""
+def _check_names(rows: TableFile, kept: list[str], names: list[str]) -> None:
+    """Raise if a column that is kept is called like one of the predictions."""
     from kfhe.tables.files import TableFileError
 
-    taken = [column for column in kept if column in predictor.names]
+    taken = [column for column in kept if column in names]
     if taken:
         raise TableFileError(
             f"{rows.name}: column {taken[0]!r} can't be kept, as one of the predictions has this name; "
             "rename it, or name others by --keep"
         )
-    if not kept:
-        return predictor.names if predictor.as_text else predictor.schema
-    import pyarrow as pa
-
-    return pa.schema([*rows.kept_schema(kept), *predictor.schema])
-
-
-def _beside(written: Any, found: Any) -> Any:
-    """Return what was found behind the columns that are kept, if there are any."""
-    if written is None:
-        return found
-    for field, column in zip(found.schema, found.columns, strict=True):
-        written = written.append_column(field, column)
-    return written
 
 
 class _Predictor:
     """Predicts rows, and puts what it finds into words.
 
-    pyarrow, which is slow to start, is loaded once it is needed.
-
     Attributes
     ----------
-    names : list of str
+    schema : dict of str to DataType
         The columns of the predictions.
-    as_text : bool
-        Whether labels are words, as Python writes them.
+    n_unlikely : int
+        How many rows got another class than the likeliest one; 0 if probabilities weren't asked for.
     """
 
     def __init__(self, saved: SavedForest, *, proba: bool, as_text: bool) -> None:
-        self._saved, self._proba, self.as_text = saved, proba, as_text
-        self._classes = saved.forest.classes.tolist()
-        self._unlikely: list[int] = []  # of each piece of rows, as threads take them
-        self.names = ["prediction", *(f"proba_{label}" for label in self._classes * proba)]
+        import polars as pl
 
-    @cached_property
-    def schema(self) -> Any:
-        """The columns with their types: a pyarrow schema."""
-        import pyarrow as pa
+        self._saved, self._proba = saved, proba
+        classes = saved.forest.classes.tolist()
+        # A csv gets them as Python writes them: True, not true
+        self._labels = pl.Series("prediction", [str(label) for label in classes] if as_text else classes)
+        self.schema = {"prediction": self._labels.dtype}
+        self.schema |= {f"proba_{label}": pl.Float64() for label in classes * proba}
+        self.n_unlikely = 0
 
-        types = [self._labels.type, *[pa.float64()] * (len(self.names) - 1)]
-        return pa.schema(list(zip(self.names, types, strict=True)))
-
-    @cached_property
-    def _labels(self) -> Any:
-        return _labels(self._classes, as_text=self.as_text)
-
-    def table(self, rows: Any, n_threads: int) -> Any:
-        """Return the predictions as a pyarrow table."""
+    def rows(self, rows: Any) -> DataFrame:
+        """Return the predictions of rows as numbers."""
         import numpy as np
-        import pyarrow as pa
+        import polars as pl
 
-        decided, scores = self._saved.predict_rows(rows, n_threads, proba=self._proba)
+        from kfhe.engine.threads import thread_count
+
+        decided, scores = self._saved.predict_rows(rows, thread_count(), proba=self._proba)
         if self._proba:
             taken = scores[np.arange(len(scores)), decided]
-            self._unlikely.append(int(np.count_nonzero(scores.max(axis=1) > taken)))
-        columns = [self._labels.take(_as_arrow(decided))]
-        columns += [_as_arrow(scores[:, position]) for position in range(len(self.names) - 1)]
-        return pa.table(columns, schema=self.schema)
-
-    @property
-    def n_unlikely(self) -> int:
-        """How many rows got another class than the likeliest one; 0 if probabilities weren't asked for."""
-        return sum(self._unlikely)
-
-    def line_maker(self, out: CsvOutput) -> Callable[[NDArray[np.float64]], tuple[int, Any]] | None:
-        """Return what predicts some rows, on one thread: how many they are, and lines of a csv.
-
-        None: whether labels have quotes depends on others.
-        """
-        import numpy as np
-
-        words = out.plain_lines([str(label) for label in self._classes])
-        if words is None:
-            return None
-        labels = np.array(words)  # the shorter ones are filled up with zeros
-
-        def lines(rows: NDArray[np.float64]) -> tuple[int, Any]:
-            if self._proba:
-                return len(rows), out.lines(self.table(rows, 1))
-            decided, _ = self._saved.predict_rows(rows, 1, proba=False)
-            return len(rows), labels[decided].tobytes().translate(None, b"\0")
-
-        return lines
-
-
-# pyarrow.array would import pandas, to ask whether it is given a series; that takes longer than small tables.
-
-
-def _labels(classes: list[Any], *, as_text: bool) -> Any:
-    """Return the classes for pyarrow; a csv gets them as Python writes them: True, not true."""
-    import numpy as np
-    import pyarrow as pa
-
-    if not as_text:
-        return pa.array(classes)
-    words = [str(label).encode() for label in classes]
-    ends = np.cumsum([0, *map(len, words)], dtype=np.int32)
-    return pa.StringArray.from_buffers(len(words), pa.py_buffer(ends), pa.py_buffer(b"".join(words)))
-
-
-def _as_arrow(numbers: NDArray[Any]) -> Any:
-    import numpy as np
-    import pyarrow as pa
-
-    data = pa.py_buffer(np.ascontiguousarray(numbers))
-    return pa.Array.from_buffers(pa.from_numpy_dtype(numbers.dtype), len(numbers), [None, data])
+            self.n_unlikely += int(np.count_nonzero(scores.max(axis=1) > taken))
+        columns = [self._labels.gather(decided), *(pl.Series(score) for score in scores.T)]
+        return pl.DataFrame(columns, schema=list(self.schema))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Generator, Hashable, Iterator
+from collections.abc import Collection, Generator, Hashable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -18,6 +18,7 @@ from kfhe.tables.types import is_text
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+    from polars import DataFrame, Series
 
     from kfhe.tables.files import TableFile
     from kfhe.tables.schema import Schema
@@ -107,48 +108,19 @@ class ModelReader:
         self._readings = {renamed[column]: reading for column, reading in self._readings.items()}
         self._others = {renamed[column]: reading for column, reading in self._others.items()}
 
-    def plain_rows(
-        self, table: TableFile, work: Callable[[NDArray[np.float64]], T], n_threads: int
-    ) -> Generator[T, None, None]:
-        """Yield what is made of rows as trees take them, as far as they are plain.
-
-        Blocks of lines are read and worked on side by side. `batches` yields the rows that are left.
-        """
-        words: dict[str, dict[Hashable, int] | None] = {}
-        for column in self._needed:
-            known = self._categories[column]
-            if column in {*self._readings, *self._others} or (known is not None and not _are_text(known)):
-                return
-            words[column] = known
-
-        def with_unknown(
-            rows: NDArray[np.float64], unknown: NDArray[np.int64]
-        ) -> tuple[T, NDArray[np.int64]]:
-            return work(rows), unknown
-
-        for result, unknown in table.plain_rows(words, with_unknown, n_threads):
-            for column, count in zip(words, unknown.tolist(), strict=True):
-                if count:
-                    self.unknown[column] = self.unknown.get(column, 0) + count
-            yield result
-
-    def batches(self, table: TableFile, kept: list[str]) -> Iterator[tuple[Any, Any]]:
+    def batches(self, table: TableFile, kept: list[str]) -> Iterator[tuple[DataFrame, DataFrame]]:
         """Yield the features of the rows, and some columns as they are written, batch by batch.
 
-        The next batch is read while one is worked on. Without columns to keep, None stands for them.
+        The next batch is read while one is worked on.
         """
         row = table.first_row
-        if kept:
-            pairs = ahead(table.kept_batches(kept, *self._names()))
-        else:
-            pairs = ((batch, None) for batch in self._read(table))
-        for batch, written in pairs:
+        for batch, written in ahead(table.kept_batches(kept, *self._names())):
             yield self._features(batch, table.name, row), written
             row += len(batch)
 
     def labelled_batches(
         self, table: TableFile, target: str, *, drop_unlabelled: bool = False
-    ) -> Iterator[tuple[Any, NDArray[np.intp]]]:
+    ) -> Iterator[tuple[DataFrame, NDArray[np.intp]]]:
         """Yield the features of the rows and their labels, as positions in `classes`, batch by batch.
 
         Raises
@@ -160,23 +132,23 @@ class ModelReader:
         beyond = table.is_text and _beyond_floats(self.classes.tolist())
         called, row = f"{table.name}: target {target!r}", table.first_row
         for batch in self._read(table, *(((), [target]) if are_text or beyond else ([target], ()))):
-            features, given = self._features(batch, table.name, row), batch.column(target)
-            values = [_number(text) for text in given.to_pylist()] if beyond else given.to_pylist()
+            features, given = self._features(batch, table.name, row), batch[target]
+            values = [_number(text) for text in given] if beyond else given.to_list()
             labels = self._positions(values, called, row, drop_gaps=drop_unlabelled)
             if len(labels) < len(batch):
                 self.unlabelled += len(batch) - len(labels)
-                features = features.filter(given.is_valid())
+                features = features.filter(given.is_not_null())
             yield features, labels
             row += len(batch)
 
-    def read(self, table: TableFile, target: str) -> tuple[Any, NDArray[Any]]:
+    def read(self, table: TableFile, target: str) -> tuple[DataFrame, NDArray[Any]]:
         """Return the features of all rows and their labels."""
         import numpy as np
-        import pyarrow as pa
+        import polars as pl
 
         self.match(table, target)
         features, labels = zip(*self.labelled_batches(table, target), strict=True)
-        return pa.concat_tables(features).unify_dictionaries(), self.classes[np.concatenate(labels)]
+        return pl.concat(features), self.classes[np.concatenate(labels)]
 
     def notes(self, table: TableFile) -> list[str]:
         """Return what was noticed in the rows, in sentences."""
@@ -191,7 +163,7 @@ class ModelReader:
 
     def _read(
         self, table: TableFile, numbers: Collection[str] = (), text: Collection[str] = ()
-    ) -> Iterator[Any]:
+    ) -> Iterator[DataFrame]:
         """Yield batches of the model's columns, and of others."""
         others, words, special = self._names()
         return ahead(table.batches({*others, *numbers}, {*words, *text}, special))
@@ -202,22 +174,21 @@ class ModelReader:
         special = {*self._readings}
         return {*self._needed} - words - special, words, special
 
-    def _features(self, batch: Any, name: str, first_row: int) -> Any:
-        import pyarrow as pa
+    def _features(self, batch: DataFrame, name: str, first_row: int) -> DataFrame:
+        import polars as pl
 
         features = batch.select(self._needed)
         for column, reading in self._readings.items():
-            if is_text(features.schema.field(column).type):
-                read = converted(features.column(column), reading, f"{name}: column {column!r}", first_row)
-                features = features.set_column(features.column_names.index(column), column, read)
+            if is_text(features.schema[column]):
+                where = f"{name}: column {column!r}"
+                features = features.with_columns(converted(features[column], reading, where, first_row))
         for column in self._whole:
-            whole = _whole_numbers(features.column(column), f"{name}: column {column!r}", first_row)
-            features = features.set_column(features.column_names.index(column), column, whole)
+            whole = _whole_numbers(features[column], f"{name}: column {column!r}", first_row)
+            features = features.with_columns(whole)
         self._count_unknown(features)
-        for place, column in enumerate(self._categories):
-            if column not in features.column_names:
-                features = features.add_column(place, column, pa.nulls(len(batch), pa.string()))
-        return features
+        left_out = [column for column in self._categories if column not in features.columns]
+        features = features.with_columns(pl.lit(None, pl.String).alias(column) for column in left_out)
+        return features.select(list(self._categories)) if left_out else features
 
     def _positions(
         self, labels: list[Any], called: str, first_row: int, *, drop_gaps: bool
@@ -234,16 +205,14 @@ class ModelReader:
                 raise TableFileError(f"{called}, row {row}: found {what}; accepted are {known}")
         return np.array([positions[label] for label in labels if label is not None], dtype=np.intp)
 
-    def _count_unknown(self, features: Any) -> None:
-        from pyarrow import compute
-
+    def _count_unknown(self, features: DataFrame) -> None:
         for column in self._needed:
             known = self._categories[column]
             if known is None or self._others.get(column) == LEFT_OUT:
                 continue
-            for pair in compute.value_counts(features.column(column)).to_pylist():
-                if pair["values"] is not None and pair["values"] not in known:
-                    self.unknown[column] = self.unknown.get(column, 0) + pair["counts"]
+            for value, count in features[column].drop_nulls().value_counts().iter_rows():
+                if value not in known and value == value:
+                    self.unknown[column] = self.unknown.get(column, 0) + count
 
 
 def _are_text(categories: dict[Any, int] | None) -> bool:
@@ -256,18 +225,18 @@ def _beyond_floats(values: Collection[Hashable]) -> bool:
     return any(map(is_beyond_floats, values))
 
 
-def _whole_numbers(column: Any, called: str, first_row: int) -> Any:
+def _whole_numbers(column: Series, called: str, first_row: int) -> Series:
     """Return text as the whole numbers that it stands for; other numbers are gaps, as no category is one."""
-    import pyarrow as pa
+    import polars as pl
 
     found: list[int | None] = []
-    for row, text in enumerate(column.to_pylist(), first_row):
+    for row, text in enumerate(column, first_row):
         try:
             whole = _number(text)
             found.append(whole if isinstance(whole, int | None) else _as_whole(float(whole)))
         except ValueError:
             raise TableFileError(f"{called}, row {row}: found {text!r}; accepted are numbers") from None
-    return pa.chunked_array([pa.array(found)])
+    return pl.Series(column.name, found, pl.Int64, strict=False)
 
 
 def _as_whole(number: float) -> int | None:

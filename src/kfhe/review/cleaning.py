@@ -8,7 +8,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,12 +18,15 @@ from kfhe.files import whole_file
 from kfhe.review.cells import is_gap, label_text, row_digests
 from kfhe.review.decisions import CHANGE, DROP, UNSURE, Decision, DecisionError, write_decisions
 from kfhe.review.records import Records
-from kfhe.tables.csv import START
+from kfhe.tables.csv import PIECE
 from kfhe.tables.dialect import usual_encoding
 from kfhe.tables.errors import did_you_mean, no_column, some
 from kfhe.tables.excel import ExcelTable
 from kfhe.tables.files import Dialect, TableFileError, open_table
-from kfhe.tables.output import CsvOutput
+from kfhe.tables.output import write_csv
+
+if TYPE_CHECKING:
+    from polars import DataFrame
 
 AS_FOUND = Dialect()
 
@@ -205,9 +208,9 @@ def clean_file(
         column = file.columns.index(target)
         table = file.read([target] if is_csv else [])
     _check_kind(source, output, is_csv=is_csv or is_excel)
-    labels = np.array(table.column(target).to_pylist(), dtype=object)
+    labels = np.array(table[target].to_list(), dtype=object)
     try:
-        cleaned = apply_decisions(decisions, table.drop_columns([target]), labels, first_row=first_row)
+        cleaned = apply_decisions(decisions, table.drop(target), labels, first_row=first_row)
     except DecisionError as error:
         raise DecisionError(f"{source}: {error} (nothing was written)") from None
     with whole_file(output) as written:
@@ -242,7 +245,7 @@ def _cleaned_csv(
     raw = source.read_bytes()
     if raw.startswith(b"\x1f\x8b"):
         raw = gzip.decompress(raw)
-    encoding = dialect.encoding or usual_encoding(raw[:START])
+    encoding = dialect.encoding or usual_encoding(raw[:PIECE])
     start = raw[: 1 << 18].decode(encoding or "utf-8", errors="ignore").encode()
     records = Records(raw, str(dialect.found_in(start).sep), encoding, str(source))
     if len(records) != n_rows + 1:
@@ -257,21 +260,24 @@ def _cleaned_csv(
     return records.changed(changed, {each.row + offset for each in cleaned.changes if each.decision == DROP})
 
 
-def _as_csv(table: Any) -> bytes:
+def _as_csv(rows: DataFrame) -> bytes:
     written = io.BytesIO()
-    CsvOutput(written, table.schema).write(table)
+    write_csv(written, rows.columns, [rows])
     return written.getvalue()
 
 
 def _write_cleaned_parquet(source: Path, written: Any, target: str, cleaned: Cleaned) -> None:
-    from pyarrow import parquet
+    """Write by pyarrow, which keeps all types as they are, and what pandas calls rows by."""
+    try:
+        from pyarrow import parquet
+    except ImportError as error:
+        raise TableFileError(f'{source}: to change it needs pyarrow: pip install "kfhe[review]"') from error
+    rows = parquet.ParquetFile(source).read()
+    j = rows.schema.get_field_index(target)
+    labels = rows.column(j).take(cleaned.source)
+    parquet.write_table(rows.set_column(j, rows.schema.field(j), labels).filter(cleaned.kept), written)
 
-    # All columns, those too that hold what pandas calls rows by
-    parquet.write_table(_with_labels(parquet.ParquetFile(source).read(), target, cleaned), written)
 
-
-def _with_labels(table: Any, target: str, cleaned: Cleaned) -> Any:
-    """Return the rows of a pyarrow table that are kept, with their labels."""
-    j = table.schema.get_field_index(target)
-    labels = table.column(j).take(cleaned.source)
-    return table.set_column(j, table.schema.field(j), labels).filter(cleaned.kept)
+def _with_labels(rows: DataFrame, target: str, cleaned: Cleaned) -> DataFrame:
+    """Return the rows that are kept, with their labels."""
+    return rows.with_columns(rows[target][cleaned.source]).filter(cleaned.kept)

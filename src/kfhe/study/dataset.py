@@ -15,7 +15,7 @@ from kfhe.tables.columns import open_columns
 from kfhe.tables.csv import AS_FOUND
 from kfhe.tables.errors import check_names
 from kfhe.tables.features import FeatureColumns, rules_for
-from kfhe.tables.files import READABLE, Dialect, TableFileError, check_pyarrow, open_table
+from kfhe.tables.files import READABLE, Dialect, TableFileError, check_polars, open_table
 from kfhe.tables.labelled import USUAL_TARGET, LabelledTable, columns_like
 
 if TYPE_CHECKING:
@@ -212,11 +212,11 @@ def make_dataset(
     """Check a data frame with a class column and make a dataset of it."""
     import_pandas()
     with _told_as_study_error():
-        check_pyarrow()
-        import pyarrow as pa
+        check_polars()
+        import polars as pl
 
-        table = pa.Table.from_pandas(frame, preserve_index=False)
-        return _dataset(LabelledTable.from_table(table, source, target, categorical=categorical), name)
+        table = LabelledTable.from_table(pl.from_pandas(frame), source, target, categorical=categorical)
+        return _dataset(table, name)
 
 
 def _dataset(table: LabelledTable, name: str) -> Dataset:
@@ -226,7 +226,7 @@ def _dataset(table: LabelledTable, name: str) -> Dataset:
     features = FeatureColumns(given_columns, rules_for(given_columns, np.array(table.categorical)))
     check_names(table.name, features.names)
     columns = {
-        name: _as_categories(table.X.column(j)) if table.categorical[j] else features.numbers(k)
+        name: _as_categories(table.X[:, j]) if table.categorical[j] else features.numbers(k)
         for k, (name, j) in enumerate(zip(features.names, features.columns, strict=True))
     }
     given = [str(label) for label in table.y.tolist()]
@@ -240,7 +240,7 @@ def _dataset(table: LabelledTable, name: str) -> Dataset:
 
 
 def _as_categories(column: Any) -> Any:
-    texts = [None if value is None else str(value) for value in column.to_pylist()]
+    texts = [None if value is None else str(value) for value in column]
     return import_pandas().Categorical(texts)
 
 

@@ -15,7 +15,6 @@ from kfhe.tables.sparse import by_column, is_sparse
 
 Floats = NDArray[np.float64]
 
-READING = b"kfhe reading"  # in the metadata of a pyarrow column: how its text was read
 LARGEST_EXACT = 2**53  # up to which floats are whole numbers one by one
 FEW_ROWS = 64  # for which libraries take longer to start than to work
 NO_WORDS = (Number, date, time, timedelta, np.generic)  # objects that are no categories
@@ -36,9 +35,6 @@ class Columns(Protocol):
 
     def dates(self, j: int) -> Dates | None:
         """Return column j as dates, NaT where one is missing; None if it holds something else."""
-
-    def reading(self, j: int) -> str | None:
-        """Return how the text was read that column j was made of, if it was text."""
 
     def factorize(self, j: int) -> tuple[NDArray[Any], list[Hashable]]:
         """Return column j as positions in a list of distinct values, -1 where a value is missing."""
@@ -78,10 +74,6 @@ class ArrayColumns:
         present = [value for value in self.X[:, j] if not _is_missing(value)]
         dated = bool(present) and all(isinstance(value, date) for value in present)
         return from_objects(self.X[:, j]) if dated else None
-
-    def reading(self, j: int) -> str | None:
-        """Return nothing: an array does not know."""
-        return None
 
     def factorize(self, j: int) -> tuple[NDArray[Any], list[Hashable]]:
         """Return column j as positions in a list of distinct values."""
@@ -123,10 +115,6 @@ class SparseColumns:
         """Return nothing: sparse matrices hold numbers only."""
         return None
 
-    def reading(self, j: int) -> str | None:
-        """Return nothing: none of it was text."""
-        return None
-
     def factorize(self, j: int) -> tuple[NDArray[Any], list[Hashable]]:
         """Return column j as positions in a list of distinct values."""
         return _factorize_numbers(self.numbers(j))
@@ -141,7 +129,6 @@ class FrameColumns:
         self.X = nw.from_native(X, eager_only=True)
         self.names = [str(name) for name in self.X.columns]
         self.n_rows, self.n_columns = self.X.shape
-        self._notes = X.schema if hasattr(X, "column_names") else None
         self._columns = list(self.X.iter_columns())
         self._types = list(self.X.schema.values())
 
@@ -185,11 +172,6 @@ class FrameColumns:
         if getattr(dtype, "time_zone", None) is not None:
             column = column.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
         return in_microseconds(column.to_numpy(), self.names[j])
-
-    def reading(self, j: int) -> str | None:
-        """Return how the text was read that column j was made of."""
-        found = self._notes.field(j).metadata if self._notes else None
-        return found[READING].decode() if found and READING in found else None
 
     def factorize(self, j: int) -> tuple[NDArray[Any], list[Hashable]]:
         """Return column j as positions in a list of distinct values."""

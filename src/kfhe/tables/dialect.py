@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import codecs
-import io
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import IO, Any
 
 from kfhe.tables.errors import TableFileError
 
@@ -73,42 +72,15 @@ def usual_encoding(start: bytes) -> str | None:
     return None if re.search(rb"[\xc2-\xf4][\x80-\xbf]", start) else "cp1252"
 
 
-class Recoded(io.RawIOBase):
-    """A stream in UTF-8 of one that has another encoding, and of which the start has been read already."""
-
-    def __init__(self, name: str, start: bytes, stream: IO[bytes], encoding: str) -> None:
-        try:
-            self._decoder = codecs.getincrementaldecoder(encoding)()
-        except LookupError:
-            raise TableFileError(
-                f"encoding {encoding!r} is not known; there are utf-8, latin-1, cp1252, utf-16 and others"
-            ) from None
-        self._name, self._encoding = name, encoding
-        self._start, self._stream = start, stream
-        self._ready = b""
-
-    def readable(self) -> bool:
-        """Whether it can be read."""
-        return True
-
-    def read(self, size: int = -1) -> bytes:
-        """Return the next bytes, as many as asked for unless the file ends."""
-        while size < 0 or len(self._ready) < size:
-            piece, self._start = self._start or self._stream.read(1 << 19), b""
-            try:
-                self._ready += self._decoder.decode(piece, final=not piece).encode()
-            except UnicodeDecodeError as error:
-                raise TableFileError(
-                    f"{self._name}: there are bytes that are not {self._encoding}: {error.reason}"
-                ) from error
-            if not piece:
-                break
-        end = len(self._ready) if size < 0 else size
-        data, self._ready = self._ready[:end], self._ready[end:]
-        return data
-
-    def readinto(self, space: Any) -> int:
-        """Read as many bytes as there is space for, unless the file ends."""
-        data = self.read(len(space))
-        space[: len(data)] = data
-        return len(data)
+def recoded(name: str, pieces: Iterator[bytes], encoding: str) -> Iterator[bytes]:
+    """Yield a text in UTF-8 that has another encoding; `name` is what messages call it."""
+    try:
+        for text in codecs.iterdecode(pieces, encoding):
+            yield text.encode()
+    except LookupError:
+        raise TableFileError(
+            f"encoding {encoding!r} is not known; there are utf-8, latin-1, cp1252, utf-16 and others"
+        ) from None
+    except UnicodeError as error:
+        reason = getattr(error, "reason", error)
+        raise TableFileError(f"{name}: there are bytes that are not {encoding}: {reason}") from error

@@ -5,15 +5,16 @@ from __future__ import annotations
 import io
 from collections.abc import Collection, Iterator
 from datetime import date, datetime, time, timedelta
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
-from kfhe.tables.columns import READING
 from kfhe.tables.csv import GAPS
 from kfhe.tables.dialect import Dialect
 from kfhe.tables.errors import TableFileError, check_names, did_you_mean, how_to_fix, some
 from kfhe.tables.extent import check_extent
-from kfhe.tables.readings import BOOLEAN
 from kfhe.tables.types import is_text, moments_as_text
+
+if TYPE_CHECKING:
+    from polars import DataFrame, DataType, Series
 
 ERRORS = ["#DIV/0!", "#NAME?", "#NULL!", "#NUM!", "#REF!", "#VALUE!"]  # of formulas; #N/A is a gap anyway
 
@@ -74,77 +75,69 @@ class ExcelTable:
             self.notes.append(f"{self.name}: the header is row {first_row + header - 1}, below a title")
         return rows[header:], first_row + header
 
-    def read(self, text: Collection[str] = ()) -> Any:
-        """Return all rows as a pyarrow table; the metadata tell which columns hold true and false."""
-        import pyarrow as pa
+    def read(self, text: Collection[str] = ()) -> DataFrame:
+        """Return all rows."""
+        import polars as pl
 
-        columns = {column: self._column(column) for column in self.columns}
-        fields = [pa.field(name, column.type, metadata=self._note(name)) for name, column in columns.items()]
-        return pa.table(list(columns.values()), schema=pa.schema(fields))
+        return pl.DataFrame({column: self._column(column) for column in self.columns})
 
-    def _note(self, column: str) -> dict[bytes, str] | None:
-        """Return how other tables write a column of true and false, which may be 1 and 0 in some cells."""
-        cells = [cell for cell in self._cells[column] if cell not in self._gaps]
-        flags = any(isinstance(cell, bool) for cell in cells) and all(cell in (0, 1) for cell in cells)
-        return {READING: BOOLEAN} if flags else None
-
-    def plain_rows(self, *how: Any) -> Iterator[Any]:
-        """Yield nothing: all rows are left to `batches`."""
-        return iter(())
+    @property
+    def truths(self) -> list[str]:
+        """The columns of true and false, which may be 1 and 0 in some cells."""
+        found = []
+        for column in self.columns:
+            cells = [cell for cell in self._cells[column] if cell not in self._gaps]
+            if any(isinstance(cell, bool) for cell in cells) and all(cell in (0, 1) for cell in cells):
+                found.append(column)
+        return found
 
     def batches(
         self, numbers: Collection[str], text: Collection[str], special: Collection[str] = ()
-    ) -> Iterator[Any]:
-        """Yield the rows of some columns, as one pyarrow table."""
-        import pyarrow as pa
+    ) -> Iterator[DataFrame]:
+        """Yield the rows of some columns, all together."""
+        import polars as pl
 
         names = [column for column in self.columns if column in {*numbers, *text, *special}]
-        found = moments_as_text(pa.table({column: self._column(column) for column in names}), text)
-        for j, field in enumerate(found.schema):
-            if field.name in numbers and is_text(field.type):
-                raise self._no_number(field.name)
-            if field.name in text and not is_text(field.type):
-                found = found.set_column(j, field.name, self._column(field.name, as_text=True))
-        yield found
+        rows = moments_as_text(pl.DataFrame({column: self._column(column) for column in names}), text)
+        for column in names:
+            if column in numbers and is_text(rows.schema[column]):
+                raise self._no_number(column)
+            if column in text and not is_text(rows.schema[column]):
+                rows = rows.with_columns(self._column(column, as_text=True).alias(column))
+        yield rows
 
     def kept_batches(
         self, kept: Collection[str], numbers: Collection[str], text: Collection[str], special: Collection[str]
-    ) -> Iterator[tuple[Any, Any]]:
+    ) -> Iterator[tuple[DataFrame, DataFrame]]:
         """Yield what `batches` yields, with the columns `kept`."""
-        import pyarrow as pa
-
         for rows in self.batches(numbers, text, special):
-            yield rows, pa.table({column: self._column(column) for column in kept})
+            yield rows, self.read().select(kept)
 
-    def kept_schema(self, kept: Collection[str]) -> Any:
+    def kept_schema(self, kept: Collection[str]) -> dict[str, DataType]:
         """Return the types that kept columns have."""
-        import pyarrow as pa
+        return {column: self._column(column).dtype for column in kept}
 
-        return pa.schema([pa.field(column, self._column(column).type) for column in kept])
-
-    def _column(self, column: str, *, as_text: bool = False) -> Any:
+    def _column(self, column: str, *, as_text: bool = False) -> Series:
         """Return a column in the narrowest type that holds all of its cells."""
-        import pyarrow as pa
+        import polars as pl
 
         cells = [None if cell in self._gaps else cell for cell in self._cells[column]]
         kinds = {type(cell) for cell in cells if cell is not None}
         if as_text and kinds:
             kinds = {str}
-        if kinds <= {bool} and kinds:
-            return pa.array(cells, pa.bool_())
+        if kinds == {bool}:
+            return pl.Series(cells, dtype=pl.Boolean)
         if kinds <= {bool, int, float}:
             whole = all(cell is None or (cell == int(cell) and abs(cell) < 2**53) for cell in cells)
-            return pa.array(
-                [None if cell is None else (int if whole else float)(cell) for cell in cells],
-                pa.int64() if whole and kinds else pa.float64(),
-            )
+            convert, dtype = (int, pl.Int64) if whole and kinds else (float, pl.Float64)
+            return pl.Series([None if cell is None else convert(cell) for cell in cells], dtype=dtype)
         if kinds == {date}:
-            return pa.array(cells, pa.date32())
+            return pl.Series(cells, dtype=pl.Date)
         if kinds <= {date, datetime}:
-            return pa.array(list(map(_moment, cells)), pa.timestamp("us"))
+            return pl.Series(list(map(_moment, cells)), dtype=pl.Datetime)
         if kinds <= {time, timedelta}:
-            return pa.array([None if cell is None else _span(cell) for cell in cells], pa.duration("us"))
-        return pa.array([None if cell is None else str(_plain(cell)) for cell in cells], pa.string())
+            return pl.Series([None if cell is None else _span(cell) for cell in cells], dtype=pl.Duration)
+        return pl.Series([None if cell is None else str(_plain(cell)) for cell in cells], dtype=pl.String)
 
     def _no_number(self, column: str) -> TableFileError:
         rows = enumerate(self._cells[column], self.first_row)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from kfhe.tables.columns import Columns
 from kfhe.tables.dates import Dates, days, part, varying_parts
-from kfhe.tables.readings import DATES, READINGS, UnreadableError, accepted, read
+from kfhe.tables.readings import DATES, UnreadableError, accepted, read
 from kfhe.target_encoding import TargetEncoding
 
 Floats = NDArray[np.float64]
@@ -58,11 +58,9 @@ def rules_for(columns: Columns, categorical: NDArray[np.bool_]) -> Rules:
     """
     rules = []
     for j in np.flatnonzero(~categorical).tolist():
-        dates, reading = columns.dates(j), columns.reading(j)
+        dates = columns.dates(j)
         if dates is not None:
-            rules.append((j, Rule(reading if reading in DATES else "date", varying_parts(dates))))
-        elif reading in READINGS and reading not in DATES:
-            rules.append((j, Rule(reading)))
+            rules.append((j, Rule("date", varying_parts(dates))))
     return tuple(rules)
 
 
@@ -151,11 +149,6 @@ class FeatureColumns:
     def dates(self, k: int) -> Dates | None:
         """Return nothing: all dates are numbers here."""
         return None
-
-    def reading(self, k: int) -> str | None:
-        """Return how text is read as feature k."""
-        rule = self._rules.get(self.columns[k])
-        return None if rule is None else rule.reading
 
     def factorize(self, k: int) -> tuple[NDArray[Any], list[Hashable]]:
         """Return feature k as positions in a list of distinct values, -1 where a value is missing."""

@@ -11,25 +11,22 @@ from __future__ import annotations
 import gzip
 import os
 import zlib
-from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Protocol, TypeVar, cast
+from typing import IO, TYPE_CHECKING, Any, Protocol, cast
 
 from kfhe.files import standard_input
 from kfhe.tables.csv import AS_FOUND, CsvTable
 from kfhe.tables.dialect import Dialect
 from kfhe.tables.errors import TableFileError, did_you_mean
 from kfhe.tables.excel import ExcelTable, import_calamine
-from kfhe.tables.output import SUFFIXES, open_output, write_table
+from kfhe.tables.output import SUFFIXES, write_batches, write_table
 from kfhe.tables.parquet import ParquetTable
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-T = TypeVar("T")
+    from polars import DataFrame, DataType
 
 READABLE = (*SUFFIXES, ".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
 EXCEL = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")  # how such files begin
@@ -45,9 +42,9 @@ __all__ = [
     "Dialect",
     "TableFile",
     "TableFileError",
-    "open_output",
     "open_table",
     "read_table",
+    "write_batches",
     "write_table",
 ]
 
@@ -67,6 +64,8 @@ class TableFile(Protocol):
         Whether values are written as text, so that their types are a guess.
     decimal : str or None
         The decimal mark of numbers in text; None: text is text.
+    truths : collection of str
+        Columns that hold true and false, though maybe as 1 and 0 in some cells.
     notes : list of str
         What was noticed in the rows that have been read, in sentences.
     """
@@ -81,39 +80,33 @@ class TableFile(Protocol):
         """Return the decimal mark."""
 
     @property
+    def truths(self) -> Collection[str]:
+        """Return the columns of true and false."""
+
+    @property
     def notes(self) -> list[str]:
         """Return what was noticed."""
 
-    def read(self, text: Collection[str] = ()) -> Any:
-        """Return all rows as a pyarrow table; the columns `text` hold text whatever they look like."""
+    def read(self, text: Collection[str] = ()) -> DataFrame:
+        """Return all rows; the columns `text` hold text whatever they look like."""
 
     def batches(
         self, numbers: Collection[str], text: Collection[str], special: Collection[str] = ()
-    ) -> Iterator[Any]:
-        """Yield the rows of some columns, as pyarrow tables; `special` ones may come as text or otherwise."""
-
-    def plain_rows(
-        self,
-        columns: Mapping[str, Mapping[Hashable, int] | None],
-        work: Callable[[NDArray[np.float64], NDArray[np.int64]], T],
-        n_threads: int,
-    ) -> Iterator[T]:
-        """Yield what is made of blocks of rows, by several threads; `batches` yields the rows that are left.
-
-        Rows come as numbers, in the order of the columns: for text what its words stand for, NaN for gaps and
-        other words; and with them, how many other words each column has.
-        """
+    ) -> Iterator[DataFrame]:
+        """Yield the rows of some columns; `special` ones may come as text or otherwise."""
 
     def kept_batches(
         self, kept: Collection[str], numbers: Collection[str], text: Collection[str], special: Collection[str]
-    ) -> Iterator[tuple[Any, Any]]:
+    ) -> Iterator[tuple[DataFrame, DataFrame]]:
         """Yield what `batches` yields, each with the columns `kept` of its rows, as they are written."""
 
-    def kept_schema(self, kept: Collection[str]) -> Any:
-        """Return the types that kept columns have: a pyarrow schema."""
+    def kept_schema(self, kept: Collection[str]) -> dict[str, DataType]:
+        """Return the types that kept columns have."""
 
 
-def read_table(path: str | os.PathLike[str], text: Collection[str] = (), dialect: Dialect = AS_FOUND) -> Any:
+def read_table(
+    path: str | os.PathLike[str], text: Collection[str] = (), dialect: Dialect = AS_FOUND
+) -> DataFrame:
     r"""Read a csv, parquet or Excel file.
 
     Parameters
@@ -127,7 +120,7 @@ def read_table(path: str | os.PathLike[str], text: Collection[str] = (), dialect
 
     Returns
     -------
-    pyarrow.Table
+    polars.DataFrame
         All rows, numbers, booleans and text.
 
     Raises
@@ -143,7 +136,7 @@ def read_table(path: str | os.PathLike[str], text: Collection[str] = (), dialect
     >>> with TemporaryDirectory() as folder:
     ...     path = Path(folder) / "pets.csv"
     ...     _ = path.write_text("name,legs\nTom,4\n,2\n")
-    ...     read_table(path).to_pydict()
+    ...     read_table(path).to_dict(as_series=False)
     {'name': ['Tom', None], 'legs': [4, 2]}
     """
     with open_table(path, dialect) as table:
@@ -156,7 +149,7 @@ def open_table(path: str | os.PathLike[str], dialect: Dialect = AS_FOUND) -> Ite
     name = "standard input" if str(path) == "-" else str(path)
     if name.endswith(READABLE[len(SUFFIXES) :]):
         import_calamine(name)
-    check_pyarrow()
+    check_polars()
     with _told_as_table_file_error(name), _open_bytes(path) as stream:
         if MODEL_FILE in stream.peek(64)[:64]:
             raise TableFileError(f"{name}: is a model file, where a table is needed")
@@ -224,11 +217,11 @@ def _told_as_table_file_error(name: str) -> Iterator[None]:
         ) from error
 
 
-def check_pyarrow() -> None:
-    """Raise unless pyarrow is there, and say which extra brings it. It is slow to load, so it is not yet."""
+def check_polars() -> None:
+    """Raise unless polars is there, and say which extra brings it. It is slow to load, so it is not yet."""
     try:
-        found = find_spec("pyarrow")
-    except ImportError:
+        found = find_spec("polars")
+    except (ImportError, ValueError):
         found = None
     if found is None:
-        raise TableFileError('table files need pyarrow: pip install "kfhe[frames]"')
+        raise TableFileError('table files need polars: pip install "kfhe[frames]"')

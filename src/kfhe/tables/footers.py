@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kfhe.tables.errors import TableFileError
-from kfhe.tables.files import READABLE, check_pyarrow
-from kfhe.tables.parquet import columns_of, damage_told
-from kfhe.tables.types import holds_categories
+from kfhe.tables.files import READABLE
+from kfhe.tables.parquet import columns_of, damaged
+from kfhe.tables.types import is_text
+
+if TYPE_CHECKING:
+    from polars import DataType
 
 PART_BYTES = 64 << 20  # in memory that a part may have, if row groups are smaller
 
@@ -19,7 +22,6 @@ class Part(NamedTuple):
     """Some neighbouring rows of a file."""
 
     path: str
-    row_groups: tuple[int, ...]
     first_row: int  # its number in the file, from 1
     n_rows: int
     n_bytes: int  # in memory
@@ -85,25 +87,29 @@ class Footer(NamedTuple):
 
     def parts(self, path: Path, used: Sequence[str]) -> Iterator[Part]:
         """Yield the parts, of which only the columns `used` are read."""
-        taken: list[int] = []
         first_row, n_rows, n_bytes = 1, 0, 0
-        for i, group in enumerate(self.groups):
+        for group in self.groups:
             more = self.bytes_of(group, used)
-            if taken and n_bytes + more > PART_BYTES:
-                yield Part(str(path), tuple(taken), first_row, n_rows, n_bytes)
-                taken, first_row, n_rows, n_bytes = [], first_row + n_rows, 0, 0
-            taken.append(i)
+            if n_rows and n_bytes + more > PART_BYTES:
+                yield Part(str(path), first_row, n_rows, n_bytes)
+                first_row, n_rows, n_bytes = first_row + n_rows, 0, 0
             n_rows, n_bytes = n_rows + group.n_rows, n_bytes + more
         if n_rows:
-            yield Part(str(path), tuple(taken), first_row, n_rows, n_bytes)
+            yield Part(str(path), first_row, n_rows, n_bytes)
 
     def bytes_of(self, group: RowGroup, used: Sequence[str]) -> int:
         """Return about how many bytes columns take in memory: by their types; text as it is stored."""
         total = 0
         for column in used:
             type = self.schema.field(column).type
-            total += group.n_rows * width(type) + (group.stored[column] if holds_categories(type) else 0)
+            total += group.n_rows * width(type) + (group.stored[column] if _is_text(type) else 0)
         return total
+
+
+def _is_text(type: Any) -> bool:
+    from pyarrow import types
+
+    return bool(types.is_dictionary(type) or types.is_string(type) or types.is_large_string(type))
 
 
 def width(type: Any) -> int:
@@ -117,9 +123,8 @@ def width(type: Any) -> int:
 def table_bytes(path: Path) -> int:
     """Return about how many bytes a parquet file takes in memory; 0 if it is none that can be read."""
     try:
-        check_pyarrow()
         footer = footer_of(path)
-    except TableFileError:
+    except (TableFileError, ImportError):  # pyarrow comes with Dask
         return 0
     return sum(footer.bytes_of(group, footer.schema.names) for group in footer.groups)
 
@@ -129,13 +134,16 @@ def footer_of(path: Path) -> Footer:
     import pyarrow as pa
     from pyarrow import parquet
 
-    with damage_told(str(path)), parquet.ParquetFile(path) as file:
-        metadata, schema = file.metadata, file.schema_arrow
-        groups = [_row_group(metadata.row_group(i)) for i in range(metadata.num_row_groups)]
-        fields = [pa.field(name, schema.field(name).type) for name in columns_of(schema, str(path))]
-        for field in fields:
-            if holds_categories(field.type) and any(field.name not in group.stored for group in groups):
-                raise OSError(f"column {field.name!r} is not stored in it")
+    try:
+        with parquet.ParquetFile(path) as file:
+            metadata, schema = file.metadata, file.schema_arrow
+            groups = [_row_group(metadata.row_group(i)) for i in range(metadata.num_row_groups)]
+            fields = [pa.field(name, schema.field(name).type) for name in columns_of(schema.names, str(path))]
+            for field in fields:
+                if _is_text(field.type) and any(field.name not in group.stored for group in groups):
+                    raise OSError(f"column {field.name!r} is not stored in it")
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        raise damaged(str(path), error) from error
     return Footer(pa.schema(fields), groups)
 
 
@@ -144,8 +152,9 @@ def _row_group(group: Any) -> RowGroup:
     return RowGroup(group.num_rows, {each.path_in_schema: each.total_uncompressed_size for each in columns})
 
 
-def common_schema(files: list[Path], schemas: list[Any]) -> Any:
+def common_schema(files: list[Path], schemas: list[Any]) -> dict[str, DataType]:
     """Return the types that columns of all files can have; raise if files don't go together."""
+    import polars as pl
     import pyarrow as pa
 
     first = schemas[0]
@@ -163,4 +172,5 @@ def common_schema(files: list[Path], schemas: list[Any]) -> Any:
                     f"{path}: column {column!r} has type {pair[1].field(0).type}, but {type} in {files[0]}; "
                     "write it alike in all files"
                 ) from None
-    return pa.schema([(column, common[column]) for column in first.names])
+    found = pl.DataFrame(pa.schema([(column, common[column]) for column in first.names]).empty_table())
+    return {column: pl.String() if is_text(dtype) else dtype for column, dtype in found.schema.items()}

@@ -5,19 +5,21 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from kfhe.tables.csv import AS_FOUND
 from kfhe.tables.errors import TableFileError, no_column
 from kfhe.tables.files import Dialect, TableFile, open_table
 from kfhe.tables.labels import as_written, checked_groups, checked_labels, without_label
+from kfhe.tables.readings import BOOLEAN
 from kfhe.tables.texts import CATEGORY, check_kinds, read_texts
-from kfhe.tables.types import holds_categories, is_moment, is_number
+from kfhe.tables.types import is_moment, is_number, is_text
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+    from polars import DataFrame, DataType
 
 USUAL_TARGET = "class"
 NOTHING: Mapping[str, str] = {}
@@ -37,7 +39,7 @@ class LabelledTable:
         The file, as messages call it.
     target : str
         The column that holds the labels.
-    X : pyarrow.Table
+    X : DataFrame
         The features.
     y : ndarray
         The labels: strings, numbers or booleans, none of them missing, of two classes or more.
@@ -45,7 +47,7 @@ class LabelledTable:
         For each feature, whether it holds categories.
     first_row : int
         Number of the first row in messages.
-    all_columns : pyarrow.Table
+    all_columns : DataFrame
         The table as it was read, with the target and the columns that are left out.
     made_categories : collection of str
         Columns that are categories because somebody said so.
@@ -59,21 +61,24 @@ class LabelledTable:
         The column that tells which rows belong together, if there is one. It is no feature.
     groups : ndarray or None
         Its values.
+    readings : dict of str to str
+        How the features were read that were text.
     """
 
     name: str
     target: str
-    X: Any
+    X: DataFrame
     y: NDArray[Any]
     categorical: list[bool]
     first_row: int
-    all_columns: Any
+    all_columns: DataFrame
     made_categories: Collection[str] = ()
     true: NDArray[Any] | None = None
     notes: tuple[str, ...] = ()
     positions: NDArray[np.intp] | None = None
     group_column: str | None = None
     groups: NDArray[Any] | None = None
+    readings: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def read(
@@ -132,7 +137,7 @@ class LabelledTable:
         ...     path = Path(folder) / "pets.csv"
         ...     _ = path.write_text("zip,legs,class\n01,4,cat\n01,2,bird\n02,4,cat\n02,2,bird\n")
         ...     table = LabelledTable.read(path, categorical=["zip"])
-        >>> table.X.to_pydict()
+        >>> table.X.to_dict(as_series=False)
         {'zip': ['01', '01', '02', '02'], 'legs': [4, 2, 4, 2]}
         >>> table.categorical, table.y.tolist()
         ([True, False], ['cat', 'bird', 'cat', 'bird'])
@@ -174,9 +179,7 @@ class LabelledTable:
         categorical = {*categorical, *(column for column, kind in read_as.items() if kind == CATEGORY)}
         names = {*labels, *categorical} if file.is_text else set()
         table = file.read({*names, *read_as} if file.is_text else ())
-        for column in names:
-            position = table.column_names.index(column)
-            table = table.set_column(position, column, as_written(table.column(column)))
+        table = table.with_columns(as_written(table[column]) for column in names)
         found = cls.from_table(
             table,
             file.name,
@@ -190,12 +193,13 @@ class LabelledTable:
             decimal=file.decimal,
             drop_unlabelled=drop_unlabelled,
         )
-        return replace(found, notes=(*file.notes, *found.notes))
+        flags = {column: BOOLEAN for column in file.truths if column in found.X.columns}
+        return replace(found, notes=(*file.notes, *found.notes), readings={**flags, **found.readings})
 
     @classmethod
     def from_table(
         cls,
-        table: Any,
+        table: DataFrame,
         name: str,
         target: str | None = None,
         *,
@@ -208,42 +212,43 @@ class LabelledTable:
         decimal: str | None = None,
         drop_unlabelled: bool = False,
     ) -> LabelledTable:
-        """Check a pyarrow table that `name` calls; see `read`. Without a decimal mark, text is text."""
+        """Check a data frame that `name` calls; see `read`. Without a decimal mark, text is text."""
         import numpy as np
 
         guessed = target is None
-        target = usual_target(table.column_names) if target is None else target
+        target = usual_target(table.columns) if target is None else target
         left_out = {target, *drop, *(name for name in (true, groups) if name is not None)}
-        X = table.drop_columns(sorted(left_out))
-        if not X.num_columns:
+        X = table.drop(left_out)
+        if not X.width:
             raise TableFileError(f"{name}: there is no column left to learn from")
         called = f"target {target!r}"
         if guessed and target != USUAL_TARGET:
             called += f" (the last column, as none is named {USUAL_TARGET!r})"
         kept = dict.fromkeys(categorical, CATEGORY)
-        X, notes = read_texts(X, name, first_row, {**read_as, **kept}, decimal)
+        X, readings, notes = read_texts(X, name, first_row, {**read_as, **kept}, decimal)
         check_types(X.schema, name)
         _check_finite(X, name, first_row)
         positions = None
-        if drop_unlabelled and table.column(target).null_count:
-            labelled = table.column(target).is_valid()
+        if drop_unlabelled and table[target].has_nulls():
+            labelled = table[target].is_not_null()
             positions = np.flatnonzero(labelled.to_numpy())
             notes.append(f"{name}: {without_label(len(table) - len(positions))}")
             table, X = table.filter(labelled), X.filter(labelled)
-        y = checked_labels(table.column(target), f"{name}: {called}", first_row)
+        y = checked_labels(table[target], f"{name}: {called}", first_row)
         truth = None
         if true is not None:
-            truth = checked_labels(table.column(true), f"{name}: column {true!r} of true labels", first_row)
-        of_categories = [holds_categories(field.type) or field.name in categorical for field in X.schema]
+            truth = checked_labels(table[true], f"{name}: column {true!r} of true labels", first_row)
+        of_categories = [is_text(dtype) or column in categorical for column, dtype in X.schema.items()]
         found = cls(
             name, target, X, y, of_categories, first_row, table, categorical, truth, tuple(notes), positions
         )
+        found = replace(found, readings=readings)
         return found if groups is None else found.grouped(groups)
 
     def grouped(self, column: str) -> LabelledTable:
         """Return the table with a column that tells which rows belong together."""
         called = f"{self.name}: column {column!r} of groups"
-        values = self.all_columns.column(column)
+        values = self.all_columns[column]
         groups = checked_groups(values, called, self.row_numbers, header=self.first_row == 2)
         if len({*groups.tolist()}) == 1:
             raise TableFileError(
@@ -307,25 +312,21 @@ def named_columns(names: Collection[str], columns: list[str], source: str) -> li
     return list(found)
 
 
-def check_types(schema: Any, name: str) -> None:
+def check_types(schema: Mapping[str, DataType], name: str) -> None:
     """Raise if a column is of a type that nobody can learn from."""
-    for field in schema:
-        if not (is_number(field.type) or is_moment(field.type) or holds_categories(field.type)):
+    for column, dtype in schema.items():
+        if not (is_number(dtype) or is_moment(dtype) or is_text(dtype)):
             raise TableFileError(
-                f"{name}: column {field.name!r} has type {field.type}; accepted are numbers, booleans, "
-                "dates, text and categories"
+                f"{name}: column {column!r} has type {dtype}; accepted are numbers, booleans, dates, text "
+                "and categories"
             )
 
 
-def _check_finite(X: Any, name: str, first_row: int) -> None:
+def _check_finite(X: DataFrame, name: str, first_row: int) -> None:
     """Raise if a number is infinite."""
-    from pyarrow import compute, types
-
-    for field in X.schema:
-        if types.is_floating(field.type):
-            row = compute.index(compute.is_inf(X.column(field.name)), True).as_py()
-            if row >= 0:
-                raise TableFileError(
-                    f"{name}: column {field.name!r}, row {row + first_row}: found infinity; accepted are "
-                    "finite numbers, and nothing for a gap"
-                )
+    for column, dtype in X.schema.items():
+        if dtype.is_float() and (infinite := X[column].is_infinite()).any():
+            raise TableFileError(
+                f"{name}: column {column!r}, row {infinite.arg_true()[0] + first_row}: found infinity; "
+                "accepted are finite numbers, and nothing for a gap"
+            )

@@ -9,25 +9,25 @@ from typing import TYPE_CHECKING, Any
 
 from kfhe.display.text import counted
 from kfhe.tables.errors import TableFileError, some
-from kfhe.tables.types import is_moment, is_number, is_text, value_type
+from kfhe.tables.types import is_moment, is_number, is_text
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+    from polars import Series
 
 
-def as_written(column: Any) -> Any:
+def as_written(column: Series) -> Series:
     """Return names as numbers or booleans if they print like that, so that they come back as written."""
-    import pyarrow as pa
-    from pyarrow import compute
+    import polars as pl
 
-    words = compute.unique(column.drop_null()).to_pylist()
-    for convert, type in ((int, pa.int64()), (float, pa.float64()), (_boolean, pa.bool_())):
+    words = column.drop_nulls().unique().to_list()
+    for convert, dtype in ((int, pl.Int64), (float, pl.Float64)):
         if words and all(_prints_alike(word, convert) for word in words):
-            try:
-                return column.cast(type)
-            except pa.ArrowInvalid:  # more than 64 bits
-                return column
+            numbers = column.cast(dtype, strict=False)  # of which there are none for more than 64 bits
+            return numbers if numbers.null_count() == column.null_count() else column
+    if words and {*words} <= {"True", "False"}:
+        return column == "True"
     return column
 
 
@@ -44,16 +44,12 @@ def _prints_alike(word: str, convert: Callable[[str], Any]) -> bool:
     return str(value) == word and value - value == 0  # not so for infinity
 
 
-def _boolean(word: str) -> bool:
-    return word == "True"
-
-
-def checked_labels(column: Any, called: str, first_row: int) -> NDArray[Any]:
+def checked_labels(column: Series, called: str, first_row: int) -> NDArray[Any]:
     """Return the values of a target that can be learnt.
 
     Parameters
     ----------
-    column : pyarrow.ChunkedArray
+    column : Series
         The target.
     called : str
         What messages call it.
@@ -65,17 +61,11 @@ def checked_labels(column: Any, called: str, first_row: int) -> NDArray[Any]:
     TableFileError
         If there are gaps, values that are no classes, or one class only.
     """
-    from pyarrow import compute
-
-    if column.null_count:
-        import numpy as np
-
-        gaps = np.flatnonzero(compute.is_null(column).to_numpy()) + first_row
+    if column.null_count():
+        gaps = column.is_null().arg_true() + first_row
         raise label_gaps([str(row) for row in gaps], len(gaps), called, header=first_row == 2)
-    column = column.cast(value_type(column.type))
-    check_classes(compute.unique(column), len(column), called)
-    labels: NDArray[np.generic] = column.to_numpy()
-    return labels
+    check_classes(column.unique(maintain_order=True), len(column), called)
+    return values_of(column)
 
 
 def notes_on_classes(target: str, counts: dict[str, int]) -> list[str]:
@@ -98,15 +88,13 @@ def notes_on_classes(target: str, counts: dict[str, int]) -> list[str]:
     ]
 
 
-def check_classes(values: Any, n_rows: int, called: str) -> None:
+def check_classes(values: Series, n_rows: int, called: str) -> None:
     """Raise if the values of a target, each once, are no classes: fractions, too many, or one only."""
-    from pyarrow import types
+    import polars as pl
 
-    numeric = types.is_integer(values.type) or types.is_floating(values.type)
-    if not (is_text(values.type) or numeric or types.is_boolean(values.type)):
-        raise TableFileError(
-            f"{called} has type {values.type}; accepted are text, whole numbers and booleans"
-        )
+    dtype = values.dtype
+    if not (is_text(dtype) or dtype.is_integer() or dtype.is_float() or dtype == pl.Boolean):
+        raise TableFileError(f"{called} has type {dtype}; accepted are text, whole numbers and booleans")
     n_values, fractions = len(values), _are_fractions(values)
     if fractions or (n_values > n_rows / 2 and n_values > 2):
         raise TableFileError(
@@ -119,13 +107,13 @@ def check_classes(values: Any, n_rows: int, called: str) -> None:
 
 
 def checked_groups(
-    column: Any, called: str, row_numbers: NDArray[np.intp], *, header: bool = False
+    column: Series, called: str, row_numbers: NDArray[np.intp], *, header: bool = False
 ) -> NDArray[Any]:
     """Return the values of a column that tells which rows belong together.
 
     Parameters
     ----------
-    column : pyarrow.ChunkedArray
+    column : Series
         The column.
     called : str
         What messages call it.
@@ -139,19 +127,24 @@ def checked_groups(
     TableFileError
         If there are gaps, or values that can't be told apart.
     """
-    from pyarrow import compute
-
-    column = column.cast(value_type(column.type))
-    if not (is_text(column.type) or is_number(column.type) or is_moment(column.type)):
+    dtype = column.dtype
+    if not (is_text(dtype) or is_number(dtype) or is_moment(dtype)):
         raise TableFileError(
-            f"{called} has type {column.type}; accepted are text, numbers, booleans, dates and categories"
+            f"{called} has type {dtype}; accepted are text, numbers, booleans, dates and categories"
         )
-    gaps = row_numbers[compute.is_null(column, nan_is_null=True).to_numpy()]
+    missing = column.is_null() | column.is_nan() if dtype.is_float() else column.is_null()
+    gaps = row_numbers[missing.to_numpy()]
     if len(gaps):
         where = _where([str(row) for row in gaps], len(gaps), header=header)
         raise TableFileError(f"{called} has {where}; give a row that belongs to no other a value of its own")
-    groups: NDArray[np.generic] = column.to_numpy()
-    return groups
+    return values_of(column)
+
+
+def values_of(column: Series) -> NDArray[Any]:
+    """Return labels, or groups, as an array: text as objects."""
+    import polars as pl
+
+    return (column.cast(pl.String) if is_text(column.dtype) else column).to_numpy()
 
 
 def label_gaps(rows: list[str], n_gaps: int, called: str, *, header: bool = False) -> TableFileError:
@@ -170,13 +163,9 @@ def _where(rows: list[str], n_gaps: int, *, header: bool) -> str:
     return f"1 gap, in row {where}{told}" if n_gaps == 1 else f"{n_gaps} gaps, in rows {where}{told}"
 
 
-def _are_fractions(column: Any) -> bool:
+def _are_fractions(values: Series) -> bool:
     """Whether labels are numbers that no class would be called by."""
-    import numpy as np
-    import pyarrow as pa
+    import polars as pl
 
-    try:
-        numbers = column.cast(pa.float64()).to_numpy()
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # words
-        return False
-    return bool((np.isfinite(numbers) & (numbers != np.floor(numbers))).any())
+    numbers = values.cast(pl.Float64, strict=False)
+    return bool((numbers.is_finite() & (numbers != numbers.floor())).any()) and not numbers.has_nulls()

@@ -7,26 +7,20 @@ import gzip
 import io
 import os
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from kfhe.display.text import plain
 from kfhe.files import standard_output, whole_file
 from kfhe.tables.errors import TableFileError
-from kfhe.tables.types import is_text, value_type
+from kfhe.tables.types import is_text, moments_as_text
+
+if TYPE_CHECKING:
+    from polars import DataFrame, DataType
 
 FORMULA = r"\A[=+\-@\t\r]"  # how text begins that a spreadsheet may run
-QUOTED = '[",\r\n]'  # what has to be in quotes
 SUFFIXES = (".csv", ".csv.gz", ".parquet")
-
-
-class TableOutput(Protocol):
-    """A table file that is being written."""
-
-    def write(self, table: Any) -> None:
-        """Add the rows of a pyarrow table or record batch."""
 
 
 def check_output(path: str | os.PathLike[str]) -> None:
@@ -39,87 +33,75 @@ def check_output(path: str | os.PathLike[str]) -> None:
         raise TableFileError(f"{name}: the ending must tell what to write: {', '.join(SUFFIXES)}")
 
 
-@contextmanager
-def open_output(
-    path: str | os.PathLike[str], schema: Any, *, escape_formulas: bool = False
-) -> Iterator[TableOutput]:
-    """Open a table file to be written in pieces; it is there, whole, once all has gone well.
+def write_table(path: str | os.PathLike[str], rows: DataFrame, *, escape_formulas: bool = False) -> None:
+    """Write a data frame of polars to a file, whole or not at all; see `write_batches`."""
+    write_batches(path, rows.schema, [rows], escape_formulas=escape_formulas)
+
+
+def write_batches(
+    path: str | os.PathLike[str],
+    schema: Mapping[str, DataType],
+    batches: Iterable[DataFrame],
+    *,
+    escape_formulas: bool = False,
+) -> None:
+    """Write rows to a file as they come; it is there, whole, once all has gone well.
 
     Parameters
     ----------
     path : path
         A file that ends in .csv, .csv.gz or .parquet; ``-`` is a csv on standard output.
-    schema : pyarrow.Schema or list of str
-        Names and types of the columns; for a csv the names do.
+    schema : mapping of str to DataType
+        Names and types of the columns.
+    batches : iterable of DataFrame
+        The rows.
     escape_formulas : bool, default=False
         Whether text of a csv that a spreadsheet would take for a formula gets an apostrophe in front.
     """
     check_output(path)
     if str(path) == "-":
         stream = standard_output()
-        yield CsvOutput(PlainOutput(stream) if stream.isatty() else stream, schema, escape_formulas)
+        write_csv(PlainOutput(stream) if stream.isatty() else stream, schema, batches, escape_formulas)
         stream.flush()
         return
     with whole_file(path) as file:
         if str(path).endswith(".parquet"):
-            from pyarrow import parquet
-
-            with parquet.ParquetWriter(file, schema) as writer:
-                yield writer
+            _write_parquet(file, schema, batches)
         elif str(path).endswith(".gz"):
             with gzip.GzipFile(filename="", fileobj=file, mode="wb", mtime=0) as packed:
-                yield CsvOutput(packed, schema, escape_formulas)
+                write_csv(packed, schema, batches, escape_formulas)
         else:
-            yield CsvOutput(file, schema, escape_formulas)
+            write_csv(file, schema, batches, escape_formulas)
 
 
-def write_table(path: str | os.PathLike[str], table: Any, *, escape_formulas: bool = False) -> None:
-    """Write a pyarrow table to a csv or parquet file, whole or not at all; ``-`` is standard output."""
-    with open_output(path, table.schema, escape_formulas=escape_formulas) as output:
-        output.write(table)
-
-
-class CsvOutput:
-    """A csv that is being written; values are in quotes only where they need them."""
-
-    def __init__(self, file: Any, schema: Any, escape_formulas: bool = False) -> None:
-        self._file: BinaryIO = file
-        self._escapes = escape_formulas
-        names = getattr(schema, "names", schema)
+def write_csv(
+    file: Any, names: Iterable[str], batches: Iterable[DataFrame], escape_formulas: bool = False
+) -> None:
+    """Write rows to an open file; values are in quotes only where they need them."""
+    header = io.StringIO()
+    escaped = [re.sub(FORMULA, r"'\g<0>", name) if escape_formulas else name for name in names]
+    csv.writer(header, lineterminator="\n").writerow(escaped)
+    file.write(header.getvalue().encode())
+    for rows in batches:
+        text = moments_as_text(rows, rows.columns)
         if escape_formulas:
-            names = [re.sub(FORMULA, r"'\g<0>", name) for name in names]
-        header = io.StringIO()
-        csv.writer(header, lineterminator="\n").writerow(names)
-        file.write(header.getvalue().encode())
+            text = _without_formulas(text)
+        file.write(text.write_csv(include_header=False).encode())
 
-    def write(self, table: Any) -> None:
-        """Add the rows of a pyarrow table or record batch."""
-        self.write_lines(self.lines(table))
 
-    def write_lines(self, lines: Any) -> None:
-        """Add rows as they are in the file: bytes."""
-        self._file.write(lines)
+def _write_parquet(file: BinaryIO, schema: Mapping[str, DataType], batches: Iterable[DataFrame]) -> None:
+    import polars as pl
+    from polars.io.plugins import register_io_source
 
-    def lines(self, table: Any) -> Any:
-        """Return the rows of a pyarrow table or record batch as they are in the file."""
-        import pyarrow as pa
-        from pyarrow import csv as arrow_csv
+    def source(*asked: Any) -> Iterator[DataFrame]:
+        yield from batches
 
-        if self._escapes:
-            table = _without_formulas(table)
-        style = "needed" if any(_needs_quotes(column) for column in table.columns) else "none"
-        options = arrow_csv.WriteOptions(include_header=False, quoting_style=style)
-        buffer = pa.BufferOutputStream()
-        arrow_csv.write_csv(table, buffer, options)
-        return buffer.getvalue()
-
-    def plain_lines(self, texts: list[str]) -> list[bytes] | None:
-        """Return the rows that hold just one of some texts; None if they are not that simple."""
-        if any(re.search(QUOTED, text) or "\0" in text for text in texts):
-            return None
-        if self._escapes:
-            texts = [re.sub(FORMULA, r"'\g<0>", text) for text in texts]
-        return [f"{text}\n".encode() for text in texts]
+    try:
+        register_io_source(source, schema=dict(schema)).sink_parquet(file)
+    except pl.exceptions.ComputeError as error:
+        if failed := re.search(r"IO error: (?:\[Errno \d+\] )?(.*?)(?: \(os error \d+\))?$", str(error)):
+            raise OSError(failed[1]) from error
+        raise
 
 
 class PlainOutput:
@@ -128,28 +110,14 @@ class PlainOutput:
     def __init__(self, terminal: BinaryIO) -> None:
         self._terminal = terminal
 
-    def write(self, text: Any) -> None:
+    def write(self, text: bytes) -> None:
         """Show whole lines of UTF-8."""
-        self._terminal.write(plain(bytes(text).decode()).encode())
+        self._terminal.write(plain(text.decode()).encode())
 
 
-def _without_formulas(table: Any) -> Any:
+def _without_formulas(rows: DataFrame) -> DataFrame:
     """Put an apostrophe in front of each text that a spreadsheet would take for a formula."""
-    import pyarrow as pa
-    from pyarrow import compute
+    import polars as pl
 
-    columns = []
-    for column in table.columns:
-        if is_text(column.type):
-            text = column.cast(value_type(column.type))
-            column = compute.replace_substring_regex(text, FORMULA, r"'\0", max_replacements=1)
-        columns.append(column)
-    return pa.table(columns, names=table.schema.names)
-
-
-def _needs_quotes(column: Any) -> bool:
-    from pyarrow import compute
-
-    if not is_text(column.type):
-        return False
-    return bool(compute.any(compute.match_substring_regex(column, QUOTED)).as_py())
+    texts = [column for column, dtype in rows.schema.items() if is_text(dtype)]
+    return rows.with_columns(pl.col(texts).cast(pl.String).str.replace(FORMULA, "'$0"))

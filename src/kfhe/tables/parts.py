@@ -1,7 +1,7 @@
 """Parquet files that are one table together, too large to be read whole: read part by part, on a cluster.
 
-A part is some row groups of a file. Names, types and numbers of rows are known by the files' footers; what
-else is to be known of all rows is asked of the parts, on the workers.
+A part is some neighbouring rows of a file. Names, types and numbers of rows are known by the files' footers;
+what else is to be known of all rows is asked of the parts, on the workers.
 """
 
 from __future__ import annotations
@@ -12,16 +12,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kfhe.tables.errors import SHOWN, TableFileError, no_column
-from kfhe.tables.files import check_pyarrow
+from kfhe.tables.files import check_polars
 from kfhe.tables.footers import Part, common_schema, footer_of, parquet_files
 from kfhe.tables.labelled import check_types, named_columns
-from kfhe.tables.labels import check_classes, checked_groups, label_gaps
-from kfhe.tables.parquet import checked, damage_told
+from kfhe.tables.labels import check_classes, checked_groups, label_gaps, values_of
+from kfhe.tables.parquet import damage_told
 from kfhe.tables.texts import CATEGORY, check_kinds, check_type
-from kfhe.tables.types import holds_categories, is_moment, is_text, moments_as_text, value_type
+from kfhe.tables.types import is_date, is_moment, is_text, moments_as_text
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+    from polars import DataFrame, DataType
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ class View:
 
     Attributes
     ----------
-    schema : pyarrow.Schema
+    schema : mapping of str to DataType
         The types that columns have in all parts.
     target : str
         The column that holds the labels.
@@ -44,69 +45,61 @@ class View:
         The column that tells which rows belong together, if there is one.
     """
 
-    schema: Any
+    schema: Mapping[str, DataType]
     target: str
     features: list[str]
     as_text: list[str]
     drop_unlabelled: bool
     group_column: str | None = None
 
-    def table(self, part: Part) -> Any:
-        """Return the features of a part: a pyarrow table."""
+    def table(self, part: Part) -> DataFrame:
+        """Return the features of a part."""
         needed = [*self.features, self.target] if self.drop_unlabelled else self.features
-        table = self._read(part, needed)
+        rows = self._read(part, needed)
         if self.drop_unlabelled:
-            table = table.filter(table.column(self.target).is_valid()).drop_columns([self.target])
-        return moments_as_text(table, self.as_text)
+            rows = rows.drop_nulls(self.target).drop(self.target)
+        return moments_as_text(rows, self.as_text)
 
     def labels(self, part: Part) -> NDArray[Any]:
         """Return the labels of a part."""
-        column = self._read(part, [self.target]).column(0)
-        column = column.cast(value_type(column.type))
-        labels: NDArray[Any] = (column.drop_null() if self.drop_unlabelled else column).to_numpy()
-        return labels
+        column = self._read(part, [self.target])[self.target]
+        return values_of(column.drop_nulls() if self.drop_unlabelled else column)
 
     def groups(self, part: Part) -> NDArray[Any]:
         """Return the groups of the rows of a part; raise where one is missing."""
         import numpy as np
 
         assert self.group_column is not None
-        table = self._read(part, [self.group_column, self.target])
-        rows = np.arange(len(table)) + part.first_row
+        rows = self._read(part, [self.group_column, self.target])
+        numbers = np.arange(len(rows)) + part.first_row
         if self.drop_unlabelled:
-            labelled = table.column(self.target).is_valid()
-            table, rows = table.filter(labelled), rows[labelled.to_numpy()]
+            labelled = rows[self.target].is_not_null()
+            rows, numbers = rows.filter(labelled), numbers[labelled.to_numpy()]
         called = f"{part.path}: column {self.group_column!r} of groups"
-        return checked_groups(table.column(self.group_column), called, rows)
+        return checked_groups(rows[self.group_column], called, numbers)
 
     def classes(self, part: Part) -> PartClasses:
         """Return the classes in a part, and where labels are missing."""
-        import numpy as np
-        from pyarrow import compute
+        column = self._read(part, [self.target])[self.target]
+        gaps = column.is_null().arg_true()
+        shown = (gaps[:SHOWN] + part.first_row).to_list()
+        counts = column.drop_nulls().alias("value").value_counts(name="count")
+        return PartClasses(counts, shown, len(gaps))
 
-        column = self._read(part, [self.target]).column(0)
-        gaps = np.flatnonzero(compute.is_null(column).to_numpy())
-        counted = column.cast(value_type(column.type)).drop_null().value_counts()
-        shown = (gaps[:SHOWN] + part.first_row).tolist()
-        return PartClasses(counted.field("values"), counted.field("counts"), shown, len(gaps))
-
-    def _read(self, part: Part, columns: list[str]) -> Any:
-        import pyarrow as pa
-        from pyarrow import parquet
+    def _read(self, part: Part, columns: list[str]) -> DataFrame:
+        import polars as pl
 
         if not Path(part.path).is_file():
             raise TableFileError(f"{part.path}: is not here; a cluster's workers read files themselves")
-        with damage_told(part.path), parquet.ParquetFile(part.path) as file:
-            groups = list(part.row_groups)
-            table = checked(file.read_row_groups(groups, columns=columns, use_threads=False))
-        return table.select(columns).cast(pa.schema([self.schema.field(column) for column in columns]))
+        with damage_told(part.path):
+            rows = pl.scan_parquet(part.path).slice(part.first_row - 1, part.n_rows).select(columns).collect()
+        return rows.cast({column: self.schema[column] for column in columns})
 
 
 class PartClasses(NamedTuple):
     """What a part tells of the labels."""
 
-    values: Any  # a pyarrow array of the classes,
-    counts: Any  # and one of how many rows each has
+    counts: DataFrame  # of rows of each value
     gaps: list[int]  # numbers of the first rows without a label
     n_gaps: int
 
@@ -164,30 +157,31 @@ class PartedTable:
         TableFileError
             If a file is none of parquet, if files have different columns, or if these can't be learnt.
         """
-        check_pyarrow()
+        check_polars()
         check_kinds(read_as)
         files = parquet_files(paths)
         name = str(paths[0]) if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
         footers = [footer_of(file) for file in files]
         schema = common_schema(files, [footer.schema for footer in footers])
+        columns = [*schema]
         named = [target, *([] if groups is None else [groups])]
         for column in (*named, *categorical, *read_as):
-            if column not in schema.names:
-                raise no_column(name, column, schema.names)
-        left_out = {*named, *named_columns(drop, schema.names, name)}
-        features = [column for column in schema.names if column not in left_out]
+            if column not in schema:
+                raise no_column(name, column, columns)
+        left_out = {*named, *named_columns(drop, columns, name)}
+        features = [column for column in columns if column not in left_out]
         if not features:
             raise TableFileError(f"{name}: there is no column left to learn from")
-        of_features = [schema.field(column) for column in features]
+        of_features = {column: schema[column] for column in features}
         check_types(of_features, name)
         made = {*categorical, *(column for column, kind in read_as.items() if kind == CATEGORY)}
-        for field in of_features:
-            _check_kind(field, read_as.get(field.name), name)
+        for column, dtype in of_features.items():
+            _check_kind(column, dtype, read_as.get(column), name)
         view = View(
             schema,
             target,
             features,
-            [field.name for field in of_features if field.name in made and is_moment(field.type)],
+            [column for column, dtype in of_features.items() if column in made and is_moment(dtype)],
             drop_unlabelled,
             groups,
         )
@@ -197,7 +191,7 @@ class PartedTable:
         ]
         if not parts:
             raise TableFileError(f"{name}: there are no rows in it")
-        of_categories = [holds_categories(field.type) or field.name in made for field in of_features]
+        of_categories = [is_text(dtype) or column in made for column, dtype in of_features.items()]
         return cls(name, files, parts, view, of_categories, made)
 
     @property
@@ -208,32 +202,20 @@ class PartedTable:
     @property
     def n_dates(self) -> int:
         """How many features hold dates."""
-        from pyarrow import types
-
-        fields = [self.view.schema.field(name) for name in self.view.features]
-        dates = [types.is_date(field.type) or types.is_timestamp(field.type) for field in fields]
+        dates = [is_date(self.view.schema[name]) for name in self.view.features]
         return sum(is_date and not of for is_date, of in zip(dates, self.categorical, strict=True))
 
     def class_counts(self, classes: Sequence[PartClasses]) -> dict[str, int]:
         """Return the number of rows of each class, by what the parts tell; raise if they can't be learnt."""
-        import pyarrow as pa
+        import polars as pl
 
         self._check_gaps(classes)
-        table = pa.table(
-            [
-                pa.chunked_array([getattr(each, what) for each in classes]).combine_chunks()
-                for what in ("values", "counts")
-            ],
-            names=["values", "counts"],
-        )
-        total = table.group_by("values").aggregate([("counts", "sum")]).sort_by("values")
-        counts = total.column("counts_sum").to_pylist()
-        if not counts:
+        every = pl.concat([each.counts for each in classes])
+        total = every.group_by("value").agg(pl.col("count").sum()).sort("value")
+        if not len(total):
             raise TableFileError(f"{self.name}: there is no row with a label")
-        check_classes(
-            total.column("values").combine_chunks(), sum(counts), f"{self.name}: target {self.view.target!r}"
-        )
-        return dict(zip(map(str, total.column("values").to_pylist()), counts, strict=True))
+        check_classes(total["value"], int(total["count"].sum()), f"{self.name}: target {self.view.target!r}")
+        return dict(zip(map(str, total["value"]), total["count"], strict=True))
 
     def _check_gaps(self, classes: Sequence[PartClasses]) -> None:
         """Raise if there are labels missing; the first file in which they are is named."""
@@ -267,17 +249,18 @@ class PartedTable:
     def _empty(self, column: str) -> Any:
         """Return a column without rows."""
         import pandas as pd
+        import polars as pl
 
-        dtype = value_type(self.view.schema.field(column).type).to_pandas_dtype()
-        return pd.Series(dtype=dtype, name=column)
+        empty = pl.Series(column, [], self.view.schema[column])
+        return pd.Series(values_of(empty), name=column)
 
 
-def _check_kind(field: Any, kind: str | None, name: str) -> None:
+def _check_kind(column: str, dtype: DataType, kind: str | None, name: str) -> None:
     """Raise if a column can't be read as somebody says, without looking at all of it."""
-    if kind in (None, CATEGORY) or not is_text(field.type):
-        check_type(field, kind, name)
+    if kind in (None, CATEGORY) or not is_text(dtype):
+        check_type(column, dtype, kind, name)
         return
     raise TableFileError(
-        f"{name}: column {field.name!r} holds text, and is read part by part: it can't be read as {kind}. "
+        f"{name}: column {column!r} holds text, and is read part by part: it can't be read as {kind}. "
         "Write it as such into the files, or leave it out"
     )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from dataclasses import dataclass, field, fields
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
 from warnings import warn
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kfhe.tables.columns import Columns, open_columns
-from kfhe.tables.features import LEFT_OUT, Encodings, FeatureColumns, Rules, feature_name, features_of
+from kfhe.tables.features import LEFT_OUT, Encodings, FeatureColumns, Rule, Rules, feature_name, features_of
 from kfhe.tables.sparse import SparseRows, is_sparse
 from kfhe.target_encoding import plain
 
@@ -52,6 +52,14 @@ class Schema:
         features = features_of(len(columns), rules)
         of_features = [None if part else categories[j] for j, part in features]
         return cls(columns, of_features, rules, encodings or {})
+
+    def with_readings(self, readings: Mapping[str, str]) -> Schema:
+        """Return the schema with how columns were read that were text: other tables' text is read alike."""
+        rules = dict(self.rules)
+        for j, column in enumerate(self.columns):
+            if column in readings:
+                rules[j] = replace(rules.get(j, Rule("")), reading=readings[column])
+        return replace(self, rules=tuple(sorted(rules.items())))
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the fields alone: what is cached follows from them."""

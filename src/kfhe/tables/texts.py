@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from shlex import quote
-from typing import Any
+from typing import TYPE_CHECKING
 
-import numpy as np
-
-from kfhe.tables.columns import READING
 from kfhe.tables.errors import TableFileError, how_to_fix, some
 from kfhe.tables.readings import (
     BOOLEAN,
@@ -24,7 +21,10 @@ from kfhe.tables.readings import (
     read,
     recognise,
 )
-from kfhe.tables.types import is_moment, is_number, is_text, moments_as_text, value_type
+from kfhe.tables.types import is_moment, is_number, is_text, moments_as_text
+
+if TYPE_CHECKING:
+    from polars import DataFrame, DataType, Series
 
 CATEGORY, NUMBER = "category", "number"
 KINDS = (CATEGORY, NUMBER, *READINGS)  # what a column can be read as
@@ -43,13 +43,13 @@ def check_kinds(read_as: Mapping[str, str]) -> None:
 
 
 def read_texts(
-    table: Any, name: str, first_row: int, read_as: Mapping[str, str], decimal: str | None
-) -> tuple[Any, list[str]]:
+    rows: DataFrame, name: str, first_row: int, read_as: Mapping[str, str], decimal: str | None
+) -> tuple[DataFrame, dict[str, str], list[str]]:
     """Read the columns of text that are dates, numbers with marks, or true and false.
 
     Parameters
     ----------
-    table : pyarrow.Table
+    rows : DataFrame
         The features.
     name : str
         What messages call the table.
@@ -62,36 +62,38 @@ def read_texts(
 
     Returns
     -------
-    table : pyarrow.Table
-        The table; columns that were read have a note of how in their metadata.
+    rows : DataFrame
+        The table.
+    readings : dict of str to str
+        How the columns were read that were text.
     notes : list of str
         What was read as what, in sentences.
     """
-    table = moments_as_text(table, [column for column, kind in read_as.items() if kind == CATEGORY])
+    rows = moments_as_text(rows, [column for column, kind in read_as.items() if kind == CATEGORY])
+    readings: dict[str, str] = {}
     found: dict[str, list[str]] = {}
     doubts = []
-    for j, field in enumerate(table.schema):
-        kind = read_as.get(field.name)
-        if kind == CATEGORY or not is_text(field.type) or (kind is None and decimal is None):
-            check_type(field, kind, name)
+    for column, dtype in rows.schema.items():
+        kind = read_as.get(column)
+        if kind == CATEGORY or not is_text(dtype) or (kind is None and decimal is None):
+            check_type(column, dtype, kind, name)
             continue
-        where = f"{name}: column {field.name!r}"
-        texts = _distinct(table.column(j))
+        where = f"{name}: column {column!r}"
+        texts = rows[column].drop_nulls().unique(maintain_order=True).to_list()
         fitting = _fitting(texts, kind, decimal or ".")
         if len(fitting) > 1:
-            doubts.append(_doubt(where, field.name, texts, asked=kind is not None))
+            doubts.append(_doubt(where, column, texts, asked=kind is not None))
         elif fitting:
-            column = converted(table.column(j), fitting[0], where, first_row)
-            marked = field.with_type(column.type).with_metadata({READING: fitting[0]})
-            table = table.set_column(j, marked, column)
+            readings[column] = fitting[0]
+            rows = rows.with_columns(converted(rows[column], fitting[0], where, first_row))
             besides = _BESIDES.get(fitting[0]) or _example(texts, fitting[0])
-            found.setdefault(_CALLED[fitting[0]], []).append(field.name + besides)
+            found.setdefault(_CALLED[fitting[0]], []).append(column + besides)
     said = "; as ".join(f"{called}: {some(columns)}" for called, columns in found.items())
     notes = [f"{name}: read as {said}. To keep one as text: --as COLUMN=category"] if said else []
-    return table, notes + doubts
+    return rows, readings, notes + doubts
 
 
-def converted(column: Any, reading: str, where: str, first_row: int) -> Any:
+def converted(column: Series, reading: str, where: str, first_row: int) -> Series:
     """Return a column of text as numbers or dates.
 
     Raises
@@ -99,33 +101,23 @@ def converted(column: Any, reading: str, where: str, first_row: int) -> Any:
     TableFileError
         If a text is something else: it is named with its row.
     """
-    import pyarrow as pa
+    import polars as pl
 
-    encoded = column.dictionary_encode().unify_dictionaries().combine_chunks()
+    texts = column.drop_nulls().unique(maintain_order=True)
     try:
-        values = read(encoded.dictionary.to_pylist(), reading)
+        values = pl.Series(read(texts.to_list(), reading))
     except UnreadableError as error:
-        row = encoded.indices.index(error.position).as_py() + first_row
+        row = column.eq(error.text).arg_true()[0] + first_row
         raise TableFileError(f"{where}, row {row}: {error}; {how_to_fix(error.text)}") from None
-    type = pa.timestamp("us") if values.dtype.kind == "M" else pa.float64()
-    buffers = [None, pa.py_buffer(values.view(np.uint8))]
-    return pa.Array.from_buffers(type, len(values), buffers).take(encoded.indices)
+    return column.replace_strict(texts, values, default=None, return_dtype=values.dtype)
 
 
-def check_type(field: Any, kind: str | None, name: str) -> None:
+def check_type(column: str, dtype: DataType, kind: str | None, name: str) -> None:
     """Raise if a column that is no text can't be what somebody says."""
     if kind in (None, CATEGORY):
         return
-    if (is_moment(field.type), is_number(field.type)) != (kind in (*DATES, TIME), kind not in (*DATES, TIME)):
-        raise TableFileError(
-            f"{name}: column {field.name!r} has type {field.type}; it can't be read as {kind}"
-        )
-
-
-def _distinct(column: Any) -> list[str]:
-    from pyarrow import compute
-
-    return compute.unique(column.cast(value_type(column.type)).drop_null()).to_pylist()
+    if (is_moment(dtype), is_number(dtype)) != (kind in (*DATES, TIME), kind not in (*DATES, TIME)):
+        raise TableFileError(f"{name}: column {column!r} has type {dtype}; it can't be read as {kind}")
 
 
 def _fitting(texts: list[str], kind: str | None, decimal: str) -> list[str]:

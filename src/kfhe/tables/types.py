@@ -1,61 +1,45 @@
-"""Types of pyarrow columns, as far as they matter here."""
+"""What columns of polars hold, as far as it matters here."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from polars import DataFrame, DataType
 
 
-def value_type(type: Any) -> Any:
-    """Return the type of a column's values, also if it is stored as positions in a list of values."""
-    from pyarrow import types
+def is_text(dtype: DataType) -> bool:
+    """Whether a column holds text, which may be stored as positions in a list of words."""
+    import polars as pl
 
-    return type.value_type if types.is_dictionary(type) else type
-
-
-def is_text(type: Any) -> bool:
-    """Whether a column holds text."""
-    from pyarrow import types
-
-    return bool(types.is_string(value_type(type)) or types.is_large_string(value_type(type)))
+    return dtype in (pl.String, pl.Categorical, pl.Enum)
 
 
-def holds_categories(type: Any) -> bool:
-    """Whether a column's type tells that it holds categories: text, or positions in a list of values."""
-    from pyarrow import types
-
-    return is_text(type) or bool(types.is_dictionary(type))
-
-
-def is_number(type: Any) -> bool:
+def is_number(dtype: DataType) -> bool:
     """Whether a column holds numbers, true and false counted among them; nothing but gaps, too."""
-    from pyarrow import types
+    import polars as pl
 
-    ours = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal, types.is_null)
-    return any(is_it(type) for is_it in ours)
+    return dtype.is_numeric() or dtype in (pl.Boolean, pl.Null)
 
 
-def is_moment(type: Any) -> bool:
+def is_date(dtype: DataType) -> bool:
+    """Whether a column holds dates, with the time of day or without."""
+    import polars as pl
+
+    return dtype in (pl.Date, pl.Datetime)
+
+
+def is_moment(dtype: DataType) -> bool:
     """Whether a column holds dates, times of day or durations."""
-    from pyarrow import types
-
-    ours = (types.is_date, types.is_timestamp, types.is_time, types.is_duration)
-    return any(is_it(type) for is_it in ours)
+    return dtype.is_temporal()
 
 
-def moments_as_text(table: Any, columns: Collection[str]) -> Any:
+def moments_as_text(frame: DataFrame, columns: Collection[str]) -> DataFrame:
     """Write those of some columns that hold dates, times of day or durations as text."""
-    import pyarrow as pa
+    import polars as pl
 
-    for j, field in enumerate(table.schema):
-        if field.name in columns and is_moment(field.type):
-            table = table.set_column(j, field.name, table.column(j).cast(pa.string()))
-    return table
-
-
-def is_plain(type: Any) -> bool:
-    """Whether a type found in a csv is one of ours: numbers, booleans, text, nothing but gaps."""
-    from pyarrow import types
-
-    ours = (types.is_integer, types.is_floating, types.is_boolean, types.is_string, types.is_null)
-    return any(is_it(type) for is_it in ours)
+    moments = [name for name, dtype in frame.schema.items() if name in columns and is_moment(dtype)]
+    spans = [name for name in moments if frame.schema[name] == pl.Duration]
+    others = [name for name in moments if name not in spans]
+    return frame.with_columns(pl.col(others).cast(pl.String), pl.col(spans).dt.to_string("polars"))
