@@ -299,7 +299,7 @@ def test_weights_follow_what_the_last_measurement_still_misses(iris):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"transition": 0.9}, r"transition=0\.9 needs a process_noise above 0: .* shares of the classes"),
+        ({"transition": 0.9}, r"transition=0\.9 needs a process_noise above 0: .* class shares"),
         ({"transition": 0.9, "process_noise": [0, 0]}, "transition=0.9 needs a process_noise above 0"),
         ({"process_noise": [0.1, -1]}, "process_noise must be a finite number of at least 0, got -1"),
         ({"process_noise": lambda iteration: np.nan}, r"process_noise\(1\) must be a finite number"),

@@ -38,7 +38,7 @@ def test_it_fits_beside_another_picture(audit):
 
 
 def test_axes_that_can_t_be_parted_are_refused(audit):
-    with pytest.raises(ValueError, match="give a subplot"):
+    with pytest.raises(ValueError, match="pass a subplot of a figure as ax"):
         AuditDisplay.from_audit(audit, ax=Figure().add_axes((0, 0, 1, 1)))
 
 

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 import sys
 from threading import Timer
 
@@ -12,7 +13,7 @@ from clusters import local_cluster
 from distributed import Client
 
 import kfhe
-from kfhe.dask import ClusterLostError, KFHEClassifier, RobustKFHEClassifier, label_quality
+from kfhe.dask import ClusterLostError, KFHEClassifier, RobustKFHEClassifier
 from kfhe.dask.workers import Workers
 
 
@@ -102,8 +103,13 @@ def test_a_cluster_that_is_gone_is_told_by_whatever_is_asked_first(asked):
             asked(workers)
 
 
-def test_without_a_client_it_is_said_how_to_make_one():
-    with pytest.raises(ValueError, match=r"no Dask cluster to train on; make a client first, .*Client\(\)"):
-        KFHEClassifier().fit(*arrays(2, *numbers()))
-    with pytest.raises(ValueError, match="no Dask cluster to train on; make a client first"):
-        label_quality(*arrays(2, *numbers()))
+@pytest.mark.parametrize(
+    "asked", ["kfhe.dask.KFHEClassifier().fit(X, y)", "kfhe.dask.label_quality(X, y)"], ids=["fit", "audit"]
+)
+def test_without_a_client_it_is_said_how_to_make_one(asked):
+    made = "import dask.array as da, kfhe.dask; X, y = da.zeros((9, 2), chunks=5), da.arange(9, chunks=5) % 2"
+    done = subprocess.run([sys.executable, "-c", f"{made}; {asked}"], capture_output=True, text=True)
+    told = (
+        "ValueError: there is no Dask cluster to train on; make a client first, such as distributed.Client()"
+    )
+    assert told in done.stderr

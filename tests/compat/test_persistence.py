@@ -24,7 +24,12 @@ TRUSTED = [
     "kfhe.trace.Trace",
 ]
 TRUSTED_COMPONENTS = ["kfhe.estimator_ensemble.EstimatorEnsemble", "sklearn.tree._tree.Tree"]
-TRUSTED_RUN = ["kfhe.engine.draws.Draws", "kfhe.engine.arrays.Measurer", "kfhe.kalman.KalmanFilter"]
+TRUSTED_RUN = [
+    "kfhe.exchange.Exchange",
+    "kfhe.engine.draws.Draws",
+    "kfhe.engine.arrays.Measurer",
+    "kfhe.kalman.KalmanFilter",
+]
 TRUSTED_RUN += ["kfhe.measurement.OnTrainingRows", "kfhe.rows.TrainingRows", "kfhe.tables.binned.BinnedTable"]
 TRUSTED_RUN += [
     "kfhe.kalman.RowFilter",

@@ -98,7 +98,7 @@ def label_quality(
     >>> X, noisy = (da.from_array(each, chunks=50) for each in (X, noisy))
     >>> with Client(processes=False, dashboard_address=":0"):
     ...     label_quality(X, noisy, n_estimators=20, random_state=0)
-    LabelAudit of 150 labels: about 11.4% look wrong, 17 suspects; the votes disagree with 23
+    LabelAudit of 150 labels: about 11.7% look wrong, 18 suspects; the votes disagree with 23
     """
     # Trees of many leaves are no table that should have been read by workers
     with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 TiB"}):
