@@ -16,8 +16,8 @@ from kfhe.engine.trees.predictor import add_trees, apply
 from kfhe.engine.trees.tree_store import TreeStore
 from kfhe.ensemble import Ensemble, variance, variance_from
 from kfhe.filter_bank import SHRINKAGES
+from kfhe.tables.columns import SparseRows, blocks
 from kfhe.tables.schema import Schema
-from kfhe.tables.sparse import SparseRows, blocks
 
 Floats = NDArray[np.float64]
 

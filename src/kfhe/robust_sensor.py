@@ -17,7 +17,7 @@ from kfhe.forest import Forest
 from kfhe.measurement import Counts
 from kfhe.rows import TrainingRows
 from kfhe.sensors import StoredTrees, one_leaf
-from kfhe.tables.sparse import SparseRows
+from kfhe.tables.columns import SparseRows
 from kfhe.trace import Trace
 from kfhe.tree_settings import TreeSettings
 

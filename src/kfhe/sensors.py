@@ -21,8 +21,7 @@ from kfhe.measurement import Counts, Votes
 from kfhe.rows import TrainingRows
 from kfhe.shrinkage import resolve, soft_votes
 from kfhe.tables.binned import BinnedTable
-from kfhe.tables.columns import some_rows
-from kfhe.tables.sparse import SparseRows
+from kfhe.tables.columns import SparseRows, some_rows
 from kfhe.trace import Trace
 from kfhe.tree_settings import TreeSettings
 

@@ -11,7 +11,7 @@ import pytest
 
 import kfhe
 from kfhe.cli.console import Console
-from kfhe.tables.files import write_table
+from kfhe.tables.output import write_table
 
 CLI = Path(kfhe.__file__).parent / "cli"
 CLEAR = "\x1b[2J\x9b1m\x07"  # clears the screen, makes all bold, rings the bell
@@ -119,7 +119,7 @@ def test_cells_are_not_touched_unless_asked_for(tmp_path):
 def test_commands_that_write_tables_have_the_option(tmp_path, monkeypatch, command):
     from typer.testing import CliRunner
 
-    from kfhe.cli import app
+    from kfhe.cli.commands import app
 
     monkeypatch.chdir(tmp_path)
     pd.DataFrame({"x": range(40), "y": ["=a", "b"] * 20}).to_csv("t.csv", index=False)

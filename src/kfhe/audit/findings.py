@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
 from kfhe.tables.columns import Columns, open_columns
-from kfhe.tables.features import number_columns
+from kfhe.tables.schema import number_columns
 from kfhe.validation import check_same_length, encode_labels, readable_table
 
 Floats = NDArray[np.float64]

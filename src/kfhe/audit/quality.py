@@ -25,7 +25,7 @@ from kfhe.groups import Groups
 from kfhe.remarks import Remark, TableWarning, remarks_on
 from kfhe.rows import TrainingRows
 from kfhe.tables.binned import BinnedTable
-from kfhe.tables.sparse import is_sparse
+from kfhe.tables.columns import is_sparse
 from kfhe.tree_settings import TreeSettings
 from kfhe.validation import (
     COMMON_CONSTRAINTS,

@@ -13,8 +13,7 @@ from kfhe.audit.findings import RowFindings
 from kfhe.audit.html import WorstRows, audit_html
 from kfhe.display.text import counted
 from kfhe.groups import Groups
-from kfhe.tables.columns import is_bare, some_rows
-from kfhe.tables.sparse import is_sparse
+from kfhe.tables.columns import is_bare, is_sparse, some_rows
 from kfhe.validation import SPARSE_FORMATS, check_same_length, encode_labels
 
 Floats = NDArray[np.float64]

@@ -15,7 +15,7 @@ from kfhe.noise import NOISE_MODELS
 from kfhe.study.dataset import Roles, is_table, table_name
 from kfhe.study.errors import StudyError
 from kfhe.tables.files import Dialect
-from kfhe.tables.texts import KINDS
+from kfhe.tables.readings import KINDS
 
 PRESETS = ("quick", "paper", "noise", "others", "real", "careless")
 ALL_TABLES = "*"  # a dataset that stands for all tables of the data folder
