@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kfhe.display.text import counted, some
+from kfhe.extras import needed
 from kfhe.files import whole_file
 from kfhe.review.cells import label_text, row_digests
 from kfhe.review.decisions import CHANGE, DROP, UNSURE, Decision, DecisionError, write_decisions
@@ -249,10 +250,8 @@ def _as_csv(rows: DataFrame) -> bytes:
 
 def _write_cleaned_parquet(source: Path, written: Any, target: str, cleaned: Cleaned) -> None:
     """Write by pyarrow, which keeps all types as they are, and what pandas calls rows by."""
-    try:
+    with needed(f"{source}: to change it needs pyarrow", "review"):
         from pyarrow import parquet
-    except ImportError as error:
-        raise TableFileError(f'{source}: to change it needs pyarrow: pip install "kfhe[review]"') from error
     rows = parquet.ParquetFile(source).read()
     j = rows.schema.get_field_index(target)
     labels = rows.column(j).take(cleaned.source)

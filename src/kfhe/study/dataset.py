@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kfhe.display.text import some
+from kfhe.extras import needed
 from kfhe.study.errors import NoTargetError, StudyError
 from kfhe.tables.columns import open_columns
 from kfhe.tables.errors import TableFileError
-from kfhe.tables.files import AS_FOUND, READABLE, Dialect, check_installed, open_table
+from kfhe.tables.files import AS_FOUND, READABLE, Dialect, open_table
 from kfhe.tables.labelled import USUAL_TARGET, ColumnRoles, LabelledTable, columns_like
 from kfhe.tables.readings import CATEGORY
 from kfhe.tables.schema import FeatureColumns, rules_for
@@ -210,8 +211,8 @@ def make_dataset(
     """Check a data frame with a class column and make a dataset of it."""
     import_pandas()
     with _told_as_study_error():
-        check_installed("polars", "table files need polars", "frames")
-        import polars as pl
+        with needed("table files need polars", "frames"):
+            import polars as pl
 
         roles = ColumnRoles(target, dict.fromkeys(categorical, CATEGORY))
         return _dataset(LabelledTable.from_table(pl.from_pandas(frame), roles, source), name)
@@ -254,8 +255,6 @@ def _told_as_study_error() -> Iterator[None]:
 
 def import_pandas() -> Any:
     """Return pandas, or say which extra brings it."""
-    try:
+    with needed("a study needs pandas", "study"):
         import pandas
-    except ImportError as error:
-        raise StudyError('a study needs pandas: pip install "kfhe[study]"') from error
     return pandas

@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from kfhe.extras import needed
 from kfhe.files import write_whole
 from kfhe.study.careless import added_columns, split_additions
 from kfhe.study.dataset import (
@@ -277,8 +278,6 @@ def _download(name: str, number: int) -> Any:
 
 
 def _parquet(frame: Any) -> bytes:
-    try:
+    with needed("the cache of datasets needs pyarrow", "study"):
         content: bytes = frame.to_parquet()
-    except ImportError as error:
-        raise StudyError('the cache of datasets needs pyarrow: pip install "kfhe[study]"') from error
     return content

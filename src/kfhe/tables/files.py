@@ -14,10 +14,10 @@ import zlib
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Protocol, cast
 
+from kfhe.extras import needed
 from kfhe.files import standard_input
 from kfhe.tables.errors import TableFileError, did_you_mean
 
@@ -188,19 +188,16 @@ def open_table(path: str | os.PathLike[str], dialect: Dialect = AS_FOUND) -> Ite
             if dialect.sheet is not None and not is_excel:
                 raise TableFileError(f"{name}: has no sheets; a sheet can be chosen of Excel files only")
             if is_excel:
-                check_installed("python_calamine", "Excel files need python-calamine", "excel")
-            check_installed("polars", "table files need polars", "frames")
-            if is_excel:
-                from kfhe.tables.excel import ExcelTable
-
+                with needed("Excel files need python-calamine", "excel"):
+                    from kfhe.tables.excel import ExcelTable
                 yield ExcelTable(name, stream, dialect)
-            elif name.endswith(".parquet") or start.startswith(b"PAR1"):
+                return
+            with needed("table files need polars", "frames"):
+                from kfhe.tables.csv import CsvTable
                 from kfhe.tables.parquet import ParquetTable
-
+            if name.endswith(".parquet") or start.startswith(b"PAR1"):
                 yield ParquetTable(name, stream, dialect)
             else:
-                from kfhe.tables.csv import CsvTable
-
                 if name.endswith(".gz") or start.startswith(b"\x1f\x8b"):
                     stream = cast("IO[bytes]", gzip.GzipFile(fileobj=stream))
                 yield CsvTable(name, stream, dialect)
@@ -247,13 +244,3 @@ def check_output(path: str | os.PathLike[str]) -> None:
     is_device = os.path.exists(name) and not os.path.isfile(name)
     if name != "-" and not name.endswith(SUFFIXES) and not is_device:
         raise TableFileError(f"{name}: the ending must tell what to write: {', '.join(SUFFIXES)}")
-
-
-def check_installed(package: str, needed: str, extra: str) -> None:
-    """Raise unless a package is there, which may be slow to load, and say which extra brings it."""
-    try:
-        found = find_spec(package)
-    except (ImportError, ValueError):
-        found = None
-    if found is None:
-        raise TableFileError(f'{needed}: pip install "kfhe[{extra}]"')
