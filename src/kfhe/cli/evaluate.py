@@ -258,7 +258,7 @@ def _of_model(
     from kfhe.tables.files import open_table
 
     saved = read_forest(path).deciding(options.decision_of(decision))
-    reader = ModelReader(saved.forest.schema, saved.forest.classes, named=saved.named)
+    reader = ModelReader(saved.forest, named=saved.named)
     true, predictions = [], []
     with open_table(labelled.table, labelled.dialect) as rows:
         reader.match(rows, labelled.target)

@@ -91,7 +91,7 @@ def predict(
     from kfhe.tables.labelled import named_columns
 
     saved = read_forest(model).deciding(decision_of(decision))
-    reader = ModelReader(saved.forest.schema, saved.forest.classes, named=saved.named)
+    reader = ModelReader(saved.forest, named=saved.named)
     with open_table(table, csv.dialect) as rows:
         from kfhe.tables.output import write_batches
 

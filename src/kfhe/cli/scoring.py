@@ -19,8 +19,8 @@ from kfhe.tables.readings import CATEGORY, NUMBER, READINGS, WHOLE, converted, i
 if TYPE_CHECKING:
     import polars as pl
 
+    from kfhe.forest import Forest
     from kfhe.tables.files import TableFile
-    from kfhe.tables.schema import Schema
 
 MOST_CLASSES = 20  # that an error names
 
@@ -32,10 +32,8 @@ class ModelReader:
 
     Parameters
     ----------
-    schema : Schema
-        The model's columns, and which of them hold which categories.
-    classes : ndarray
-        The classes that the model knows.
+    forest : Forest
+        The model.
     named : bool
         Whether the model was trained on columns with names.
 
@@ -47,10 +45,10 @@ class ModelReader:
         How many rows were left out, as they have no label.
     """
 
-    def __init__(self, schema: Schema, classes: NDArray[Any], *, named: bool) -> None:
-        self.classes, self._schema, self._named = classes, schema, named
-        self._names, self._categories = schema.columns, schema.column_categories
-        self._readings = {j: rule.reading for j, rule in schema.rules if rule.reading in READINGS}
+    def __init__(self, forest: Forest, *, named: bool) -> None:
+        self.classes, self._schema, self._named = forest.classes, forest.schema, named
+        self._names, self._categories = forest.schema.columns, forest.schema.column_categories
+        self._readings = {j: rule.reading for j, rule in forest.schema.rules if rule.reading in READINGS}
         self.unknown: Counter[str] = Counter()
         self.unlabelled = 0
 
