@@ -91,7 +91,7 @@ class Forest(Ensemble):
 
     @classmethod
     def stored_in(cls, trees: TreeStore, *, copy: bool = False, **others: Any) -> Forest:
-        """Take over the trees of a store, which can go on growing only if they are copied; and other fields."""
+        """Take over the trees of a store, which can go on growing only if copied; name the other fields."""
         arrays: dict[str, Any] = trees.arrays(copy=copy)
         nodes = arrays.pop("nodes").view(NODE_DTYPE)
         return cls(nodes=nodes, **arrays, **others)

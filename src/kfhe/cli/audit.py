@@ -265,17 +265,14 @@ def _show(
 ) -> None:
     from kfhe.cli.console import Console, notes, table
 
-    console = Console(stderr=to_stderr, highlight=False, soft_wrap=True)
+    console = Console(stderr=to_stderr, soft_wrap=True)
     if not console.is_terminal:
         console.width = 150  # room for all columns
     for note in notes(data, honest=True):
-        console.print(note, style="yellow", markup=False)
+        console.print(note, style="yellow")
     n_disputed = int((found.suggested != found.given).sum())
-    console.print(
-        f"{data.name}: {len(found):,} labels. {share} {_disputed(n_disputed, len(suspects))}",
-        markup=False,
-    )
-    console.print(_by_label(found), markup=False)
+    console.print(f"{data.name}: {len(found):,} labels. {share} {_disputed(n_disputed, len(suspects))}")
+    console.print(_by_label(found))
     _show_findings(console, data, found)
     if not len(suspects):
         return
@@ -286,7 +283,7 @@ def _show(
     for column in shown.columns[:OURS]:
         column.no_wrap = True
     console.print(shown, soft_wrap=False)
-    console.print("Hard rows look like wrong ones: look at them before you change them.", markup=False)
+    console.print("Hard rows look like wrong ones: look at them before you change them.")
 
 
 def _by_label(found: LabelAudit) -> str:
@@ -332,6 +329,5 @@ def _show_findings(console: Any, data: LabelledTable, found: LabelAudit) -> None
         if rows.any():
             first = int(rows.argmax())
             console.print(
-                f"Rows {what}: {rows.sum():,}. The first is row {data.row_numbers[first]}: {notes[first]}.",
-                markup=False,
+                f"Rows {what}: {rows.sum():,}. The first is row {data.row_numbers[first]}: {notes[first]}."
             )

@@ -37,14 +37,14 @@ def train_in_parts(
     from kfhe.cli.console import notes_on_classes, tell, without_warnings
 
     data = labelled.open_parts()
-    console.print(_overview(data), markup=False)
+    console.print(_overview(data))
     with _cluster(scheduler, training.n_jobs) as client:
         counts = _class_counts(client, data)
-        console.print(_classes(data, counts), markup=False)
+        console.print(_classes(data, counts))
         for note in notes_on_classes(data.view.target, counts):
-            console.print(note, style="yellow", markup=False)
+            console.print(note, style="yellow")
         need = _need(client, data, len(counts), model)
-        console.print(f"{_statement(need)}. Rows are read and binned first.", markup=False)
+        console.print(f"{_statement(need)}. Rows are read and binned first.")
         _check(need)
         classifier = training.new_model(model, labelled.categorical_features(data), kfhe.dask)
         classifier.set_params(n_jobs=None, verbose=int(console.is_terminal))  # workers are on their own

@@ -37,6 +37,9 @@ NEARLY_ALL = 0.9  # share of numbers from which on other values look like mistak
 class Console(RichConsole):
     """A console of rich on which text can't steer the terminal; styles and progress bars do so still."""
 
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(markup=False, highlight=False, **settings)
+
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         """Yield the segments of what is to be printed, made plain."""
         for segment in super().render(renderable, options):

@@ -120,10 +120,8 @@ class Outcome:
 
     def print(self) -> None:
         """Print the metrics, those of each class, and which classes are taken for which."""
-        console = Console(highlight=False)
-        console.print(
-            f"{self.how}, {counted(int(self.confusion.sum()), 'row')}", markup=False, soft_wrap=True
-        )
+        console = Console()
+        console.print(f"{self.how}, {counted(int(self.confusion.sum()), 'row')}", soft_wrap=True)
         console.print(self._metrics_table())
         if self.likeliest:
             figures = ", ".join(f"{METRICS[name]} {value:.4f}" for name, value in self.likeliest.items())

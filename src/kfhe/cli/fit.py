@@ -66,19 +66,17 @@ def fit(
     training.check(model)
     options.refuse_jobs(training.n_jobs, scheduler)
     options.check_writable(output, *labelled.files)
-    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    console = Console(stderr=True, soft_wrap=True)
     if scheduler is not None or _is_large(labelled.tables):
         from kfhe.cli.cluster import train_in_parts
 
         trained = train_in_parts(labelled, training, model, scheduler, console)
     else:
         trained = _train(labelled, training, model, console)
-    console.print(_summary(*trained), markup=False)
+    console.print(_summary(*trained))
     _save(trained[0], output)
     if str(output) != "-":
-        console.print(
-            f"The model is in {output}. Next: kfhe predict {output} new.csv -o out.csv", markup=False
-        )
+        console.print(f"The model is in {output}. Next: kfhe predict {output} new.csv -o out.csv")
 
 
 def _is_large(tables: Sequence[Path]) -> bool:
@@ -104,9 +102,9 @@ def _train(
     from kfhe.display.text import counted
 
     data = labelled.read_file(labelled.tables[0])
-    console.print(f"{data.name}: {counted(len(data.X), 'row')}", markup=False)
+    console.print(f"{data.name}: {counted(len(data.X), 'row')}")
     for note in notes(data, honest=model is options.Model.robust):
-        console.print(note, style="yellow", markup=False)
+        console.print(note, style="yellow")
     classifier = training.new_model(model, labelled.categorical_features(data))
     classifier.set_params(verbose=int(console.is_terminal))
     started = perf_counter()

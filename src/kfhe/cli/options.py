@@ -345,13 +345,8 @@ class Training:
         if classifiers is None:
             import kfhe as classifiers
 
-        settings = {field.name: getattr(self, field.name) for field in fields(self)}
-        settings |= {"max_samples": self.sample_size(), "decision": decision_of(self.decision)}
-        given: dict[str, Any] = {
-            name: str(value) if isinstance(value, StrEnum) else value
-            for name, value in settings.items()
-            if value is not None
-        }
+        settings = vars(self) | {"max_samples": self.sample_size(), "decision": decision_of(self.decision)}
+        given: dict[str, Any] = {name: value for name, value in settings.items() if value is not None}
         if model is Model.robust:
             return classifiers.RobustKFHEClassifier(categorical_features=categorical_features, **given)
         emphasis = {Model.kfhe_e: "exponential", Model.kfhe_l: "linear"}[model]

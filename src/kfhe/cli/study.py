@@ -108,12 +108,12 @@ def run(
         console=console,
     )
     for problem in outcome.left_out.values():
-        console.print(f"Left out: {problem}", style="yellow", highlight=False, soft_wrap=True)
-    console.print(describe(outcome, file), markup=False, highlight=False, soft_wrap=True)
+        console.print(f"Left out: {problem}", style="yellow", soft_wrap=True)
+    console.print(describe(outcome, file), soft_wrap=True)
     if outcome.interrupted:
         raise typer.Exit(130)
     _print_averages(file)
-    console.print(f"For tables, tests and charts: kfhe study report {file}", highlight=False, soft_wrap=True)
+    console.print(f"For tables, tests and charts: kfhe study report {file}", soft_wrap=True)
     if outcome.ran and outcome.failed == outcome.ran:
         raise typer.Exit(1)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -190,10 +190,7 @@ def _embedded(loader: str) -> Any:
 
 
 _EMBEDDED: dict[str, Callable[[], Any]] = {
-    "iris": lambda: _embedded("load_iris"),
-    "wine": lambda: _embedded("load_wine"),
-    "breast_cancer": lambda: _embedded("load_breast_cancer"),
-    "digits": lambda: _embedded("load_digits"),
+    name: partial(_embedded, f"load_{name}") for name in ("iris", "wine", "breast_cancer", "digits")
 }
 
 
