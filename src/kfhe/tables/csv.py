@@ -33,7 +33,7 @@ TRUE, FALSE = ["true", "True", "TRUE"], ["false", "False", "FALSE"]
 TRUTHS = {**dict.fromkeys(TRUE, True), **dict.fromkeys(FALSE, False)}
 TRUTH = "true and false"  # the kind of a column of numbers that holds nothing else in the first rows
 
-PIECE = 1 << 21  # bytes that are read at once; the first ones tell how the file is written
+PIECE = 5 << 18  # bytes that are read at once; the first ones tell how the file is written
 PROBE = 1 << 16  # bytes of the first rows, which tell which columns hold true and false
 FEW = 1000  # words that tell whether others are worth a try
 BLANKS = " \t"  # that may be around numbers
@@ -433,10 +433,11 @@ def _recoded(name: str, pieces: Iterator[bytes], encoding: str) -> Iterator[byte
 
 
 def _pieces(stream: IO[bytes]) -> Iterator[bytes]:
-    """Yield a stream's bytes; those that a pipe gives one by one are joined."""
+    """Yield a stream's bytes, up to the end of a line; those that a pipe gives one by one are joined."""
     while piece := stream.read(PIECE):
         while len(piece) < PIECE and (more := stream.read(PIECE - len(piece))):
             piece += more
+        piece += stream.readline(PIECE)
         yield piece
 
 
