@@ -186,6 +186,9 @@ class FrameColumns:
             present = ~column.is_null().to_numpy()
             if dtype.is_integer():
                 return _factorize(column.drop_nulls().to_numpy(), present)
+            if is_pandas(native := column.to_native()):  # whose values take long to be replaced
+                codes, distinct = native.factorize()
+                return codes, distinct.tolist()
             values = column.drop_nulls().unique(maintain_order=True).to_list()
             codes = np.full(self.n_rows, -1)
             positions = dict(zip(values, range(len(values)), strict=True))
@@ -293,7 +296,12 @@ def some_rows(X: Any, positions: NDArray[Any]) -> Any:
 
 def is_bare(y: Any) -> bool:
     """Whether labels are an array of pandas without rows' names, such as series.values of text."""
-    return type(y).__module__.split(".")[0] == "pandas" and not hasattr(y, "iloc")
+    return is_pandas(y) and not hasattr(y, "iloc")
+
+
+def is_pandas(values: Any) -> bool:
+    """Whether values are in a container of pandas."""
+    return type(values).__module__.split(".")[0] == "pandas"
 
 
 def is_sparse(X: Any) -> bool:
