@@ -47,6 +47,21 @@ def test_a_split_is_found_where_one_side_weighs_next_to_nothing():
     assert_same_tree(tree, Twin(table, rows.labels, 2, rows.weights, False, Settings()).arrays())
 
 
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_a_few_heavy_rows_are_the_smaller_child(n_classes):
+    """Sorted orders have room for the child of fewer rows; here, split after split, that child weighs more."""
+    n, n_heavy = 300, 20
+    X = np.arange(n, dtype=float)[:, None].repeat(2, axis=1)
+    labels = (np.arange(n) % n_classes).astype(np.int32)
+    weights = np.ones(n, dtype=np.int32)
+    weights[-n_heavy:] = 4 ** np.arange(12, 12 - n_heavy, -1).clip(5)[::-1]
+    table = BinnedTable.from_table(X, None, 255, 1)
+    rows = Rows(table, labels, n_classes, weights, True)
+    for _ in range(3):
+        tree, _ = rows.grow()
+        assert_same_tree(tree, Twin(table, labels, n_classes, weights, True, Settings()).arrays())
+
+
 @settings(max_examples=60)
 @given(
     rows=random_rows(max_rows=150),

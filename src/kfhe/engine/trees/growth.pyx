@@ -173,15 +173,17 @@ cdef void split_node(
             n_classes * sizeof(int64_t),
         )
     count_children(growth, node.index, n_left, n_of_all)
-    name_children(subtree, node, left, n_left, small, large)
+    name_children(growth, node, left, n_left, small, large)
     splitter.hand_on(growth, node, small, large)
 
 
 cdef inline void name_children(
-    const Subtree *subtree, const OpenNode *node, int32_t left, int64_t n_left, OpenNode *small, OpenNode *large
+    const Growth *growth, const OpenNode *node, int32_t left, int64_t n_left, OpenNode *small, OpenNode *large
 ) noexcept nogil:
-    """Tell both children what they are: rows, depth and key."""
-    cdef bint left_is_small = subtree.nodes[left].count <= subtree.nodes[left + 1].count
+    """Tell both children what they are: rows, depth and key. The smaller one has fewer rows, whatever they weigh."""
+    cdef bint left_is_small = 2 * n_left <= node.end - node.start
+    if growth.exchange != NULL:  # of rows that several workers have, all agree on their weight
+        left_is_small = growth.subtree.nodes[left].count <= growth.subtree.nodes[left + 1].count
     cdef OpenNode *first = small if left_is_small else large
     cdef OpenNode *second = large if left_is_small else small
     small[0] = large[0] = node[0]
