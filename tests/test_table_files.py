@@ -4,6 +4,7 @@ import gzip
 import io
 import os
 import re
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -378,6 +379,14 @@ def test_a_parquet_file_without_rows_or_of_another_type_is_refused(tmp_path):
 def test_a_column_whose_name_has_spaces_around_it_is_shown_with_them(write):
     with pytest.raises(TableFileError, match="there is no column 'y'; did you mean ' y '"):
         LabelledTable.read(write("a, b, y \n1,2,p\n3,4,q\n"), ColumnRoles("y"))
+
+
+def test_rows_are_numbered_as_in_the_file_though_some_are_left_out(write):
+    path = write("a,given,true\n1,x,x\n2,,y\n3,y,\n4,x,x\n5,y,y\n")
+    roles = ColumnRoles("given", true="true", drop_unlabelled=True)
+    with pytest.raises(TableFileError, match="column 'true' of true labels has 1 gap, in row 4 "):
+        LabelledTable.read(path, roles)
+    assert LabelledTable.read(path, replace(roles, true=None)).row_numbers.tolist() == [2, 4, 5, 6]
 
 
 def test_files_that_are_not_there_are_named_with_those_most_like_them(write, tmp_path):

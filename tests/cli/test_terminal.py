@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 import kfhe
-from kfhe.cli.console import Console
+from kfhe.cli.console import Console, table
 from kfhe.tables.output import write_table
 
 CLI = Path(kfhe.__file__).parent / "cli"
@@ -87,6 +87,15 @@ def test_a_file_gets_cells_as_they_are(hostile):
 def test_styles_are_printed_still(capsys):
     Console(force_terminal=True, color_system="standard").print("a", style="red")
     assert "\x1b[31ma" in capsys.readouterr().out
+
+
+def test_brackets_are_no_markup(capsys):
+    Console().print("t[1].csv: [red]a[/]")
+    Console().print(table(["[b]"], [["[i]"]]))
+    said = capsys.readouterr().out
+    assert "t[1].csv: [red]a[/]" in said
+    assert "[b]" in said
+    assert "[i]" in said
 
 
 def test_all_commands_print_through_one_door():

@@ -67,7 +67,7 @@ def fit(
     options.refuse_jobs(training.n_jobs, scheduler)
     options.check_writable(output, *labelled.files)
     console = Console(stderr=True, soft_wrap=True)
-    if scheduler is not None or _is_large(labelled.tables):
+    if scheduler is not None or is_large(labelled.tables):
         from kfhe.cli.cluster import train_in_parts
 
         trained = train_in_parts(labelled, training, model, scheduler, console)
@@ -79,7 +79,7 @@ def fit(
         console.print(f"The model is in {output}. Next: kfhe predict {output} new.csv -o out.csv")
 
 
-def _is_large(tables: Sequence[Path]) -> bool:
+def is_large(tables: Sequence[Path]) -> bool:
     """Whether tables are read part by part: several, a folder, or one that half of the memory can't hold."""
     if len(tables) > 1 or tables[0].is_dir():
         return True
