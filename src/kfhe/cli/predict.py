@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -111,7 +111,7 @@ def predict(
 
             def predicted() -> Iterator[DataFrame]:
                 for features, written in reader.batches(rows, kept):
-                    found = predictor.rows(saved.forest.encoded(features))
+                    found = predictor.rows(features)
                     yield written.hstack(found) if kept else found
                     advance(len(features))
 
@@ -151,13 +151,16 @@ class _Predictor:
         self.schema |= {f"proba_{label}": pl.Float64() for label in classes * proba}
         self.n_unlikely = 0
 
-    def rows(self, rows: Any) -> DataFrame:
-        """Return the predictions of rows as numbers."""
+    def rows(self, features: DataFrame) -> DataFrame:
+        """Return the predictions of some rows."""
         import numpy as np
         import polars as pl
 
         from kfhe.engine.threads import thread_count
 
+        # Numbers alone need no look at each column
+        are_numbers = all(dtype.is_float() for dtype in features.dtypes)
+        rows = self._saved.forest.encoded(features.to_numpy() if are_numbers else features)
         decided, scores = self._saved.predict_rows(rows, thread_count(), proba=self._proba)
         if self._proba:
             taken = scores[np.arange(len(scores)), decided]

@@ -33,7 +33,7 @@ TRUE, FALSE = ["true", "True", "TRUE"], ["false", "False", "FALSE"]
 TRUTHS = {**dict.fromkeys(TRUE, True), **dict.fromkeys(FALSE, False)}
 TRUTH = "true and false"  # the kind of a column of numbers that holds nothing else in the first rows
 
-PIECE = 5 << 18  # bytes that are read at once; the first ones tell how the file is written
+PIECE = 3 << 19  # bytes that are read at once; the first ones tell how the file is written
 PROBE = 1 << 16  # bytes of the first rows, which tell which columns hold true and false
 FEW = 1000  # words that tell whether others are worth a try
 BLANKS = " \t"  # that may be around numbers
@@ -119,7 +119,7 @@ class CsvTable:
         for block in chain([self._first], self._blocks):
             rows = self._at_once(block, kinds) if are_plain else None
             if rows is not None:
-                yield rows, rows.select()
+                yield rows, pl.DataFrame()
                 continue
             cells = self._cells(block)
             yield self._converted(cells, kinds, block.first_row), cells.select(kept)
@@ -133,8 +133,8 @@ class CsvTable:
         for gaps in [[], self._gaps][bool(self.dialect.na) :]:
             with suppress(pl.exceptions.PolarsError):
                 rows = self._parsed(block.rows, numbers, gaps)
-                return rows.select(
-                    rows[name] if name in numbers else self._with_gaps(rows[name]) for name in kinds
+                return pl.DataFrame(
+                    [rows[name] if name in numbers else self._with_gaps(rows[name]) for name in kinds]
                 )
         return None
 

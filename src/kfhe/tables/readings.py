@@ -89,6 +89,8 @@ def moments_as_text(frame: DataFrame, columns: Collection[str]) -> DataFrame:
     import polars as pl
 
     moments = [name for name, dtype in frame.schema.items() if name in columns and dtype.is_temporal()]
+    if not moments:
+        return frame
     spans = [name for name in moments if frame.schema[name] == pl.Duration]
     others = [name for name in moments if name not in spans]
     return frame.with_columns(pl.col(others).cast(pl.String), pl.col(spans).dt.to_string("polars"))
