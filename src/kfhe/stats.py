@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from scipy.stats import chi2, norm, rankdata, wilcoxon
 
-from kfhe.extras import needed
+from kfhe.display.text import needed
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -1,10 +1,11 @@
-"""Text for people: counted nouns, the first few of many, shortened names, and no control characters."""
+"""Text for people: counted nouns, the first few of many, shortened and plain names, and what to install."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from itertools import accumulate
 from typing import Any
 
@@ -77,3 +78,21 @@ def shortened(name: Any, width: int = 32) -> str:
     while tail and unicodedata.combining(tail[0]):  # a mark without its letter
         tail = tail[1:]
     return f"{beginning(text, width - 1 - end)}…{tail}"
+
+
+@contextmanager
+def needed(who: str, extra: str) -> Iterator[None]:
+    """Say of a package that can't be imported here who needs it, and which extra brings it.
+
+    Examples
+    --------
+    >>> from kfhe.display.text import needed
+    >>> with needed("a telescope needs lenses", "telescope"):
+    ...     import lenses
+    Traceback (most recent call last):
+    ImportError: a telescope needs lenses: pip install "kfhe[telescope]"
+    """
+    try:
+        yield
+    except ImportError as error:
+        raise ImportError(f'{who}: pip install "kfhe[{extra}]"', name=error.name) from error

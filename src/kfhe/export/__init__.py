@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from kfhe.extras import needed
+from kfhe.display.text import needed
 
 if TYPE_CHECKING:
     import onnx

@@ -3,7 +3,7 @@
 Charts on web pages are elsewhere: those of studies in `kfhe.study.report`, those of reviews in `kfhe.review`.
 """
 
-from kfhe.extras import needed
+from kfhe.display.text import needed
 
 with needed("kfhe.plotting needs matplotlib", "plot"):
     import matplotlib  # noqa: F401

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kfhe.display.text import counted, some
-from kfhe.extras import needed
+from kfhe.display.text import counted, needed, some
 from kfhe.files import whole_file
 from kfhe.review.cells import label_text, row_digests
 from kfhe.review.decisions import CHANGE, DROP, UNSURE, Decision, DecisionError, write_decisions

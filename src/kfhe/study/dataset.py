@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kfhe.display.text import some
-from kfhe.extras import needed
+from kfhe.display.text import needed, some
 from kfhe.study.errors import NoTargetError, StudyError
 from kfhe.tables.columns import open_columns
 from kfhe.tables.errors import TableFileError

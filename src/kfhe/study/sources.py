@@ -9,7 +9,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kfhe.extras import needed
+from kfhe.display.text import needed
 from kfhe.files import write_whole
 from kfhe.study.careless import added_columns, split_additions
 from kfhe.study.dataset import (

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Protocol, cast
 
-from kfhe.extras import needed
+from kfhe.display.text import needed
 from kfhe.files import standard_input
 from kfhe.tables.errors import TableFileError, did_you_mean
 

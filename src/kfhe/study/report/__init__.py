@@ -8,7 +8,7 @@ from __future__ import annotations
 import gzip
 from pathlib import Path
 
-from kfhe.extras import needed
+from kfhe.display.text import needed
 from kfhe.study.analysis import Analysis
 from kfhe.study.report.folder import ReportFolder
 from kfhe.study.report.page import page

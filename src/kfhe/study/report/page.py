@@ -8,8 +8,7 @@ from importlib.resources import files
 from typing import Any
 
 from kfhe.display.palette import PALETTE, TRACE_LINES
-from kfhe.display.text import counted
-from kfhe.extras import needed
+from kfhe.display.text import counted, needed
 from kfhe.study.analysis import Analysis
 from kfhe.study.report.tables import Table, finding
 
