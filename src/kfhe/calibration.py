@@ -49,6 +49,7 @@ class Calibration(NamedTuple):
     sharpness: float
     noise_rate: float
     class_shares: Floats  # of the true classes
+    likeliest: float = 1.0  # the sharpness that goes with the rate: both together are the likeliest
 
 
 def calibrate(rows: TrainingRows, scores: Floats, n_read: Labels, prior: Floats) -> Calibration:
@@ -124,9 +125,10 @@ def calibrated(sample: Floats, prior: Floats) -> Calibration:
 
     k = try_out(range(0, len(SHARPNESSES), COARSE))
     k = try_out(range(max(0, k - COARSE + 1), min(len(SHARPNESSES), k + COARSE)))
-    rate, k = float(rates[k]), mean_sharpness(losses)
-    shares = (weights[:, None] * sharpened(scores, SHARPNESSES[k])).sum(axis=0) / weights.sum()
-    return Calibration(float(SHARPNESSES[k]), rate, np.array([float(f"{share:.6g}") for share in shares]))
+    sharpness = float(SHARPNESSES[mean_sharpness(losses)])
+    shares = (weights[:, None] * sharpened(scores, sharpness)).sum(axis=0) / weights.sum()
+    in_short = np.array([float(f"{share:.6g}") for share in shares])
+    return Calibration(sharpness, float(rates[k]), in_short, float(SHARPNESSES[k]))
 
 
 def mean_sharpness(losses: Floats) -> int:
