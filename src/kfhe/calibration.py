@@ -132,7 +132,7 @@ def calibrated(sample: Floats, prior: Floats) -> Calibration:
 
 
 def mean_sharpness(losses: Floats) -> int:
-    """Return the position of the mean sharpness, in logarithms, given how unlikely each is; inf: not tried."""
+    """Return the position of the mean logarithmic sharpness, given how unlikely each is; inf: not tried."""
     tried = np.flatnonzero(np.isfinite(losses))
     logarithms = np.log(SHARPNESSES[tried])
     chances = np.exp(losses.min() - losses[tried]) * np.gradient(logarithms)
