@@ -3,13 +3,15 @@
 Scores are the mean votes of shrunken trees. They are too cautious, the more so the noisier the labels. So
 the probabilities are powers of the scores, scaled to sum to 1; the exponent is called the sharpness. If a
 share of the labels is wrong at random, the label is a class of probability q with the probability
-(1 - share) q + share / (c - 1) (1 - q), where c is the number of classes. The sharpness and the share are
-those by which the labels of unseen rows are most likely.
+(1 - share) q + share / (c - 1) (1 - q), where c is the number of classes. The share is that by which the
+labels of unseen rows are most likely.
 
 With few labels, or labels that are hard to learn, cautious scores can't be told from wrong labels. So both
 have a prior. That of the share is near the rate of disagreement among the surest rows. That of the sharpness
 is half way, in logarithms, between 1, for rows that are just hard, and the value that undoes wrong labels:
-undecided scores that are right about labels tell classes apart by 1 - rate c / (c - 1) of what is true.
+undecided scores that are right about labels tell classes apart by 1 - rate c / (c - 1) of what is true. The
+sharpness is the mean of all values by their likelihood: the single best one is often far too sure where
+classes overlap.
 """
 
 from __future__ import annotations
@@ -47,6 +49,7 @@ class Calibration(NamedTuple):
     sharpness: float
     noise_rate: float
     class_shares: Floats  # of the true classes
+    likeliest: float = 1.0  # the sharpness that goes with the rate: both together are the likeliest
 
 
 def calibrate(rows: TrainingRows, scores: Floats, n_read: Labels, prior: Floats) -> Calibration:
@@ -107,21 +110,34 @@ def calibrated(sample: Floats, prior: Floats) -> Calibration:
     # What a label has of the probability is 1 over the sum of the powers of all scores over the label's own.
     roots = eighth_root((scores / scores[np.arange(n_rows), labels, None]).T.copy())
 
-    def likeliest(tried: range) -> tuple[int, float]:
-        """Return which of some sharpnesses makes the labels likeliest, and the rate that goes with it."""
+    losses, rates = np.full((2, len(SHARPNESSES)), np.inf)
+
+    def try_out(tried: range) -> int:
+        """Work out how unlikely some sharpnesses are, and at which rates; return the likeliest so far."""
         right = np.empty((len(tried), n_rows))
         power, factor = times_itself(roots, STEPS[tried[0]]), times_itself(roots, tried.step)
         for row in right:
             np.divide(1.0, power.sum(axis=0), out=row)
             power *= factor
-        losses, rates = best_rates(right, n_classes, weights, expected)
-        best = int((losses + np.log(SHARPNESSES[tried] * told**0.5) ** 2).argmin())
-        return tried[best], float(rates[best])
+        found, rates[tried] = best_rates(right, n_classes, weights, expected)
+        losses[tried] = found + np.log(SHARPNESSES[tried] * told**0.5) ** 2
+        return int(losses.argmin())
 
-    k, _ = likeliest(range(0, len(SHARPNESSES), COARSE))
-    k, rate = likeliest(range(max(0, k - COARSE + 1), min(len(SHARPNESSES), k + COARSE)))
-    shares = (weights[:, None] * sharpened(scores, SHARPNESSES[k])).sum(axis=0) / weights.sum()
-    return Calibration(float(SHARPNESSES[k]), rate, np.array([float(f"{share:.6g}") for share in shares]))
+    k = try_out(range(0, len(SHARPNESSES), COARSE))
+    k = try_out(range(max(0, k - COARSE + 1), min(len(SHARPNESSES), k + COARSE)))
+    sharpness = float(SHARPNESSES[mean_sharpness(losses)])
+    shares = (weights[:, None] * sharpened(scores, sharpness)).sum(axis=0) / weights.sum()
+    in_short = np.array([float(f"{share:.6g}") for share in shares])
+    return Calibration(sharpness, float(rates[k]), in_short, float(SHARPNESSES[k]))
+
+
+def mean_sharpness(losses: Floats) -> int:
+    """Return the position of the mean logarithmic sharpness, given how unlikely each is; inf: not tried."""
+    tried = np.flatnonzero(np.isfinite(losses))
+    logarithms = np.log(SHARPNESSES[tried])
+    chances = np.exp(losses.min() - losses[tried]) * np.gradient(logarithms)
+    mean = np.exp((chances * logarithms).sum() / chances.sum())
+    return int(abs(SHARPNESSES - mean).argmin())
 
 
 def calibrated_votes(votes: Floats, labels: Labels) -> Calibration:

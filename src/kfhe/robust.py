@@ -213,17 +213,17 @@ class RobustKFHEClassifier(BaseKFHE):
         attributes, bank, rows = super()._attributes(run, resumes=resumes), run.model, run.rows
         assert isinstance(bank, FilterBank)
         scores = bank.scores(SHRINKAGES.tolist().index(attributes["estimators_"].shrinkage))
-        sharpness, rate, shares = calibrate(rows, scores, bank.n_read, bank.prior)
+        found = calibrate(rows, scores, bank.n_read, bank.prior)
         attributes["estimators_"] = forest = replace(
             attributes["estimators_"],
-            sharpness=sharpness,
-            class_shares=tuple(shares.tolist()),
+            sharpness=found.sharpness,
+            class_shares=tuple(found.class_shares.tolist()),
             prior_power=float(DECISIONS.get(self.decision, self.decision)),
         )
         right = rows.base * ((scores * forest.class_factors).argmax(axis=1) == rows.labels)
         return {
             **attributes,
-            "noise_rate_": rate,
+            "noise_rate_": found.noise_rate,
             "oob_score_": min(1.0, rows.exact_sum(right)),  # weights may sum to a rounding error more
             "oob_log_loss_": rows.exact_sum(log_losses(scores, rows.labels, rows.base)),
             "oob_decision_function_": scores,

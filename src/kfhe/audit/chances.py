@@ -89,7 +89,7 @@ class VotedOdds(NamedTuple):
         voted = ~np.isnan(votes[:, 0])
         spread = (np.where(voted[:, None], votes, 1 / n_classes) + NO_VOTE / n_classes) / (1 + NO_VOTE)
         found = calibrated_votes(spread[voted], labels[voted])
-        right = sharpened(spread, found.sharpness)[np.arange(n), labels]
+        right = sharpened(spread, found.likeliest)[np.arange(n), labels]
         rate = max(found.noise_rate, LEAST_RATE)
         return cls(-logit(np.clip(right, LEAST, 1 - LEAST)), float(logit(rate) - np.log(n_classes - 1)))
 

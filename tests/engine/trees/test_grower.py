@@ -49,7 +49,7 @@ def test_a_split_is_found_where_one_side_weighs_next_to_nothing():
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_a_few_heavy_rows_are_the_smaller_child(n_classes):
-    """Sorted orders have room for the child of fewer rows; here, split after split, that child weighs more."""
+    """Sorted orders have room for the child of fewer rows; here, again and again, it weighs more."""
     n, n_heavy = 300, 20
     X = np.arange(n, dtype=float)[:, None].repeat(2, axis=1)
     labels = (np.arange(n) % n_classes).astype(np.int32)
