@@ -106,7 +106,8 @@ def predict(
                 f"{rows.name}: column {taken[0]!r} can't be kept, as one of the predictions has this name; "
                 "rename it, or name others by --keep"
             )
-        schema = {column: rows.schema[column] for column in kept} | predictor.schema
+        types = rows.schema if kept else {}
+        schema = {column: types[column] for column in kept} | predictor.schema
         with bar("Rows", rows_of(table), output=output) as advance:
 
             def predicted() -> Iterator[DataFrame]:
