@@ -22,7 +22,7 @@ import typer
 
 from benchmarks.machine import load_average
 from kfhe import KFHEClassifier
-from kfhe.tables.files import write_table
+from kfhe.tables.output import write_table
 
 READ = """
 import sys, time

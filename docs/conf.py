@@ -8,7 +8,7 @@ from sphinx_gallery.sorting import ExplicitOrder
 import kfhe
 from kfhe.audit import label_quality
 from kfhe.review import write_page
-from kfhe.tables.labelled import LabelledTable
+from kfhe.tables.labelled import ColumnRoles, LabelledTable
 
 project = "kfhe"
 author = "The kfhe developers"
@@ -56,14 +56,15 @@ sphinx_gallery_conf = {
 
 # The example page of the guide, made as `kfhe audit --page` makes it
 PAGES = Path(__file__).parent / "generated" / "pages"
-customers = LabelledTable.read(Path(__file__).parents[1] / "examples" / "data" / "customers.csv", "outcome")
+CUSTOMERS = Path(__file__).parents[1] / "examples" / "data" / "customers.csv"
+customers = LabelledTable.read(CUSTOMERS, ColumnRoles("outcome"))
 write_page(
     PAGES / "review.html",
     label_quality(customers.X, customers.y, random_state=0),
     customers.X,
     target="outcome",
     name="customers.csv",
-    first_row=customers.first_row,
+    row_numbers=customers.row_numbers,
 )
 html_extra_path = ["generated/pages"]
 

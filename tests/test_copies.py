@@ -215,7 +215,7 @@ class TestHashes:
 
 def equal_groups(table):
     """Return the group of each row by its number, counted by appearance."""
-    from kfhe.tables.features import number_columns
+    from kfhe.tables.schema import number_columns
 
     hashes = row_hashes(number_columns(open_columns(table)))
     return pd.factorize(hashes)[0].tolist()

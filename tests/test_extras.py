@@ -12,7 +12,7 @@ from sklearn.datasets import load_iris
 
 from kfhe import KFHEClassifier
 from kfhe.review import Decision, row_digests, write_decisions
-from kfhe.tables.files import write_table
+from kfhe.tables.output import write_table
 
 BARE = (
     "catboost",

@@ -19,7 +19,7 @@ import kfhe
 from kfhe import CARTClassifier, EarlyStopping, KFHEClassifier, RobustKFHEClassifier
 from kfhe.audit import label_quality
 from kfhe.noise import flip_labels
-from kfhe.tables import sparse
+from kfhe.tables import columns
 from kfhe.tables.binned import BinnedTable
 
 FORMATS = ["csr_matrix", "csc_matrix", "csr_array", "csc_array", "coo_array", "coo_matrix", "lil_matrix"]
@@ -37,7 +37,7 @@ def counts(n_rows=300, n_columns=40, filled=0.1, seed=0):
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
     """Make rows dense a few at a time, so that there are several blocks."""
-    monkeypatch.setattr(sparse, "CELLS_AT_ONCE", 1000)
+    monkeypatch.setattr(columns, "CELLS_AT_ONCE", 1000)
 
 
 @st.composite
@@ -117,7 +117,7 @@ def test_bins_are_those_of_the_dense_table(n_rows, filled):
 
 
 def test_a_block_has_a_row_at_least():
-    X, y = counts(60, sparse.CELLS_AT_ONCE + 1)
+    X, y = counts(60, columns.CELLS_AT_ONCE + 1)
     model = KFHEClassifier(n_estimators=3, random_state=0).fit(X, y)
     np.testing.assert_array_equal(model.predict_proba(sp.csr_array(X)), model.predict_proba(X))
 
@@ -125,7 +125,7 @@ def test_a_block_has_a_row_at_least():
 def test_a_comparison_leaves_both_matrices_as_they_are():
     X = sp.csc_array(([1.0, 0.0, 2.0], ([0, 1, 2], [0, 0, 1])), shape=(3, 2))
     other = X.copy()
-    assert sparse.same_values(X, other)
+    assert columns.same_values(X, other)
     assert X.nnz == other.nnz == 3
 
 

@@ -4,6 +4,7 @@ import gzip
 import io
 import os
 import re
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -12,8 +13,10 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from kfhe.tables.files import Dialect, TableFileError, open_table, read_table, write_batches, write_table
-from kfhe.tables.labelled import LabelledTable
+from kfhe.tables.errors import TableFileError
+from kfhe.tables.files import Dialect, open_table, read_table
+from kfhe.tables.labelled import ColumnRoles, LabelledTable
+from kfhe.tables.output import write_batches, write_table
 from kfhe.tables.parts import PartedTable
 
 RULES = '''\
@@ -32,6 +35,11 @@ def write(tmp_path):
         return path
 
     return write
+
+
+def read_in(how, table, kinds):
+    """Return the rows of an open file, whole or some columns of them in batches."""
+    return [table.read()] if how == "whole" else [rows for rows, _ in table.batches(kinds)]
 
 
 def test_columns_have_the_types_that_pandas_gives_them(write):
@@ -53,7 +61,7 @@ def test_a_column_without_a_name_gets_the_name_that_pandas_gives_it(write):
     path = write(",a\n0,x\n1,y\n")
     assert read_table(path).columns == list(pd.read_csv(path).columns) == ["Unnamed: 0", "a"]
     with open_table(path) as table:
-        (batch,) = table.batches({"Unnamed: 0"}, {"a"})
+        ((batch, _),) = table.batches({"Unnamed: 0": "number", "a": "category"})
     assert batch.to_dict(as_series=False) == {"Unnamed: 0": [0.0, 1.0], "a": ["x", "y"]}
 
 
@@ -98,7 +106,7 @@ def test_batches_are_the_table_in_pieces(write, monkeypatch):
     rows = "".join(f'{i / 7!r},{"uvw"[i % 3]},"two\nlines"\n' for i in range(90_000))
     path = write("number,text,ignored\n" + rows)
     with open_table(path) as table:
-        batches = list(table.batches({"number"}, {"text"}))
+        batches = [rows for rows, _ in table.batches({"number": "number", "text": "category"})]
     assert len(batches) > 2
     assert max(map(len, batches)) < 60_000
     whole = read_table(path)
@@ -109,13 +117,13 @@ def test_batches_are_the_table_in_pieces(write, monkeypatch):
 def test_text_and_numbers_are_read_as_the_reader_wants_them(write):
     path = write("a,b,c\n1,1,True\n2,2,False\n")
     with open_table(path) as table:
-        (batch,) = table.batches({"a", "c"}, {"b"})
+        ((batch, _),) = table.batches({"a": "number", "c": "number", "b": "category"})
     assert batch.to_dict(as_series=False) == {"a": [1.0, 2.0], "b": ["1", "2"], "c": [True, False]}
 
 
 def test_the_decimal_mark_of_the_file_decides_which_number_is_meant(write):
     path = write("price;size;class\n1.234;0,5;x\n2.500;1,5;y\n")
-    table = LabelledTable.read(path, read_as={"price": "number"}, dialect=Dialect(decimal=","))
+    table = LabelledTable.read(path, ColumnRoles(read_as={"price": "number"}), Dialect(decimal=","))
     assert table.X["price"].to_list() == [1234, 2500]
 
 
@@ -124,7 +132,7 @@ def test_a_table_can_be_wide(write):
     path = write(",".join(f'"{name}"' for name in names) + "\n" + ",".join("1" * 3_000) + "\n")
     assert read_table(path).shape == (1, 3_000)
     with open_table(path) as table:
-        (batch,) = table.batches({names[7]}, set())
+        ((batch, _),) = table.batches({names[7]: "number"})
     assert batch.to_dict(as_series=False) == {names[7]: [1.0]}
 
 
@@ -169,7 +177,7 @@ def test_a_bad_csv_gets_an_error_that_says_where_and_why(write, case, how):
     content, message = BAD[case]
     path = write(content)
     with pytest.raises(TableFileError, match=f"mine.csv: {message}"), open_table(path) as table:
-        list([table.read()] if how == "whole" else table.batches({"a"}, {"b"}))
+        read_in(how, table, {"a": "number", "b": "category"})
 
 
 @pytest.mark.parametrize("how", ["whole", "in batches"])
@@ -185,7 +193,7 @@ def test_a_bad_csv_gets_an_error_that_says_where_and_why(write, case, how):
 def test_separators_and_decimal_commas_are_recognised_or_told(write, content, dialect, how):
     with open_table(write(content), dialect) as table:
         number, text = table.columns
-        (found,) = [table.read()] if how == "whole" else table.batches({number}, {text})
+        (found,) = read_in(how, table, {number: "number", text: "category"})
         (note,) = table.notes
     assert found[number].to_list() == [1.5, -2.25]
     assert found[text].to_list() == ["x", "y, z"]
@@ -208,7 +216,7 @@ def test_points_and_commas_that_are_no_decimals_are_left_alone(write):
 def test_other_encodings_are_read_if_they_are_named(write, encoding, how):
     text = "a,blé\n" + "1,ü\n2,ß\n" * 1000
     with open_table(write(text.encode(encoding)), Dialect(encoding=encoding)) as table:
-        found = [table.read()] if how == "whole" else list(table.batches({"a"}, {"blé"}))
+        found = read_in(how, table, {"a": "number", "blé": "category"})
     assert [word for batch in found for word in batch["blé"].to_list()] == ["ü", "ß"] * 1000
 
 
@@ -217,7 +225,7 @@ def test_other_encodings_are_read_if_they_are_named(write, encoding, how):
 def test_what_windows_writes_is_read_and_said(write, encoding, how):
     path = write("größe,b\n1,Zoë\n2,x\n".encode(encoding))
     with open_table(path) as table:
-        rows = table.read() if how == "whole" else pl.concat(table.batches(["größe"], ["b"]))
+        rows = pl.concat(read_in(how, table, {"größe": "number", "b": "category"}))
         (note,) = table.notes
     assert rows.to_dict(as_series=False) == {"größe": [1, 2], "b": ["Zoë", "x"]}
     found = "utf-16" if encoding == "utf-16" else "cp1252"
@@ -249,16 +257,16 @@ def rows_with_quotes(*changed, n_rows=100, before=""):
 def test_a_stray_quote_that_swallows_rows_is_an_error_that_names_the_line(write, how, far):
     path = write(rows_with_quotes(20, 30, before="1,y,z\n\n" * far))
     said = f"mine.csv: line {22 + 2 * far}: a value in quotes runs over 11 lines: 'w20,x"
-    text = {"b"} if how == "in batches" else {"c"}
+    text = "b" if how == "in batches" else "c"
     with pytest.raises(TableFileError, match=said), open_table(path) as table:
-        list([table.read()] if how == "whole" else table.batches({"a"}, text))
+        read_in(how, table, {"a": "number", text: "category"})
 
 
 @pytest.mark.parametrize("how", ["whole", "in batches"])
 def test_a_text_may_have_a_few_lines_and_that_is_said(write, how):
     path = write('a,b,c\n1,"two\nlines",x\n2,5" and 6,"q"\n3,7","a ""b""\n"\n4,5",y\n')
     with open_table(path) as table:
-        (found,) = [table.read()] if how == "whole" else table.batches({"a"}, {"b", "c"})
+        (found,) = read_in(how, table, {"a": "number", "b": "category", "c": "category"})
         notes = table.notes
     assert found["b"].to_list() == ["two\nlines", '5" and 6', '7"', '5"']
     assert found["c"].to_list() == ["x", "q", 'a "b"\n', "y"]
@@ -278,14 +286,14 @@ def test_another_type_is_told_with_column_row_and_value(write, far):
     path = write("id,size,flag\n" + "1,2,True\n" * far + "1,2,False\nx,many,1\n")
     said = f"column 'size', row {far + 3}: found 'many'; accepted are numbers"
     with pytest.raises(TableFileError, match=said), open_table(path) as table:
-        list(table.batches({"size"}, set()))
+        list(table.batches({"size": "number"}))
     first = (
         f"row {far + 3}: found '1'; accepted are true and"
         if far
         else "row 2: found 'False'; accepted are num"
     )
     with pytest.raises(TableFileError, match=f"column 'flag', {first}"), open_table(path) as table:
-        list(table.batches({"flag"}, set()))
+        list(table.batches({"flag": "number"}))
 
 
 def test_damaged_files_are_told_from_others(write):
@@ -320,9 +328,9 @@ def test_a_parquet_file_whose_text_is_none_is_damaged(tmp_path, damaged, stored_
     with pytest.raises(TableFileError, match=told):
         read_table(path)
     with pytest.raises(TableFileError, match=told), open_table(path) as table:
-        list(table.kept_batches(["größe"], set(), {"y"}, set()))
+        list(table.batches({"y": "category"}, kept=["größe"]))
     with pytest.raises(TableFileError, match=told):
-        of_first_part(PartedTable.open([path], "y", read_as={}))
+        of_first_part(PartedTable.open([path], ColumnRoles("y")))
 
 
 def test_a_parquet_file_whose_columns_are_called_in_two_ways_is_damaged(tmp_path):
@@ -331,7 +339,7 @@ def test_a_parquet_file_whose_columns_are_called_in_two_ways_is_damaged(tmp_path
     head, _, tail = path.read_bytes().rpartition(b"colour")  # as the column is stored
     path.write_bytes(head + b"favour" + tail)
     with pytest.raises(TableFileError, match=r"mine\.parquet: is damaged.* column 'colour' is not stored"):
-        PartedTable.open([path], "y", read_as={})
+        PartedTable.open([path], ColumnRoles("y"))
 
 
 @pytest.mark.parametrize(
@@ -363,14 +371,22 @@ def test_a_parquet_file_without_rows_or_of_another_type_is_refused(tmp_path):
     pd.DataFrame({"a": ["x"], "b": [1]}).to_parquet(tmp_path / "mine.parquet")
     with open_table(tmp_path / "mine.parquet") as table:
         with pytest.raises(TableFileError, match=r"column 'a' holds text; accepted is numbers"):
-            list(table.batches({"a"}, set()))
+            list(table.batches({"a": "number"}))
         with pytest.raises(TableFileError, match=r"column 'b' holds numbers; accepted is text"):
-            list(table.batches(set(), {"b"}))
+            list(table.batches({"b": "category"}))
 
 
 def test_a_column_whose_name_has_spaces_around_it_is_shown_with_them(write):
     with pytest.raises(TableFileError, match="there is no column 'y'; did you mean ' y '"):
-        LabelledTable.read(write("a, b, y \n1,2,p\n3,4,q\n"), "y")
+        LabelledTable.read(write("a, b, y \n1,2,p\n3,4,q\n"), ColumnRoles("y"))
+
+
+def test_rows_are_numbered_as_in_the_file_though_some_are_left_out(write):
+    path = write("a,given,true\n1,x,x\n2,,y\n3,y,\n4,x,x\n5,y,y\n")
+    roles = ColumnRoles("given", true="true", drop_unlabelled=True)
+    with pytest.raises(TableFileError, match="column 'true' of true labels has 1 gap, in row 4 "):
+        LabelledTable.read(path, roles)
+    assert LabelledTable.read(path, replace(roles, true=None)).row_numbers.tolist() == [2, 4, 5, 6]
 
 
 def test_files_that_are_not_there_are_named_with_those_most_like_them(write, tmp_path):

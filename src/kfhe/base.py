@@ -22,7 +22,7 @@ from kfhe import early_stopping
 from kfhe.callbacks import Callback, CallbackSupportMixin, FitTasks
 from kfhe.display.notebook import NotebookMixin
 from kfhe.display.progress import training_bar
-from kfhe.early_stopping import BestLength, EarlyStopping, ValidationSet, Watch
+from kfhe.early_stopping import EarlyStopping, ValidationSet, Watch
 from kfhe.emphasis import Emphasis
 from kfhe.engine.arrays import exact_sum
 from kfhe.engine.threads import thread_count
@@ -326,7 +326,7 @@ class BaseKFHE(NotebookMixin, CallbackSupportMixin, ClassifierMixin, NamedParame
             if validation is not None:
                 validation.catch_up(run.sensor, run.trace)
                 if stopping is not None:
-                    best = BestLength(run, stopping.rounds, validation.history[-1])
+                    best = early_stopping.best_length(run, stopping.rounds, validation.history[-1])
                     watchers.append(stack.enter_context(best))
             if self.verbose:
                 watchers.append(stack.enter_context(training_bar(self.n_estimators, len(run.trace))))

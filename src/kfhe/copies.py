@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from kfhe.groups import Groups
 from kfhe.tables.columns import Columns, SparseColumns
-from kfhe.tables.features import number_columns
+from kfhe.tables.schema import number_columns
 from kfhe.target_encoding import plain
 
 Hashes = NDArray[np.uint64]

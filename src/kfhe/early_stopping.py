@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from math import isfinite
 from numbers import Integral, Real
-from types import TracebackType
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,9 @@ from kfhe.sensors import Sensor
 from kfhe.tables.columns import some_rows
 from kfhe.trace import Iteration, Trace
 from kfhe.validation import check_same_length, checks_of, encode_known_labels
+
+if TYPE_CHECKING:
+    from kfhe.training import TrainingRun
 
 Floats = NDArray[np.float64]
 Scorer = Callable[[Any, Any, Any], float]
@@ -252,48 +255,31 @@ def _hold_back(rows: TrainingRows, stopping: EarlyStopping) -> tuple[TrainingRow
     return training, ValidationSet(X_val, labels, rows.classes, stopping.scoring, rows.n_threads)
 
 
-class Run(Protocol):
-    """A training run, as far as `BestLength` knows it."""
-
-    def checkpoint(self) -> Any:
-        """Return the point where the run is."""
-
-    def restore(self, point: Any) -> None:
-        """Go back to an earlier point."""
-
-
-class BestLength:
-    """A callback that stops the run so many rounds after the best score, and then takes it back there.
+@contextmanager
+def best_length(run: TrainingRun, rounds: int, score: float) -> Iterator[Callback]:
+    """Give a callback that stops a run so many rounds after the best score, and then take it back there.
 
     Parameters
     ----------
-    run : Run
+    run : TrainingRun
         What to stop.
     rounds : int
         How many iterations without a better score are too many.
     score : float
         The score so far.
     """
+    point = run.checkpoint()
 
-    def __init__(self, run: Run, rounds: int, score: float) -> None:
-        self._run, self._rounds = run, rounds
-        self._score, self._point = score, run.checkpoint()
-
-    def __call__(self, row: Iteration) -> bool:
+    def compare(row: Iteration) -> bool:
         """Compare the score with the best one; of equal ones the first is the best."""
+        nonlocal score, point
         assert row.validation_score is not None
-        if row.validation_score > self._score:
-            self._score, self._point = row.validation_score, self._run.checkpoint()
-        return bool(row.iteration - self._point.n_iter >= self._rounds)
+        if row.validation_score > score:
+            score, point = row.validation_score, run.checkpoint()
+        return row.iteration - point.n_iter >= rounds
 
-    def __enter__(self) -> BestLength:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if error is None:
-            self._run.restore(self._point)
+    yield compare
+    run.restore(point)
 
 
 class Watch:
@@ -314,7 +300,5 @@ class Watch:
         """Return whether one of the callbacks wants training to end; all of them are told."""
         if self._validation is not None:
             row = row._replace(validation_score=self._validation.follow(row.step, row.transition))
-        stop = False
-        for callback in self._callbacks:
-            stop |= bool(callback(row))
-        return stop
+        stops = [bool(callback(row)) for callback in self._callbacks]
+        return any(stops)

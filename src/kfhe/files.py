@@ -69,37 +69,6 @@ def standard_output() -> BinaryIO:
     return sys.stdout.buffer
 
 
-def unwritable(output: Path, *inputs: Path) -> str | None:
-    """Return why an output would overwrite an input, or can't be made; None if neither is the case.
-
-    ``-`` is standard output, or standard input, which may be read from a file as well.
-    """
-    if str(output) == "-":
-        return None
-    if output.is_dir():
-        return f"{output} is a folder; give the name of a file"
-    folder = output.parent
-    if not folder.is_dir():
-        file = next((each for each in (folder, *folder.parents) if each.is_file()), None)
-        problem = f"{file} is not a folder" if file else f"the folder {folder} doesn't exist; create it first"
-        return f"{output} can't be created: {problem}"
-    if any(are_same(output, path) for path in inputs):
-        return f"{output} is the input; choose another file"
-    return None
-
-
-def are_same(output: Path, other: Path) -> bool:
-    """Whether two names stand for one file, which may not be there yet; what is no regular file is shared."""
-    try:
-        if str(other) == "-":
-            return output.is_file() and os.path.samestat(os.fstat(sys.stdin.fileno()), output.stat())
-        if output.exists() and other.exists():
-            return output.is_file() and output.samefile(other)
-    except (AttributeError, OSError):  # standard input may be closed, or come from no file
-        return False
-    return os.path.realpath(output) == os.path.realpath(other)
-
-
 def _mode(target: Path) -> int:
     """Return who may do what with a file: what they may now, else what the umask allows."""
     if target.exists():

@@ -16,8 +16,8 @@ from kfhe.engine.trees.predictor import add_trees, apply
 from kfhe.engine.trees.tree_store import TreeStore
 from kfhe.ensemble import Ensemble, variance, variance_from
 from kfhe.filter_bank import SHRINKAGES
+from kfhe.tables.columns import SparseRows, blocks
 from kfhe.tables.schema import Schema
-from kfhe.tables.sparse import SparseRows, blocks
 
 Floats = NDArray[np.float64]
 
@@ -90,24 +90,11 @@ class Forest(Ensemble):
     prior_power: float = 0.0
 
     @classmethod
-    def stored_in(
-        cls,
-        trees: TreeStore,
-        schema: Schema,
-        classes: NDArray[Any],
-        steps: Floats,
-        *,
-        soft: bool,
-        transitions: Floats | float = 1.0,
-        copy: bool = False,
-        shrinkage: float = 0.0,
-    ) -> Forest:
-        """Take over the trees of a store; it can go on growing only if the arrays are a copy."""
+    def stored_in(cls, trees: TreeStore, *, copy: bool = False, **others: Any) -> Forest:
+        """Take over the trees of a store, which can go on growing only if copied; name the other fields."""
         arrays: dict[str, Any] = trees.arrays(copy=copy)
         nodes = arrays.pop("nodes").view(NODE_DTYPE)
-        return cls(
-            schema, classes, soft, steps, nodes, **arrays, transitions=transitions, shrinkage=shrinkage
-        )
+        return cls(nodes=nodes, **arrays, **others)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the fields alone: another thread may be adding what is cached."""

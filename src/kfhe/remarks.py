@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from kfhe.display.text import some
 from kfhe.engine.trees.leaf_votes import shrunken_shares
 from kfhe.rows import TrainingRows
 from kfhe.tables.binned import BinnedTable
@@ -15,7 +16,6 @@ from kfhe.tree_settings import TreeSettings
 Floats = NDArray[np.float64]
 
 COPIES, LEAK = "copies", "leak"  # topics of remarks for which something can be done
-SHOWN = 6  # columns that a remark names
 UNIQUE = 0.95  # values of so many rows, per row, are said to be as many as rows
 MAIN = 0.5  # share in the importances from which on a column may give the label away
 GIVEN_AWAY = 0.02  # of the errors of the most frequent class: what a column may leave that gives it away
@@ -109,9 +109,8 @@ def of_copies(n_copies: int, n_rows: int) -> Remark:
 def _named(columns: list[str], besides: list[str] | None = None) -> str:
     """Return the first few columns, each with what is said of it, and how many more there are."""
     besides = besides or [""] * len(columns)
-    shown = [f"{name!r}{more}" for name, more in zip(columns, besides, strict=True)][:SHOWN]
-    others = f" and {len(columns) - SHOWN:,} more" if len(columns) > SHOWN else ""
-    return f"column{'s' * (len(columns) > 1)} {', '.join(shown)}{others}"
+    shown = [f"{name!r}{more}" for name, more in zip(columns, besides, strict=True)]
+    return f"column{'s' * (len(columns) > 1)} {some(shown)}"
 
 
 def _have(several: bool) -> str:

@@ -17,7 +17,7 @@ from kfhe.forest import Forest
 from kfhe.measurement import Counts
 from kfhe.rows import TrainingRows
 from kfhe.sensors import StoredTrees, one_leaf
-from kfhe.tables.sparse import SparseRows
+from kfhe.tables.columns import SparseRows
 from kfhe.trace import Trace
 from kfhe.tree_settings import TreeSettings
 
@@ -84,15 +84,8 @@ class RobustSensor(StoredTrees):
 
     def harvest(self, trace: Trace, *, resumes: bool) -> Forest:
         """Return the forest, with the shrinkage that the bank ends at."""
-        return Forest.stored_in(
-            self._trees,
-            self._table.schema,
-            self.rows.classes,
-            trace["step"],
-            soft=True,
-            copy=resumes,
-            shrinkage=float(SHRINKAGES[self.bank.verdict()]),
-        )
+        shrinkage = float(SHRINKAGES[self.bank.verdict()])
+        return self.forest(trace, copy=resumes, soft=True, shrinkage=shrinkage)
 
     def votes(self, t: int, encoded: Floats | SparseRows) -> Floats:
         """Return what tree t votes for other rows, under the shrinkage that was believed in as it grew.

@@ -21,8 +21,7 @@ from kfhe.measurement import Counts, Votes
 from kfhe.rows import TrainingRows
 from kfhe.shrinkage import resolve, soft_votes
 from kfhe.tables.binned import BinnedTable
-from kfhe.tables.columns import some_rows
-from kfhe.tables.sparse import SparseRows
+from kfhe.tables.columns import SparseRows, some_rows
 from kfhe.trace import Trace
 from kfhe.tree_settings import TreeSettings
 
@@ -108,6 +107,11 @@ class StoredTrees:
         """Drop all trees but the first ones."""
         self._trees.keep(n_components)
 
+    def forest(self, trace: Trace, **settings: Any) -> Forest:
+        """Return the trees as a forest."""
+        schema, classes = self._table.schema, self.rows.classes
+        return Forest.stored_in(self._trees, schema=schema, classes=classes, steps=trace["step"], **settings)
+
     def encode(self, X: Any) -> Floats | SparseRows:
         """Return other rows as numbers."""
         return self._table.schema.rows(X)
@@ -184,16 +188,8 @@ class TreeSensor(StoredTrees):
 
     def harvest(self, trace: Trace, *, resumes: bool) -> Forest:
         """Return the forest; it takes over the trees' memory unless that is still needed."""
-        return Forest.stored_in(
-            self._trees,
-            self._table.schema,
-            self.rows.classes,
-            trace["step"],
-            transitions=trace["transition"],
-            soft=not self._hard,
-            copy=resumes,
-            shrinkage=self.shrinkage,
-        )
+        voting = {"soft": not self._hard, "shrinkage": self.shrinkage}
+        return self.forest(trace, copy=resumes, transitions=trace["transition"], **voting)
 
     def votes(self, t: int, encoded: Floats | SparseRows) -> Votes:
         """Return what tree t votes for other rows."""

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from scipy.stats import chi2, norm, rankdata, wilcoxon
 
+from kfhe.display.text import needed
+
 if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import ArrayLike, NDArray
@@ -330,8 +332,6 @@ def _by_algorithm(values: NDArray[np.float64], algorithms: Any) -> NDArray[np.fl
 
 
 def _pandas() -> Any:
-    try:
+    with needed("a table of results needs pandas", "study"):
         import pandas
-    except ImportError as error:
-        raise ImportError('a table of results needs pandas: pip install "kfhe[study]"') from error
     return pandas

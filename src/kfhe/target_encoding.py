@@ -59,14 +59,15 @@ class TargetEncoding:
 
     def encoded(self, factorized: Factorized) -> Floats:
         """Return the shares for each row, NaN where the category is missing."""
-        codes, values = factorized
-        gap = np.full((1, self.shares.shape[1]), np.nan)
-        known, other = self.categories, len(self.shares) - 1
-        positions = np.array(
-            [known.get(plain(value), other) for value in values] + [other + 1], dtype=np.intp
-        )
-        encoded: Floats = np.vstack([self.shares, gap])[positions[codes]]  # the code -1 picks the last one
+        shares = np.vstack([self.shares, np.full((1, self.shares.shape[1]), np.nan)])
+        encoded: Floats = shares[self.positions(factorized, len(self.shares) - 1, len(self.shares))]
         return encoded
+
+    def positions(self, factorized: Factorized, other: int, gap: int) -> NDArray[np.intp]:
+        """Return the position of each row's category, or what stands for an unknown one and for none."""
+        codes, values = factorized
+        known = [self.categories.get(plain(value), other) for value in values]
+        return np.array([*known, gap], dtype=np.intp)[codes]  # the code -1 picks the last one
 
 
 @dataclass(frozen=True)
@@ -286,11 +287,9 @@ class CrossFitted:
 
     def values(self, factorized: Factorized, folds: NDArray[np.uint8]) -> Floats:
         """Return what training rows get, which may be some of them, by the fold of each."""
-        codes, values = factorized
-        known = self.encoding.categories
-        positions = np.array([known.get(plain(value), -1) for value in values] + [-1], dtype=np.intp)[codes]
+        positions = self.encoding.positions(factorized, -1, -1)
         present = positions >= 0
-        honest = np.full((len(codes), self.others.shape[2]), np.nan)
+        honest = np.full((len(positions), self.others.shape[2]), np.nan)
         honest[present] = self.others[positions[present], folds[present]]
         return honest
 

@@ -173,8 +173,8 @@ class CARTClassifier(ClassifierMixin, NamedParameters):
             self.classes_ = classes
             self._forest = Forest.stored_in(
                 trees,
-                table.schema,
-                classes,
+                schema=table.schema,
+                classes=classes,
                 steps=np.empty(0),
                 soft=True,
                 shrinkage=resolve(self.shrinkage, [grower], rows, alone=True),

@@ -12,15 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, is_regressor
 from sklearn.utils import assert_all_finite, check_array, check_random_state, column_or_1d
-from sklearn.utils._missing import is_pandas_na
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, _num_samples, validate_data
 
 from kfhe.engine.arrays import exact_sum
 from kfhe.exchange import ALONE, Exchange
-from kfhe.tables.columns import is_frame
-from kfhe.tables.sparse import is_sparse, same_values, sound
+from kfhe.tables.columns import is_frame, is_missing, is_sparse, same_values, sound
 
 Floats = NDArray[np.float64]
 
@@ -199,7 +197,7 @@ def encode_labels(y: Any, who: Any) -> tuple[NDArray[Any], NDArray[np.int32]]:
     if len(y) == 0:
         raise ValueError("y is empty: found 0 labels, at least 1 is needed")
     if y.dtype.kind in "OfT":
-        missing = np.flatnonzero([_is_missing(label) for label in y.tolist()])
+        missing = np.flatnonzero([is_missing(label) for label in y.tolist()])
         if len(missing):
             raise _missing_labels(missing)
     if y.dtype.kind == "f":
@@ -257,10 +255,6 @@ def _as_labels(y: Any) -> Any:
     return y
 
 
-def _is_missing(label: Any) -> bool:
-    return label is None or is_pandas_na(label) or bool(label != label)
-
-
 def check_same_length(X: Any, labels: NDArray[np.int32]) -> None:
     """Raise unless X has a row for each label."""
     n_rows = _num_samples(X)
@@ -277,7 +271,7 @@ def check_groups(groups: Any, n_rows: int) -> NDArray[Any]:
         raise ValueError(f"groups must be a list or a column of values, got an array of shape {values.shape}")
     if len(values) != n_rows:
         raise ValueError(f"groups has {len(values)} values, X has {n_rows} rows: one for each row is needed")
-    missing = np.flatnonzero([_is_missing(value) for value in values.tolist()])
+    missing = np.flatnonzero([is_missing(value) for value in values.tolist()])
     if len(missing):
         raise ValueError(
             f"groups has gaps in {len(missing)} row{'s' * (len(missing) > 1)}, first in row {missing[0]}; "

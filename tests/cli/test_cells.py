@@ -11,7 +11,7 @@ import xlsxwriter
 
 import kfhe as library
 from kfhe.tables.extent import CHUNK
-from kfhe.tables.files import write_table
+from kfhe.tables.output import write_table
 
 pytestmark = pytest.mark.usefixtures("elsewhere")
 

@@ -6,7 +6,7 @@ import sys
 from typer.testing import CliRunner
 
 import kfhe
-from kfhe.cli import app
+from kfhe.cli.commands import app
 
 
 def run(*arguments):

@@ -176,4 +176,4 @@ def test_labels_too_large_for_floats_stay_apart(evaluate, ending):
     assert json.loads(out)["confusion_matrix"] == [[20, 0, 0], [0, 20, 0], [0, 0, 20]]
     frame.assign(label=["x", *labels[1:]]).to_csv("odd.csv", index=False)
     _, said = evaluate("odd.csv", "-t", "label", "--model", "ids.kfhe", code=1)
-    assert "row 2: found 'x', which the model doesn't know" in said
+    assert "column 'label', row 2: found 'x'; accepted are numbers" in said

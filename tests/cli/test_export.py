@@ -9,7 +9,7 @@ from random_tables import random_classes, random_table
 from typer.testing import CliRunner
 
 from kfhe import KFHEClassifier
-from kfhe.cli import app
+from kfhe.cli.commands import app
 from kfhe.export import to_json, to_onnx
 
 

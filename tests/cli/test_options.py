@@ -9,7 +9,8 @@ import typer
 from typer.testing import CliRunner
 
 import kfhe
-from kfhe.cli import app, options
+from kfhe.cli import options
+from kfhe.cli.commands import app
 from kfhe.cli.options import LabelledInput, Model, Training
 
 CUSTOMERS = Path(__file__).parents[2] / "examples" / "data" / "customers.csv"

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 import kfhe
 from kfhe import CARTClassifier, KFHEClassifier
-from kfhe.cli import app
+from kfhe.cli.commands import app
 from kfhe.plotting import DecisionRegionsDisplay, StagedScoreDisplay
 
 

@@ -1,6 +1,8 @@
 """kfhe predict on a csv: the same bytes however it is read, whatever is asked for."""
 
 import gzip
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -44,6 +46,16 @@ def test_the_output_does_not_depend_on_how_it_is_read(kfhe, table, labels, optio
     assert gzip.decompress(Path("out.csv.gz").read_bytes()) == expected
     assert Path("piped.csv").read_bytes() == expected
     assert expected.count(b"\n") == len(table) + 1
+
+
+def test_no_more_is_loaded_than_it_takes(model):
+    script = "import sys; from kfhe.cli import main\n"
+    script += "try: main()\n"
+    script += "finally: print({'rich', 'sklearn', 'pandas', 'pyarrow'} & {*sys.modules})"
+    command = [sys.executable, "-c", script, "predict", model, "new_customers.csv", "-o", "out.csv"]
+    result = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert result.stdout == "set()\n"
+    assert result.stderr.endswith("The predictions are in out.csv\n")
 
 
 def test_categories_that_are_new_are_counted_over_all_blocks(kfhe, table, monkeypatch):

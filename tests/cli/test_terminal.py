@@ -10,8 +10,8 @@ import polars as pl
 import pytest
 
 import kfhe
-from kfhe.cli.console import Console
-from kfhe.tables.files import write_table
+from kfhe.cli.console import Console, table
+from kfhe.tables.output import write_table
 
 CLI = Path(kfhe.__file__).parent / "cli"
 CLEAR = "\x1b[2J\x9b1m\x07"  # clears the screen, makes all bold, rings the bell
@@ -89,6 +89,15 @@ def test_styles_are_printed_still(capsys):
     assert "\x1b[31ma" in capsys.readouterr().out
 
 
+def test_brackets_are_no_markup(capsys):
+    Console().print("t[1].csv: [red]a[/]")
+    Console().print(table(["[b]"], [["[i]"]]))
+    said = capsys.readouterr().out
+    assert "t[1].csv: [red]a[/]" in said
+    assert "[b]" in said
+    assert "[i]" in said
+
+
 def test_all_commands_print_through_one_door():
     for path in CLI.glob("*.py"):
         text = path.read_text(encoding="utf-8")
@@ -119,7 +128,7 @@ def test_cells_are_not_touched_unless_asked_for(tmp_path):
 def test_commands_that_write_tables_have_the_option(tmp_path, monkeypatch, command):
     from typer.testing import CliRunner
 
-    from kfhe.cli import app
+    from kfhe.cli.commands import app
 
     monkeypatch.chdir(tmp_path)
     pd.DataFrame({"x": range(40), "y": ["=a", "b"] * 20}).to_csv("t.csv", index=False)

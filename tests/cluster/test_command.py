@@ -21,7 +21,7 @@ from pyarrow import parquet
 from waiting import PATIENCE, wait_until
 
 import kfhe
-from kfhe.cli import cluster as command
+from kfhe.cli import fit as command
 from kfhe.cli import main
 from kfhe.dask import connection
 from kfhe.dask.memory import in_words

@@ -19,7 +19,7 @@ from kfhe.copies import RowHashes, share_alone
 from kfhe.dask import KFHEClassifier, RobustKFHEClassifier, label_quality
 from kfhe.dask.reading import Reader
 from kfhe.tables.columns import open_columns
-from kfhe.tables.features import ENCODED, LEFT_OUT
+from kfhe.tables.schema import ENCODED, LEFT_OUT
 
 LOCAL = {KFHEClassifier: kfhe.KFHEClassifier, RobustKFHEClassifier: kfhe.RobustKFHEClassifier}
 BOTH = [

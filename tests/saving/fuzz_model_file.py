@@ -23,8 +23,8 @@ from safetensors.numpy import save as save_arrays
 import kfhe
 from kfhe.saving.model_file import NO_CHECKSUM
 from kfhe.tables.dates import PARTS
-from kfhe.tables.features import ENCODED, LEFT_OUT
 from kfhe.tables.readings import DATES, READINGS, misfits
+from kfhe.tables.schema import ENCODED, LEFT_OUT
 
 START = b'checksum\\":\\"'  # what comes before the checksum
 LONGEST_SECONDS = 5

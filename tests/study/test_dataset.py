@@ -7,7 +7,7 @@ import pytest
 from kfhe.study.dataset import Roles, make_dataset, read_table
 from kfhe.study.errors import NoTargetError, StudyError
 from kfhe.tables.files import TableFileError
-from kfhe.tables.labelled import LabelledTable
+from kfhe.tables.labelled import ColumnRoles, LabelledTable
 
 
 def write(tmp_path, text, name="mine.csv"):
@@ -201,7 +201,10 @@ def test_classes_are_called_as_they_are_written(tmp_path):
 def test_a_study_and_the_command_line_read_a_table_alike(tmp_path):
     text = "zip,size,flag,word,empty,class\n01,1,true,u,,x\n1,,false,,,y\n01,2,,v,,x\n1,3,true,u,,y\n"
     path = write(tmp_path, text)
-    table, dataset = LabelledTable.read(path, categorical=["zip"]), read_table(path, categorical=["zip"])
+    table, dataset = (
+        LabelledTable.read(path, ColumnRoles(read_as={"zip": "category"})),
+        read_table(path, categorical=["zip"]),
+    )
     assert dataset.categorical == ["zip", "word"]
     named = zip(table.X.columns, table.categorical, strict=True)
     assert dataset.categorical == [name for name, is_category in named if is_category]

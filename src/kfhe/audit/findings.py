@@ -10,8 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
+from kfhe.copies import RowHashes
+from kfhe.groups import Groups
 from kfhe.tables.columns import Columns, open_columns
-from kfhe.tables.features import number_columns
+from kfhe.tables.schema import number_columns
 from kfhe.validation import check_same_length, encode_labels, readable_table
 
 Floats = NDArray[np.float64]
@@ -116,9 +118,9 @@ def row_findings(X: Any, y: Any, *, n_threads: int = 1) -> RowFindings:
     X = readable_table(X, "row_findings")
     check_same_length(X, labels)
     columns = number_columns(open_columns(X))
-    groups = _equal_rows(columns)
-    first = _first_of_group(groups)
-    conflicts = _conflicts_among_equals(groups, labels)
+    equal = Groups.of(RowHashes(columns).whole)
+    first = equal.first_rows
+    conflicts = _conflicts_among_equals(np.where(equal.sizes[equal.numbers] > 1, equal.numbers, -1), labels)
     once = np.flatnonzero(first == np.arange(len(first)))
     variety, outlying = _survey(columns)
     nearby = _near_of_another_label(columns, variety, labels, once, n_threads)
@@ -128,42 +130,6 @@ def row_findings(X: Any, y: Any, *, n_threads: int = 1) -> RowFindings:
 
 
 # ---------------------------------------------------------------- the same
-
-
-def _codes(columns: Columns, j: int, rows: Rows) -> Rows:
-    """Return values of a column as whole numbers, not below 0, that are equal where the values are."""
-    if columns.is_text(j):
-        return np.asarray(columns.factorize(j)[0], dtype=np.int64)[rows] + 1  # gaps are -1
-    return np.unique(columns.numbers(j)[rows], return_inverse=True)[1].reshape(-1)
-
-
-def _equal_rows(columns: Columns) -> Rows:
-    """Return a number for each row, the same for equal rows; -1 for rows that occur once.
-
-    Column by column rows are told apart; those that are alone don't need the next column.
-    """
-    rows = np.arange(columns.n_rows)
-    groups = np.zeros(columns.n_rows, dtype=np.int64)
-    for j in range(columns.n_columns):
-        codes = _codes(columns, j, rows)
-        pairs = groups * (codes.max(initial=0) + 1) + codes
-        groups = np.unique(pairs, return_inverse=True)[1].reshape(-1)
-        several = np.bincount(groups)[groups] > 1
-        rows, groups = rows[several], groups[several]
-        if not len(rows):
-            break
-    found = np.full(columns.n_rows, -1)
-    found[rows] = groups
-    return found
-
-
-def _first_of_group(groups: Rows) -> Rows:
-    """Return the first row that equals each row, which may be that row itself."""
-    first = np.arange(len(groups))
-    rows = np.flatnonzero(groups >= 0)
-    _, place, group = np.unique(groups[rows], return_index=True, return_inverse=True)
-    first[rows] = rows[place[group.reshape(-1)]]
-    return first
 
 
 def _conflicts_among_equals(groups: Rows, labels: NDArray[np.int32]) -> Rows:

@@ -25,7 +25,7 @@ from kfhe.groups import Groups
 from kfhe.remarks import Remark, TableWarning, remarks_on
 from kfhe.rows import TrainingRows
 from kfhe.tables.binned import BinnedTable
-from kfhe.tables.sparse import is_sparse
+from kfhe.tables.columns import is_pandas, is_sparse
 from kfhe.tree_settings import TreeSettings
 from kfhe.validation import (
     COMMON_CONSTRAINTS,
@@ -160,7 +160,7 @@ def label_quality(
     classes, labels = encode_labels(y, "label_quality")
     if X is None and pred_proba is None:
         raise ValueError("label_quality needs the rows X, or votes on them: pred_proba")
-    index = X.index if type(X).__module__.startswith("pandas") else None
+    index = X.index if is_pandas(X) else None
     if X is not None:
         X = readable_table(X, "label_quality", sparse=True)
         check_same_length(X, labels)

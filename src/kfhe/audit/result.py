@@ -13,8 +13,7 @@ from kfhe.audit.findings import RowFindings
 from kfhe.audit.html import WorstRows, audit_html
 from kfhe.display.text import counted
 from kfhe.groups import Groups
-from kfhe.tables.columns import is_bare, some_rows
-from kfhe.tables.sparse import is_sparse
+from kfhe.tables.columns import is_bare, is_pandas, is_sparse, some_rows
 from kfhe.validation import SPARSE_FORMATS, check_same_length, encode_labels
 
 Floats = NDArray[np.float64]
@@ -233,7 +232,7 @@ def _relabelled(y: Any, labels: NDArray[Any]) -> Any:
     """Return labels in the container of others, if that is a series with a name or an index to keep."""
     if len(getattr(y, "shape", ())) != 1 or is_bare(y):
         return labels
-    if type(y).__module__.split(".")[0] == "pandas":
+    if is_pandas(y):
         return type(y)(labels, index=y.index, name=y.name).astype(y.dtype)
     if type(y).__module__.split(".")[0] == "polars":
         return type(y)(y.name, labels.tolist(), dtype=y.dtype)

@@ -17,23 +17,14 @@ from threading import Timer
 from typing import TYPE_CHECKING, Any
 
 from kfhe.cli.echo import echo, steady_streams
-from kfhe.cli.plain_predict import predicts_plainly
 from kfhe.study.errors import StudyError
 
 if TYPE_CHECKING:
     from sys import UnraisableHookArgs
 
-    from kfhe.cli.commands import app as app
-
 YOUNG = 50_000  # objects after which garbage is searched for: commands begin by making many that stay
 
 _interrupted = False
-
-
-def __getattr__(name: str) -> Any:
-    if name == "app":  # when it is needed, as typer is slow to start
-        return import_module("kfhe.cli.commands").app
-    raise AttributeError(f"module 'kfhe.cli' has no attribute {name!r}")
 
 
 def main() -> None:
@@ -49,8 +40,6 @@ def main() -> None:
     with warnings.catch_warnings():
         warnings.showwarning = _say
         try:
-            if predicts_plainly(sys.argv[1:]):
-                sys.exit(0)
             commands = import_module("kfhe.cli.commands")
             commands.app(prog_name="kfhe")
         except KeyboardInterrupt:  # before the command has begun, or after it has ended

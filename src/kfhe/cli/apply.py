@@ -47,14 +47,13 @@ def apply(
     for byte, a parquet file value by value. If a decision does not match its row, nothing is written.
     """
     from kfhe.display.text import counted
-    from kfhe.files import are_same
     from kfhe.review import clean_file, read_decisions
 
     name = output.name.removesuffix(".gz")
     log = log or output.with_name(f"{Path(name).stem}_changes.csv")
     options.check_writable(output, table, decisions)
     options.check_writable(log, table, decisions, option="--log")
-    if are_same(log, output):
+    if options.are_same(log, output):
         raise typer.BadParameter("the table and the list of changes need a file each", param_hint="--log")
     found = read_decisions(decisions)
     done = clean_file(found, table, output, log=log, dialect=csv.dialect)

@@ -29,7 +29,6 @@ Examples:
 """
 SHOWN = 10  # suspects on the terminal
 OURS = 4  # columns of the audit, the verdict being one more
-LABELS = 6  # of which the share of wrong ones is told
 OWN = 6  # most of the table's own columns that a terminal has room for
 
 
@@ -84,10 +83,8 @@ def audit(
     that, which works in any browser, offline; kfhe apply writes the corrected table. With --decisions,
     reviewed labels count as certain, and similar rows are judged again.
     """
-    from kfhe.cli.console import Console
-    from kfhe.cli.remarks import tell
+    from kfhe.cli.console import Console, tell
     from kfhe.display.text import counted
-    from kfhe.tables.files import write_table
 
     labelled.check()
     if all_rows and output is None:
@@ -98,7 +95,7 @@ def audit(
     if plot is not None:
         others = [path for path in (labelled.table, decisions, output, page) if path is not None]
         options.check_picture(plot, *others, option="--plot")
-    data = labelled.read()
+    data = labelled.read_file(labelled.table)
     found, share, judged = _audited(
         data,
         decisions,
@@ -118,6 +115,8 @@ def audit(
     # What is printed comes last: its reader may leave early, as head does
     try:
         if output is not None:
+            from kfhe.tables.output import write_table
+
             write_table(output, listed if all_rows else suspects, escape_formulas=escape_formulas)
         if output is not None and str(output) != "-":
             said.insert(0, f"{what} in {output}, the most suspicious first.")
@@ -142,7 +141,7 @@ def _audited(
 ) -> tuple[LabelAudit, str, list[Decision]]:
     """Audit a table; return as well what to say of the share of wrong labels, and the decisions so far."""
     from kfhe.audit import label_quality
-    from kfhe.cli.remarks import without_warnings
+    from kfhe.cli.console import without_warnings
 
     settings["groups"] = data.groups
     if decisions is None:
@@ -264,43 +263,36 @@ def _draw(found: LabelAudit, picture: Path) -> str:
 def _show(
     data: LabelledTable, found: LabelAudit, share: str, suspects: DataFrame, *, to_stderr: bool
 ) -> None:
-    from rich.markup import escape
-    from rich.table import Table
+    from kfhe.cli.console import Console, notes, table
 
-    from kfhe.cli.console import Console
-    from kfhe.cli.overview import notes
-
-    console = Console(stderr=to_stderr, highlight=False, soft_wrap=True)
+    console = Console(stderr=to_stderr, soft_wrap=True)
     if not console.is_terminal:
         console.width = 150  # room for all columns
     for note in notes(data, honest=True):
-        console.print(note, style="yellow", markup=False)
+        console.print(note, style="yellow")
     n_disputed = int((found.suggested != found.given).sum())
-    console.print(
-        f"{data.name}: {len(found):,} labels. {share} {_disputed(n_disputed, len(suspects))}",
-        markup=False,
-    )
-    console.print(_by_label(found), markup=False)
+    console.print(f"{data.name}: {len(found):,} labels. {share} {_disputed(n_disputed, len(suspects))}")
+    console.print(_by_label(found))
     _show_findings(console, data, found)
     if not len(suspects):
         return
     title = f"The {SHOWN} most suspicious" if len(suspects) > SHOWN else "The suspects"
-    shown = Table(title=title, title_justify="left")
     worst = suspects[:SHOWN, : OURS + OWN]
-    for position, name in enumerate(worst.columns):
-        shown.add_column(escape(name), no_wrap=position < OURS)
-    for values in worst.iter_rows():
-        shown.add_row(*(escape(_short(value)) for value in values))
+    shown = table(worst.columns, ([*map(_short, row)] for row in worst.iter_rows()), title=title)
+    shown.title_justify = "left"
+    for column in shown.columns[:OURS]:
+        column.no_wrap = True
     console.print(shown, soft_wrap=False)
-    console.print("Hard rows look like wrong ones: look at them before you change them.", markup=False)
+    console.print("Hard rows look like wrong ones: look at them before you change them.")
 
 
 def _by_label(found: LabelAudit) -> str:
     """Say which share of each label is estimated to be wrong, the highest first."""
+    from kfhe.display.text import some
+
     order = (-found.class_shares).argsort(kind="stable")
-    shares = [f"{found.classes[k]} {found.class_shares[k]:.1%}" for k in order[:LABELS]]
-    more = f" and {len(order) - LABELS:,} more" if len(order) > LABELS else ""
-    return f"Estimated error rate by label: {', '.join(shares)}{more}."
+    shares = [f"{found.classes[k]} {found.class_shares[k]:.1%}" for k in order]
+    return f"Estimated error rate by label: {some(shares)}."
 
 
 def _disputed(n_disputed: int, n_suspects: int) -> str:
@@ -337,6 +329,5 @@ def _show_findings(console: Any, data: LabelledTable, found: LabelAudit) -> None
         if rows.any():
             first = int(rows.argmax())
             console.print(
-                f"Rows {what}: {rows.sum():,}. The first is row {data.row_numbers[first]}: {notes[first]}.",
-                markup=False,
+                f"Rows {what}: {rows.sum():,}. The first is row {data.row_numbers[first]}: {notes[first]}."
             )

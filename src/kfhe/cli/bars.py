@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,24 +17,13 @@ def bar(what: str, total: float | None, *, output: Path | None = None) -> Iterat
     There is none if standard error is no terminal, or if the output is printed on that very terminal.
     """
     printed = str(output) == "-" and sys.stdout is not None and sys.stdout.isatty()
-    if printed or not _on_terminal():
+    if printed or not sys.stderr.isatty():
         yield lambda amount: None
         return
     from kfhe.display import progress
 
     with progress.bar(what, total, transient=True) as update:
         yield lambda amount: update(advance=amount)
-
-
-def _on_terminal() -> bool:
-    """Whether bars can be shown: rich, which is slow to start, is asked only where it may say so."""
-    if not sys.stderr.isatty() and not any(
-        os.environ.get(name) for name in ("FORCE_COLOR", "TTY_COMPATIBLE")
-    ):
-        return False
-    from kfhe.cli.console import Console
-
-    return Console(stderr=True).is_terminal
 
 
 def rows_of(path: Path) -> int | None:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.util import find_spec
-from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from kfhe.cli.bars import bar
 from kfhe.cli.options import LabelledFiles, Model, Training
@@ -20,38 +18,11 @@ if TYPE_CHECKING:
     from kfhe.dask.memory import Need
     from kfhe.tables.parts import PartedTable
 
-SMALL = 256 << 20  # bytes up to which a table is read whole, however little memory there is
-SHARE = 0.5  # of the free memory that a table may take to be read whole
-
-
-class Trained(NamedTuple):
-    """A model, and what is said of its training."""
-
-    classifier: BaseKFHE
-    class_counts: dict[str, int]
-    seconds: float
-
-
-def is_large(tables: Sequence[Path]) -> bool:
-    """Whether tables are read part by part: several, a folder, or one that half of the memory can't hold."""
-    if len(tables) > 1 or tables[0].is_dir():
-        return True
-    if tables[0].suffix != ".parquet" or not tables[0].is_file() or find_spec("distributed") is None:
-        return False
-    from kfhe.tables.footers import table_bytes
-
-    n_bytes = table_bytes(tables[0])
-    if n_bytes <= SMALL:
-        return False
-    from kfhe.dask.connection import free_memory
-
-    return n_bytes > SHARE * free_memory()
-
 
 def train_in_parts(
     labelled: LabelledFiles, training: Training, model: Model, scheduler: str | None, console: Console
-) -> Trained:
-    """Train on parquet files that are never read whole.
+) -> tuple[BaseKFHE, dict[str, int], float]:
+    """Train on parquet files that are never read whole; return what training on others does.
 
     Parameters
     ----------
@@ -63,18 +34,17 @@ def train_in_parts(
         Where to say what is going on.
     """
     import kfhe.dask
-    from kfhe.cli.remarks import tell, without_warnings
-    from kfhe.tables.labels import notes_on_classes
+    from kfhe.cli.console import notes_on_classes, tell, without_warnings
 
     data = labelled.open_parts()
-    console.print(_overview(data), markup=False)
+    console.print(_overview(data))
     with _cluster(scheduler, training.n_jobs) as client:
         counts = _class_counts(client, data)
-        console.print(_classes(data, counts), markup=False)
+        console.print(_classes(data, counts))
         for note in notes_on_classes(data.view.target, counts):
-            console.print(note, style="yellow", markup=False)
+            console.print(note, style="yellow")
         need = _need(client, data, len(counts), model)
-        console.print(f"{_statement(need)}. Rows are read and binned first.", markup=False)
+        console.print(f"{_statement(need)}. Rows are read and binned first.")
         _check(need)
         classifier = training.new_model(model, labelled.categorical_features(data), kfhe.dask)
         classifier.set_params(n_jobs=None, verbose=int(console.is_terminal))  # workers are on their own
@@ -83,7 +53,7 @@ def train_in_parts(
             classifier.fit(*data.frames(), groups=data.groups())
         seconds = perf_counter() - started
         tell(getattr(classifier, "remarks_", ()))
-        return Trained(classifier.to_local(), counts, seconds)
+        return classifier.to_local(), counts, seconds
 
 
 def _overview(data: PartedTable) -> str:
@@ -100,8 +70,8 @@ def _overview(data: PartedTable) -> str:
 
 def _classes(data: PartedTable, counts: dict[str, int]) -> str:
     """Say what the classes are, and how many rows were left out."""
-    from kfhe.tables.errors import some
-    from kfhe.tables.labels import without_label
+    from kfhe.display.text import some
+    from kfhe.tables.labelled import without_label
 
     n_without = data.n_rows - sum(counts.values())
     classes = some([f"{label} ({count:,})" for label, count in counts.items()])

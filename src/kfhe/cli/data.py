@@ -15,23 +15,23 @@ app = typer.Typer(help="The datasets of studies: list, show, fetch.", no_args_is
 @app.command("list")
 def list_datasets(data_dir: DataDir = None) -> None:
     """List the datasets of the catalogue, and where they are."""
-    from rich.table import Table
-
-    from kfhe.cli.console import Console
+    from kfhe.cli.console import Console, table
     from kfhe.study.paper.catalogue import catalogue
     from kfhe.study.sources import locate
 
-    table = Table("dataset", "rows", "features", "categorical", "classes", "in the paper", "here")
-    table.columns[0].no_wrap = True
-    for column in table.columns:
-        column.overflow = "fold"
+    rows = []
     for name, facts in catalogue().items():
         source = locate(name, data_dir)
         here = source.kind if source else "unavailable" if facts.rows is None else "no"
         sizes = (facts.rows, facts.features, len(facts.categorical), len(facts.classes) or None)
         paper = ("yes" if facts.comparable else "other data") if facts.paper else ""
-        table.add_row(name, *("" if size is None else str(size) for size in sizes), paper, here)
-    Console().print(table)
+        rows.append([name, *("" if size is None else str(size) for size in sizes), paper, here])
+    head = ["dataset", "rows", "features", "categorical", "classes", "in the paper", "here"]
+    shown = table(head, rows)
+    shown.columns[0].no_wrap = True
+    for column in shown.columns:
+        column.overflow = "fold"
+    Console().print(shown)
 
 
 @app.command()

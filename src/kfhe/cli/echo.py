@@ -11,16 +11,12 @@ from kfhe.display.text import plain
 
 def echo(message: str, *, err: bool = False, nl: bool = True) -> None:
     """Print a line of plain text."""
-    end = "\n" if nl else ""
-    if err:  # typer, which is slow to start, would do the same
-        try:
-            print(plain(message), end=end, file=sys.stderr, flush=True)
-        except BrokenPipeError:
-            mute_errors()
-        return
-    import typer
-
-    typer.echo(plain(message), err=err, nl=nl)
+    try:
+        print(plain(message), end="\n" if nl else "", file=sys.stderr if err else sys.stdout, flush=True)
+    except BrokenPipeError:
+        if not err:
+            raise
+        mute_errors()
 
 
 def steady_streams() -> None:

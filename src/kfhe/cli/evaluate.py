@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from math import ceil
 from pathlib import Path
@@ -80,7 +80,7 @@ def evaluate(
     if model in list(options.Model):
         name = options.Model(model)
         training.check(name)
-        data = labelled.read()
+        data = labelled.read_file(labelled.table)
         for note in data.notes:
             echo(f"kfhe: {note}", err=True)
         new = training.new_model(name, labelled.categorical_features(data))
@@ -164,7 +164,7 @@ class Tests:
     def _check(self, data: LabelledTable, labels: NDArray[np.intp], groups: Any, n: int, n_test: int) -> None:
         """Raise if some rows, or groups of them, are too few to be split."""
         from kfhe.display.text import counted
-        from kfhe.tables.files import TableFileError
+        from kfhe.tables.errors import TableFileError
 
         counts, problem = data.class_counts(), None
         if groups is None:
@@ -189,7 +189,7 @@ class Tests:
             elif n < self.folds and not n_test:
                 problem = f"there are only {counted(n, 'group')}; use fewer than {self.folds} --folds"
         if problem:
-            where = "" if groups is None else f" column {data.group_column!r} of groups:"
+            where = "" if groups is None else f" column {data.roles.groups!r} of groups:"
             raise TableFileError(f"{data.name}:{where} {problem}")
 
 
@@ -197,8 +197,8 @@ def _of_training(data: LabelledTable, model: BaseKFHE, how: Tests, advance: Call
     import numpy as np
     from sklearn.base import clone
 
+    from kfhe.cli.console import tell, without_warnings
     from kfhe.cli.evaluation import Outcome, Predictions
-    from kfhe.cli.remarks import remarks_of_tests, tell, without_warnings
 
     classes, labels = np.unique(data.y, return_inverse=True)
     tests, remarks = [], list[tuple[str, ...]]()
@@ -214,9 +214,25 @@ def _of_training(data: LabelledTable, model: BaseKFHE, how: Tests, advance: Call
         scores[:, np.searchsorted(classes, trained.classes_)] = trained.predict_proba(X)
         tests.append(Predictions(labels[test], predicted, scores))
         remarks.append(getattr(trained, "remarks_", ()))
-    tell(remarks_of_tests(remarks))
-    grouped = "" if data.group_column is None else f", groups by {data.group_column!r}"
+    tell(_remarks_of_tests(remarks))
+    grouped = "" if data.groups is None else f", groups by {data.roles.groups!r}"
     return Outcome(f"{data.name}: {how}{grouped}", data.target, classes, tests)
+
+
+def _remarks_of_tests(remarks: Sequence[Sequence[str]]) -> list[str]:
+    """Return what to say of a table of which several parts were trained on, by the remarks on each part."""
+    from kfhe.remarks import COPIES, Remark
+
+    found = [[isinstance(each, Remark) and each.topic == COPIES for each in some] for some in remarks]
+    told = [each for each, is_of_copies in zip(remarks[0], found[0], strict=True) if not is_of_copies]
+    if any(map(any, found)):
+        told.insert(
+            0,
+            "there are copies of rows. If a model is trained on a row and tested on its copy, it looks "
+            "better than it is: leave copies out, or name a column that tells which rows belong together: "
+            "--groups COLUMN",
+        )
+    return told
 
 
 def _model_file(name: str) -> Path:
@@ -238,10 +254,11 @@ def _of_model(
     from kfhe.cli.evaluation import Outcome, Predictions
     from kfhe.cli.models import read_forest
     from kfhe.cli.scoring import ModelReader
-    from kfhe.tables.files import TableFileError, open_table
+    from kfhe.tables.errors import TableFileError
+    from kfhe.tables.files import open_table
 
     saved = read_forest(path).deciding(options.decision_of(decision))
-    reader = ModelReader(saved.forest.schema, saved.forest.classes, named=saved.named)
+    reader = ModelReader(saved.forest, named=saved.named)
     true, predictions = [], []
     with open_table(labelled.table, labelled.dialect) as rows:
         reader.match(rows, labelled.target)

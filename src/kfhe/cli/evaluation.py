@@ -7,14 +7,17 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from rich.table import Table
+from rich.text import Text
+
+from kfhe.cli.console import Console, table
+from kfhe.display.text import counted, shortened
 from kfhe.metrics import METRICS, ClassMetrics, class_metrics, metrics_of
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-    from rich.table import Table
 
-    from kfhe.cli.console import Console
     from kfhe.plotting import Display
 
 MOST_CLASSES = 20  # that are listed one by one
@@ -117,13 +120,8 @@ class Outcome:
 
     def print(self) -> None:
         """Print the metrics, those of each class, and which classes are taken for which."""
-        from kfhe.cli.console import Console
-        from kfhe.display.text import counted
-
-        console = Console(highlight=False)
-        console.print(
-            f"{self.how}, {counted(int(self.confusion.sum()), 'row')}", markup=False, soft_wrap=True
-        )
+        console = Console()
+        console.print(f"{self.how}, {counted(int(self.confusion.sum()), 'row')}", soft_wrap=True)
         console.print(self._metrics_table())
         if self.likeliest:
             figures = ", ".join(f"{METRICS[name]} {value:.4f}" for name, value in self.likeliest.items())
@@ -148,24 +146,25 @@ class Outcome:
             values = [score[metric] for score in self.scores]
             shown = [self.mean(metric), min(values), max(values)] if several else values
             rows.append([METRICS[metric], *(f"{value:.4f}" for value in shown)])
-        return _table(["metric", "mean", "from", "to"] if several else ["metric", "value"], rows)
+        return table(["metric", "mean", "from", "to"] if several else ["metric", "value"], rows, numbers=True)
 
     def _class_table(self) -> Table:
         found = sorted(zip(self.classes, self.by_class, strict=True), key=_badness)[:LISTED]
         if len(self.classes) <= MOST_CLASSES:
             found = list(zip(self.classes, self.by_class, strict=True))
-        rows = [
-            [_name(label), f"{by.rows}", *("" if share is None else f"{share:.4f}" for share in by[1:])]
-            for label, by in found
-        ]
-        return _table([_name(self.target), "rows", "precision", "recall", "F1"], rows)
+        rows = []
+        for label, by in found:
+            shares = ["" if share is None else f"{share:.4f}" for share in by[1:]]
+            rows.append([shortened(label, NAME), f"{by.rows}", *shares])
+        return table([shortened(self.target, NAME), "rows", "precision", "recall", "F1"], rows, numbers=True)
 
     def _matrix_table(self) -> Table:
-        names = [_name(label, NAME // 2) for label in self.classes]
-        rows = [[name, *map(str, counts)] for name, counts in zip(names, self.confusion, strict=True)]
-        for position, row in enumerate(rows, start=1):
-            row[position] = f"[bold]{row[position]}[/]"
-        return _table([_name(self.target, NAME // 2), *names], rows)
+        names = [shortened(label, NAME // 2) for label in self.classes]
+        rows: list[list[str | Text]] = []
+        for k, (name, counts) in enumerate(zip(names, self.confusion, strict=True)):
+            shown = [Text(str(count), style="bold" if j == k else "") for j, count in enumerate(counts)]
+            rows.append([name, *shown])
+        return table([shortened(self.target, NAME // 2), *names], rows, numbers=True)
 
     def _mistakes(self) -> list[tuple[int, int]]:
         """Return the most frequent pairs of a true class and another one that it is taken for."""
@@ -182,11 +181,12 @@ class Outcome:
     def _mistakes_table(self, mistakes: list[tuple[int, int]]) -> Table:
         rows = []
         for true, other in mistakes:
-            count, names = self.confusion[true, other], [_name(self.classes[k]) for k in (true, other)]
+            names = [shortened(self.classes[k], NAME) for k in (true, other)]
+            count = self.confusion[true, other]
             rows.append([*names, str(count), f"{count / self.by_class[true].rows:.0%}"])
-        table = _table([_name(self.target), "taken for", "rows", "of the class"], rows)
-        table.columns[1].justify = "left"
-        return table
+        shown = table([shortened(self.target, NAME), "taken for", "rows", "of the class"], rows, numbers=True)
+        shown.columns[1].justify = "left"
+        return shown
 
     def pictures(self) -> Iterator[tuple[str, Display]]:
         """Yield the `PICTURES` of all tests together, with their names."""
@@ -203,17 +203,6 @@ class Outcome:
             yield "roc", plotting.RocCurveDisplay.from_predictions(true, scores, classes=classes)
 
 
-def _table(head: list[str], rows: list[list[str]]) -> Table:
-    from rich.table import Table
-
-    table = Table(head[0])
-    for name in head[1:]:
-        table.add_column(name, justify="right")
-    for row in rows:
-        table.add_row(*row)
-    return table
-
-
 def _badness(found: tuple[Any, ClassMetrics]) -> float:
     """Return the F1 of a class; nothing can be said of one without rows that is never predicted."""
     return 2.0 if found[1].f1 is None else found[1].f1
@@ -222,11 +211,3 @@ def _badness(found: tuple[Any, ClassMetrics]) -> float:
 def _fits(console: Console, table: Table) -> bool:
     """Whether there is room for a table as wide as it would like to be."""
     return console.measure(table, options=console.options.update(width=10_000)).maximum <= console.width
-
-
-def _name(label: Any, width: int = NAME) -> str:
-    from rich.markup import escape
-
-    from kfhe.display.text import shortened
-
-    return escape(shortened(label, width))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from importlib.util import find_spec
 from math import log
 from pathlib import Path
 from time import perf_counter
@@ -11,13 +13,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kfhe.cli import options
-from kfhe.cli.cluster import Trained, is_large, train_in_parts
 from kfhe.files import standard_output
 
 if TYPE_CHECKING:
     from kfhe import RobustKFHEClassifier
     from kfhe.base import BaseKFHE
     from kfhe.cli.console import Console
+
+SMALL = 256 << 20  # bytes up to which a table is read whole, however little memory there is
+SHARE = 0.5  # of the free memory that a table may take to be read whole
 
 EXAMPLES = """\b
 Examples:
@@ -62,17 +66,29 @@ def fit(
     training.check(model)
     options.refuse_jobs(training.n_jobs, scheduler)
     options.check_writable(output, *labelled.files)
-    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    console = Console(stderr=True, soft_wrap=True)
     if scheduler is not None or is_large(labelled.tables):
+        from kfhe.cli.cluster import train_in_parts
+
         trained = train_in_parts(labelled, training, model, scheduler, console)
     else:
         trained = _train(labelled, training, model, console)
-    console.print(_summary(*trained), markup=False)
-    _save(trained.classifier, output)
+    console.print(_summary(*trained))
+    _save(trained[0], output)
     if str(output) != "-":
-        console.print(
-            f"The model is in {output}. Next: kfhe predict {output} new.csv -o out.csv", markup=False
-        )
+        console.print(f"The model is in {output}. Next: kfhe predict {output} new.csv -o out.csv")
+
+
+def is_large(tables: Sequence[Path]) -> bool:
+    """Whether tables are read part by part: several, a folder, or one that half of the memory can't hold."""
+    if len(tables) > 1 or tables[0].is_dir():
+        return True
+    if tables[0].suffix != ".parquet" or not tables[0].is_file() or find_spec("distributed") is None:
+        return False
+    from kfhe.dask.connection import free_memory
+    from kfhe.tables.parts import table_bytes
+
+    return max(SMALL, SHARE * free_memory()) < table_bytes(tables[0])
 
 
 def _train(
@@ -80,16 +96,15 @@ def _train(
     training: options.Training,
     model: options.Model,
     console: Console,
-) -> Trained:
-    """Train on a table that is read whole."""
-    from kfhe.cli.overview import notes, summary
-    from kfhe.cli.remarks import tell, without_warnings
+) -> tuple[BaseKFHE, dict[str, int], float]:
+    """Train on a table that is read whole; return the model, the number of rows by class, and the seconds."""
+    from kfhe.cli.console import notes, summary, tell, without_warnings
     from kfhe.display.text import counted
 
     data = labelled.read_file(labelled.tables[0])
-    console.print(f"{data.name}: {counted(len(data.X), 'row')}", markup=False)
+    console.print(f"{data.name}: {counted(len(data.X), 'row')}")
     for note in notes(data, honest=model is options.Model.robust):
-        console.print(note, style="yellow", markup=False)
+        console.print(note, style="yellow")
     classifier = training.new_model(model, labelled.categorical_features(data))
     classifier.set_params(verbose=int(console.is_terminal))
     started = perf_counter()
@@ -100,7 +115,7 @@ def _train(
     classifier.estimators_ = replace(forest, schema=forest.schema.with_readings(data.readings))
     console.print(summary(data, classifier.estimators_.schema), soft_wrap=False)
     tell(getattr(classifier, "remarks_", ()))
-    return Trained(classifier, data.class_counts(), seconds)
+    return classifier, data.class_counts(), seconds
 
 
 def _noise(model: RobustKFHEClassifier, class_counts: dict[str, int]) -> str:

@@ -8,6 +8,8 @@ field of `Training`.
 from __future__ import annotations
 
 import inspect
+import os
+import sys
 from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import MISSING, Field, dataclass, fields
@@ -23,7 +25,7 @@ from kfhe.cli.echo import echo
 if TYPE_CHECKING:
     from kfhe.base import BaseKFHE
     from kfhe.tables.files import Dialect
-    from kfhe.tables.labelled import LabelledTable
+    from kfhe.tables.labelled import ColumnRoles, LabelledTable
     from kfhe.tables.parts import PartedTable
 
 _TREE_SETTINGS = ("min_samples_leaf", "max_leaf_nodes")
@@ -147,7 +149,7 @@ class ReadingInput(CsvInput):
     @property
     def kinds(self) -> dict[str, str]:
         """What columns are to be read as, checked."""
-        from kfhe.tables.texts import KINDS
+        from kfhe.tables.readings import KINDS
 
         found: dict[str, str] = {}
         for given in self.read_as or ():
@@ -189,7 +191,7 @@ class TargetInput(ReadingInput):
 
     def check(self) -> None:
         """Raise if the options contradict each other."""
-        from kfhe.tables.texts import CATEGORY
+        from kfhe.tables.readings import CATEGORY
 
         if any(self.target in names.split(",") for names in self.drop or ()):
             raise typer.BadParameter("the target can't be left out", param_hint="--drop")
@@ -203,23 +205,28 @@ class TargetInput(ReadingInput):
                 f"{self.target!r} is the target, and can't be read as {kind}", param_hint="--as"
             )
 
+    @property
+    def roles(self) -> ColumnRoles:
+        """What the columns are for."""
+        from kfhe.tables.labelled import ColumnRoles
+
+        return ColumnRoles(
+            self.target,
+            self.kinds,
+            self.drop or (),
+            groups=self.groups,
+            drop_unlabelled=self.drop_unlabelled,
+        )
+
     def read_file(self, table: Path) -> LabelledTable:
         """Read a table."""
         from kfhe.tables.labelled import LabelledTable
 
-        return LabelledTable.read(
-            table,
-            self.target,
-            read_as=self.kinds,
-            drop=self.drop or (),
-            groups=self.groups,
-            dialect=self.dialect,
-            drop_unlabelled=self.drop_unlabelled,
-        )
+        return LabelledTable.read(table, self.roles, self.dialect)
 
     def categorical_features(self, data: LabelledTable | PartedTable) -> Any:
         """Return the parameter of that name for the table that was read."""
-        return data.categorical if data.made_categories else "from_dtype"
+        return data.categorical if self.roles.categories else "from_dtype"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -234,10 +241,6 @@ class LabelledInput(TargetInput):
             show_default=False,
         ),
     ]
-
-    def read(self) -> LabelledTable:
-        """Read the table."""
-        return self.read_file(self.table)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -257,28 +260,21 @@ class LabelledFiles(TargetInput):
     @property
     def files(self) -> list[Path]:
         """The files, those in folders one by one."""
-        from kfhe.tables.footers import files_in
-
-        return [file for table in self.tables for file in (files_in(table) if table.is_dir() else [table])]
+        return [
+            file for table in self.tables for file in (table.glob("*.parquet") if table.is_dir() else [table])
+        ]
 
     def open_parts(self) -> PartedTable:
         """Open parquet files, to be read part by part."""
         from kfhe.tables.parts import PartedTable
 
-        for name in ("sep", "decimal", "encoding", "na", "sheet"):
-            if getattr(self, name) is not None:
+        for field in fields(CsvInput):
+            if getattr(self, field.name) is not None:
                 raise typer.BadParameter(
                     "only for csv and Excel files; several files or a folder must be parquet",
-                    param_hint=f"--{name}",
+                    param_hint=f"--{field.name}",
                 )
-        return PartedTable.open(
-            self.tables,
-            self.target,
-            read_as=self.kinds,
-            drop=self.drop or (),
-            groups=self.groups,
-            drop_unlabelled=self.drop_unlabelled,
-        )
+        return PartedTable.open(self.tables, self.roles)
 
 
 @dataclass(frozen=True)
@@ -349,13 +345,8 @@ class Training:
         if classifiers is None:
             import kfhe as classifiers
 
-        settings = {field.name: getattr(self, field.name) for field in fields(self)}
-        settings |= {"max_samples": self.sample_size(), "decision": decision_of(self.decision)}
-        given: dict[str, Any] = {
-            name: str(value) if isinstance(value, StrEnum) else value
-            for name, value in settings.items()
-            if value is not None
-        }
+        settings = vars(self) | {"max_samples": self.sample_size(), "decision": decision_of(self.decision)}
+        given: dict[str, Any] = {name: value for name, value in settings.items() if value is not None}
         if model is Model.robust:
             return classifiers.RobustKFHEClassifier(categorical_features=categorical_features, **given)
         emphasis = {Model.kfhe_e: "exponential", Model.kfhe_l: "linear"}[model]
@@ -426,11 +417,35 @@ def refuse(context: typer.Context, names: Collection[str], reason: str) -> None:
 
 
 def check_writable(output: Path, *inputs: Path, option: str = "--output") -> None:
-    """Raise if an output would overwrite an input, or can't be made; asked before anything takes long."""
-    from kfhe.files import unwritable
+    """Raise if an output would overwrite an input, or can't be made; asked before anything takes long.
 
-    if reason := unwritable(output, *inputs):
-        raise typer.BadParameter(reason, param_hint=option)
+    ``-`` is standard output, or standard input, which may be read from a file as well.
+    """
+    if str(output) == "-":
+        return
+    folder, problem = output.parent, None
+    if output.is_dir():
+        problem = f"{output} is a folder; give the name of a file"
+    elif not folder.is_dir():
+        file = next((each for each in (folder, *folder.parents) if each.is_file()), None)
+        problem = f"{file} is not a folder" if file else f"the folder {folder} doesn't exist; create it first"
+        problem = f"{output} can't be created: {problem}"
+    elif any(are_same(output, path) for path in inputs):
+        problem = f"{output} is the input; choose another file"
+    if problem:
+        raise typer.BadParameter(problem, param_hint=option)
+
+
+def are_same(output: Path, other: Path) -> bool:
+    """Whether two names stand for one file, which may not be there yet; what is no regular file is shared."""
+    try:
+        if str(other) == "-":
+            return output.is_file() and os.path.samestat(os.fstat(sys.stdin.fileno()), output.stat())
+        if output.exists() and other.exists():
+            return output.is_file() and output.samefile(other)
+    except (AttributeError, OSError):  # standard input may be closed, or come from no file
+        return False
+    return os.path.realpath(output) == os.path.realpath(other)
 
 
 def check_folder(folder: Path, names: Collection[str], *inputs: Path, option: str = "--output") -> None:
@@ -444,7 +459,7 @@ def check_folder(folder: Path, names: Collection[str], *inputs: Path, option: st
 def check_table_output(output: Path, *inputs: Path) -> None:
     """Raise unless an output's ending says what table to write, and it can be made."""
     from kfhe.tables.errors import TableFileError
-    from kfhe.tables.output import check_output
+    from kfhe.tables.files import check_output
 
     try:
         check_output(output)

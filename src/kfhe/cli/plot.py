@@ -133,7 +133,7 @@ def _rows(model: KFHEClassifier, path: Path, target: str, dialect: Dialect) -> t
     from kfhe.tables.files import open_table
 
     named = hasattr(model, "feature_names_in_")
-    reader = ModelReader(model.estimators_.schema, model.classes_, named=named)
+    reader = ModelReader(model.estimators_, named=named)
     with open_table(path, dialect) as table:
         X, y = reader.read(table, target)
     for note in reader.notes(table):

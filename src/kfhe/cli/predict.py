@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kfhe.cli.bars import bar, rows_of
+from kfhe.cli.echo import echo
 from kfhe.cli.options import CsvInput, Decision, EscapeFormulas, check_table_output, decision_of, spread
+
+if TYPE_CHECKING:
+    from polars import DataFrame
+
+    from kfhe.saving.model_file import SavedForest
 
 EXAMPLES = """\b
 Examples:
@@ -69,16 +79,92 @@ def predict(
         raise typer.BadParameter("choose one of --keep and --keep-all")
     if str(model) == str(table) == "-":
         raise typer.BadParameter("the model and the table can't both come from standard input")
-    from kfhe.cli.predicting import predict_table
-
     check_table_output(output, model, table)
-    predict_table(
-        model,
-        table,
-        output,
-        dialect=csv.dialect,
-        proba=proba,
-        decision=decision_of(decision),
-        escape_formulas=escape_formulas,
-        keep=None if keep_all else keep or (),
-    )
+    # Threads that wait must not keep a core busy that others work on. Both look as they are loaded.
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    from kfhe.cli.models import read_forest
+    from kfhe.cli.scoring import ModelReader, ahead
+    from kfhe.display.text import counted, some
+    from kfhe.tables.errors import TableFileError
+    from kfhe.tables.files import open_table
+    from kfhe.tables.labelled import named_columns
+
+    saved = read_forest(model).deciding(decision_of(decision))
+    reader = ModelReader(saved.forest, named=saved.named)
+    with open_table(table, csv.dialect) as rows:
+        from kfhe.tables.output import write_batches
+
+        kept = rows.columns if keep_all else named_columns(keep or (), rows.columns, rows.name)
+        ignored = [column for column in reader.match(rows) if column not in kept]
+        if ignored:
+            echo(f"kfhe: {rows.name}: not used, as the model doesn't know them: {some(ignored)}", err=True)
+        predictor = _Predictor(saved, proba=proba, as_text=not str(output).endswith(".parquet"))
+        taken = [column for column in kept if column in predictor.schema]
+        if taken:
+            raise TableFileError(
+                f"{rows.name}: column {taken[0]!r} can't be kept, as one of the predictions has this name; "
+                "rename it, or name others by --keep"
+            )
+        types = rows.schema if kept else {}
+        schema = {column: types[column] for column in kept} | predictor.schema
+        with bar("Rows", rows_of(table), output=output) as advance:
+
+            def predicted() -> Iterator[DataFrame]:
+                for features, written in reader.batches(rows, kept):
+                    found = predictor.rows(features)
+                    yield written.hstack(found) if kept else found
+                    advance(len(features))
+
+            with closing(ahead(predicted())) as batches:
+                write_batches(output, schema, batches, escape_formulas=escape_formulas)
+    for note in reader.notes(rows):
+        echo(f"kfhe: {note}", err=True)
+    if predictor.n_unlikely:
+        echo(
+            f"kfhe: {rows.name}: {counted(predictor.n_unlikely, 'prediction', 'are')} not the likeliest "
+            "class, as the model favours rare ones. To predict the likeliest: --decision likeliest",
+            err=True,
+        )
+    if str(output) != "-":
+        echo(f"The predictions are in {output}", err=True)
+
+
+class _Predictor:
+    """Predicts rows, and puts what it finds into words.
+
+    Attributes
+    ----------
+    schema : dict of str to DataType
+        The columns of the predictions.
+    n_unlikely : int
+        How many rows got another class than the likeliest one; 0 if probabilities weren't asked for.
+    """
+
+    def __init__(self, saved: SavedForest, *, proba: bool, as_text: bool) -> None:
+        import polars as pl
+
+        self._saved, self._proba = saved, proba
+        classes = saved.forest.classes.tolist()
+        # A csv gets them as Python writes them: True, not true
+        self._labels = pl.Series("prediction", [str(label) for label in classes] if as_text else classes)
+        self.schema = {"prediction": self._labels.dtype}
+        self.schema |= {f"proba_{label}": pl.Float64() for label in classes * proba}
+        self.n_unlikely = 0
+
+    def rows(self, features: DataFrame) -> DataFrame:
+        """Return the predictions of some rows."""
+        import numpy as np
+        import polars as pl
+
+        from kfhe.engine.threads import thread_count
+
+        # Numbers alone need no look at each column
+        are_numbers = all(dtype.is_float() for dtype in features.dtypes)
+        rows = self._saved.forest.encoded(features.to_numpy() if are_numbers else features)
+        decided, scores = self._saved.predict_rows(rows, thread_count(), proba=self._proba)
+        if self._proba:
+            taken = scores[np.arange(len(scores)), decided]
+            self.n_unlikely += int(np.count_nonzero(scores.max(axis=1) > taken))
+        columns = [self._labels.gather(decided), *(pl.Series(score) for score in scores.T)]
+        return pl.DataFrame(columns, schema=list(self.schema))

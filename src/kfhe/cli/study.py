@@ -108,12 +108,12 @@ def run(
         console=console,
     )
     for problem in outcome.left_out.values():
-        console.print(f"Left out: {problem}", style="yellow", highlight=False, soft_wrap=True)
-    console.print(describe(outcome, file), markup=False, highlight=False, soft_wrap=True)
+        console.print(f"Left out: {problem}", style="yellow", soft_wrap=True)
+    console.print(describe(outcome, file), soft_wrap=True)
     if outcome.interrupted:
         raise typer.Exit(130)
     _print_averages(file)
-    console.print(f"For tables, tests and charts: kfhe study report {file}", highlight=False, soft_wrap=True)
+    console.print(f"For tables, tests and charts: kfhe study report {file}", soft_wrap=True)
     if outcome.ran and outcome.failed == outcome.ran:
         raise typer.Exit(1)
 
@@ -206,15 +206,14 @@ def _print_averages(results: Path) -> None:
 
 def _print(table: Table) -> None:
     """Print a report's table on the terminal."""
-    from rich.markup import escape
-    from rich.table import Table as RichTable
+    from rich.text import Text
 
-    from kfhe.cli.console import Console
+    from kfhe.cli import console
 
     table = table.upright()
-    shown = RichTable(title=table.title, caption=table.note or None, caption_justify="left")
-    for position, name in enumerate(table.head):
-        shown.add_column(name, justify="right" if position else "left")
-    for row in table.rows:
-        shown.add_row(*(f"[bold]{escape(v.text)}[/]" if v.strong else escape(v.text) for v in row))
-    Console().print(shown)
+    rows = [[Text(value.text, style="bold" if value.strong else "") for value in row] for row in table.rows]
+    caption = table.note or None
+    shown = console.table(
+        table.head, rows, numbers=True, title=table.title, caption=caption, caption_justify="left"
+    )
+    console.Console().print(shown)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from kfhe.copies import Hashes, RowHashes, different, many_repeat, row_hashes
 from kfhe.dask.tables import PartedTable
 from kfhe.tables.columns import Columns
-from kfhe.tables.features import number_columns
+from kfhe.tables.schema import number_columns
 
 ROWS_AT_ONCE = 2**24  # of which one task counts the different ones
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from kfhe.dask.workers import Parts
 from kfhe.tables.binned import category_bins, category_counts
 from kfhe.tables.columns import Columns
-from kfhe.tables.features import Encodings, FeatureColumns, Rules
+from kfhe.tables.schema import Encodings, FeatureColumns, Rules
 from kfhe.target_encoding import ClassShares, Counts, CrossFitted, Target, encoded_categories
 
 Floats = NDArray[np.float64]

@@ -24,8 +24,7 @@ from kfhe.engine.bins import bin_starts, encoded, sampled_rows
 from kfhe.tables.binned import BinnedTable, binned_categories, categorical_columns
 from kfhe.tables.columns import Columns, open_columns
 from kfhe.tables.dates import part_ranges
-from kfhe.tables.features import Rule, Rules, with_encodings
-from kfhe.tables.schema import Schema, infinite_values
+from kfhe.tables.schema import Rule, Rules, Schema, infinite_values, with_encodings
 from kfhe.target_encoding import CrossFitted
 from kfhe.tree_settings import TreeSettings
 

@@ -1,12 +1,15 @@
-"""Text for people: counted nouns, shortened names, and no control characters."""
+"""Text for people: counted nouns, the first few of many, shortened and plain names, and what to install."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from itertools import accumulate
 from typing import Any
 
+SHOWN = 6  # rows, categories and the like that are named one by one
 SINGULAR = {"": "", "are": " is", "were": " was"}
 # Control characters but tab and line end, and those that turn the direction of writing
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
@@ -27,6 +30,12 @@ def counted(number: int | str, what: str, are: str = "") -> str:
         return f"1 {what}{SINGULAR[are]}"
     number = f"{number:,}" if isinstance(number, int) else number
     return f"{number} {what}{'es' if what.endswith('s') else 's'} {are}".rstrip()
+
+
+def some(words: Sequence[str], n: int | None = None, most: int = SHOWN) -> str:
+    """Join the first few of some words, and say how many more there are; n in all, if these are not all."""
+    n = len(words) if n is None else n
+    return ", ".join(words[:most]) + (f" and {n - most:,} more" if n > most else "")
 
 
 def plain(text: str) -> str:
@@ -69,3 +78,21 @@ def shortened(name: Any, width: int = 32) -> str:
     while tail and unicodedata.combining(tail[0]):  # a mark without its letter
         tail = tail[1:]
     return f"{beginning(text, width - 1 - end)}…{tail}"
+
+
+@contextmanager
+def needed(who: str, extra: str) -> Iterator[None]:
+    """Say of a package that can't be imported here who needs it, and which extra brings it.
+
+    Examples
+    --------
+    >>> from kfhe.display.text import needed
+    >>> with needed("a telescope needs lenses", "telescope"):
+    ...     import lenses
+    Traceback (most recent call last):
+    ImportError: a telescope needs lenses: pip install "kfhe[telescope]"
+    """
+    try:
+        yield
+    except ImportError as error:
+        raise ImportError(f'{who}: pip install "kfhe[{extra}]"', name=error.name) from error

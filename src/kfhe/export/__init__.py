@@ -5,9 +5,9 @@ Model files that kfhe reads again are written by `kfhe.saving`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
+
+from kfhe.display.text import needed
 
 if TYPE_CHECKING:
     import onnx
@@ -56,7 +56,7 @@ def to_onnx(model: Any) -> onnx.ModelProto:
     >>> print(label[:4])
     ['low' 'low' 'high' 'high']
     """
-    with _extra("onnx"):
+    with needed("this export needs the package onnx", "onnx"):
         from kfhe.export.onnx_graph import onnx_model
     return onnx_model(model)
 
@@ -170,19 +170,6 @@ def to_shap(model: Any, background: Any = None) -> ForestExplainer:
     >>> bool((abs(scores - model.predict_proba(X[:5])) < 1e-6).all())
     True
     """
-    with _extra("shap"):
+    with needed("this export needs the package shap", "shap"):
         from kfhe.export.shap_explainer import ForestExplainer
     return ForestExplainer(model, background)
-
-
-@contextmanager
-def _extra(package: str) -> Iterator[None]:
-    """Say how to get a package that is not there."""
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        if error.name != package:
-            raise
-        raise ImportError(
-            f'this export needs the package {package}: pip install "kfhe[{package}]"', name=package
-        ) from None

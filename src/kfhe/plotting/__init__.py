@@ -3,10 +3,10 @@
 Charts on web pages are elsewhere: those of studies in `kfhe.study.report`, those of reviews in `kfhe.review`.
 """
 
-try:
+from kfhe.display.text import needed
+
+with needed("kfhe.plotting needs matplotlib", "plot"):
     import matplotlib  # noqa: F401
-except ImportError as error:
-    raise ImportError('kfhe.plotting needs matplotlib: pip install "kfhe[plot]"') from error
 
 from kfhe.plotting.audit import AuditDisplay
 from kfhe.plotting.base import Display

@@ -1,4 +1,7 @@
-"""Labels reviewed by people: the page that they do it on, their decisions, and tables cleaned by them."""
+"""Labels reviewed by people: the page that they do it on, their decisions, and tables cleaned by them.
+
+Which labels to look at is found out by `kfhe.audit`; table files are read and written by `kfhe.tables`.
+"""
 
 from __future__ import annotations
 

@@ -9,39 +9,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kfhe.tables.columns import is_frame, is_missing, is_sparse, opened
+
 MOST_EXACT = 1e12  # whole numbers up to here are written in full, whatever holds them
 DIGITS = 12  # programs that read a csv differ beyond them
 
 
 def column_names(X: Any) -> list[str]:
     """Return the names of a table's columns; those of an array are numbers."""
-    # A pyarrow table's columns are the columns themselves, not their names
-    names = X.column_names if hasattr(X, "column_names") else getattr(X, "columns", range(X.shape[1]))
-    return [str(name) for name in names]
+    return [str(name) for name in (opened(X).columns if is_frame(X) else range(X.shape[1]))]
 
 
 def cells(X: Any, rows: NDArray[np.intp]) -> list[list[Any]]:
-    """Return some rows of an array, a pandas, polars or pyarrow table as Python's values, row by row."""
-    kind = type(X).__module__.split(".")[0]
-    if kind == "pandas":
-        columns = [X.iloc[rows, j].tolist() for j in range(X.shape[1])]
-    elif kind == "polars":
-        columns = [column.to_list() for column in X[rows]]
-    elif kind == "pyarrow":
-        columns = [column.to_pylist() for column in X.take(rows).columns]
-    else:
-        return (X[rows].toarray() if hasattr(X, "toarray") else np.asarray(X)[rows]).tolist()
-    return [list(row) for row in zip(*columns, strict=True)]
-
-
-def is_gap(value: Any) -> bool:
-    """Whether a value is missing: None, NaN, or what pandas has for it."""
-    if value is None or isinstance(value, str):
-        return value is None
-    try:
-        return not bool(value == value)
-    except TypeError:  # pandas.NA
-        return True
+    """Return some rows of an array or a data frame as Python's values, row by row."""
+    if is_frame(X):
+        return [list(row) for row in opened(X)[rows].rows()]
+    return (X[rows].toarray() if is_sparse(X) else np.asarray(X)[rows]).tolist()
 
 
 def label_text(label: Any) -> str:
@@ -60,7 +43,7 @@ def plain_cell(value: Any) -> str:
     >>> [plain_cell(value) for value in ("007", 7.0, True, "True", None, "a b")]
     ['7', '7', 'true', 'true', '', 'a b']
     """
-    if is_gap(value):
+    if is_missing(value):
         return ""
     if isinstance(value, bool | np.bool_) or value in ("true", "True", "TRUE", "false", "False", "FALSE"):
         return str(value).lower()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import io
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,22 +12,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kfhe.display.text import counted
+from kfhe.display.text import counted, needed, some
 from kfhe.files import whole_file
-from kfhe.review.cells import is_gap, label_text, row_digests
+from kfhe.review.cells import label_text, row_digests
 from kfhe.review.decisions import CHANGE, DROP, UNSURE, Decision, DecisionError, write_decisions
 from kfhe.review.records import Records
-from kfhe.tables.csv import PIECE
-from kfhe.tables.dialect import usual_encoding
-from kfhe.tables.errors import did_you_mean, no_column, some
-from kfhe.tables.excel import ExcelTable
-from kfhe.tables.files import Dialect, TableFileError, open_table
-from kfhe.tables.output import write_csv
+from kfhe.tables.columns import is_missing
+from kfhe.tables.errors import TableFileError, did_you_mean, no_column
+from kfhe.tables.files import AS_FOUND, Dialect, open_table
 
 if TYPE_CHECKING:
     from polars import DataFrame
-
-AS_FOUND = Dialect()
 
 
 @dataclass(frozen=True)
@@ -104,7 +98,7 @@ def apply_decisions(
     ['b', 'b']
     """
     given = np.asarray(y)
-    texts = ["" if is_gap(label) else label_text(label) for label in given.tolist()]
+    texts = ["" if is_missing(label) else label_text(label) for label in given.tolist()]
     numbers = np.arange(len(given)) + first_row if row_numbers is None else row_numbers
     places = dict(zip(numbers.tolist(), range(len(given)), strict=True))
     positions = np.array([places.get(decision.row, -1) for decision in decisions], dtype=np.intp)
@@ -202,82 +196,62 @@ def clean_file(
             raise TableFileError(f"{path}: is the table itself; choose another file")
     target = decisions[0].target
     with open_table(source, dialect) as file:
-        is_csv, is_excel, first_row = file.is_text, isinstance(file, ExcelTable), file.first_row
+        is_csv, is_parquet, first_row = file.is_text, file.dialect.decimal is None, file.first_row
         if target not in file.columns:
             raise no_column(str(source), target, file.columns)
         column = file.columns.index(target)
         table = file.read([target] if is_csv else [])
-    _check_kind(source, output, is_csv=is_csv or is_excel)
+    _check_kind(source, output, is_parquet=is_parquet)
     labels = np.array(table[target].to_list(), dtype=object)
     try:
         cleaned = apply_decisions(decisions, table.drop(target), labels, first_row=first_row)
     except DecisionError as error:
         raise DecisionError(f"{source}: {error} (nothing was written)") from None
     with whole_file(output) as written:
-        if is_csv or is_excel:
-            content = (
-                _cleaned_csv(source, dialect, column, len(table), cleaned, first_row)
-                if is_csv
-                else _as_csv(_with_labels(table, target, cleaned))
-            )
-            if str(output).endswith(".gz"):
-                with gzip.GzipFile(filename="", fileobj=written, mode="wb", mtime=0) as packed:
-                    packed.write(content)
-            else:
-                written.write(content)
-        else:
+        if is_parquet:
             _write_cleaned_parquet(source, written, target, cleaned)
+        else:
+            content = _as_csv(table.with_columns(table[target][cleaned.source]).filter(cleaned.kept))
+            if is_csv:
+                content = _cleaned_csv(source, file.dialect, column, len(table), cleaned)
+            written.write(gzip.compress(content, mtime=0) if str(output).endswith(".gz") else content)
         if log is not None:
             write_decisions(log, cleaned.changes)
     return cleaned
 
 
-def _check_kind(source: Path, output: Path, *, is_csv: bool) -> None:
-    endings = (".csv", ".csv.gz") if is_csv else (".parquet",)
-    if output.suffix in (".gz", ".csv", ".tsv", ".txt") if is_csv else output.suffix == ".parquet":
-        return
-    raise TableFileError(f"{output}: must end in {' or '.join(endings)}, as the table is in {source}")
+def _check_kind(source: Path, output: Path, *, is_parquet: bool) -> None:
+    endings = (".parquet",) if is_parquet else (".csv", ".csv.gz")
+    if output.suffix not in ((".parquet",) if is_parquet else (".gz", ".csv", ".tsv", ".txt")):
+        raise TableFileError(f"{output}: must end in {' or '.join(endings)}, as the table is in {source}")
 
 
-def _cleaned_csv(
-    source: Path, dialect: Dialect, column: int, n_rows: int, cleaned: Cleaned, first_row: int
-) -> bytes:
+def _cleaned_csv(source: Path, dialect: Dialect, column: int, n_rows: int, cleaned: Cleaned) -> bytes:
     raw = source.read_bytes()
     if raw.startswith(b"\x1f\x8b"):
         raw = gzip.decompress(raw)
-    encoding = dialect.encoding or usual_encoding(raw[:PIECE])
-    start = raw[: 1 << 18].decode(encoding or "utf-8", errors="ignore").encode()
-    records = Records(raw, str(dialect.found_in(start).sep), encoding, str(source))
+    records = Records(raw, str(dialect.sep), dialect.encoding, str(source))
     if len(records) != n_rows + 1:
         raise TableFileError(
             f"{source}: has {counted(n_rows, 'row')}, but {counted(len(records) - 1, 'record')} can be told "
             "apart in it; fix its quotes"
         )
-    offset = 1 - first_row  # record 0 is the header
-    changed = {
-        (each.row + offset, column): each.decided for each in cleaned.changes if each.decision == CHANGE
-    }
-    return records.changed(changed, {each.row + offset for each in cleaned.changes if each.decision == DROP})
+    # The header is row 1, and record 0
+    changed = {(each.row - 1, column): each.decided for each in cleaned.changes if each.decision == CHANGE}
+    return records.changed(changed, {each.row - 1 for each in cleaned.changes if each.decision == DROP})
 
 
 def _as_csv(rows: DataFrame) -> bytes:
-    written = io.BytesIO()
-    write_csv(written, rows.columns, [rows])
-    return written.getvalue()
+    from kfhe.tables.output import csv_texts
+
+    return "".join(csv_texts(rows.columns, [rows])).encode()
 
 
 def _write_cleaned_parquet(source: Path, written: Any, target: str, cleaned: Cleaned) -> None:
     """Write by pyarrow, which keeps all types as they are, and what pandas calls rows by."""
-    try:
+    with needed(f"{source}: to change it needs pyarrow", "review"):
         from pyarrow import parquet
-    except ImportError as error:
-        raise TableFileError(f'{source}: to change it needs pyarrow: pip install "kfhe[review]"') from error
     rows = parquet.ParquetFile(source).read()
     j = rows.schema.get_field_index(target)
     labels = rows.column(j).take(cleaned.source)
     parquet.write_table(rows.set_column(j, rows.schema.field(j), labels).filter(cleaned.kept), written)
-
-
-def _with_labels(rows: DataFrame, target: str, cleaned: Cleaned) -> DataFrame:
-    """Return the rows that are kept, with their labels."""
-    return rows.with_columns(rows[target][cleaned.source]).filter(cleaned.kept)

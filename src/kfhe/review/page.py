@@ -20,11 +20,12 @@ from numpy.typing import NDArray
 from kfhe.audit import LabelAudit
 from kfhe.audit.chances import BY_PATTERN, RANGE, VotedOdds, by_chance
 from kfhe.files import write_whole
-from kfhe.review.cells import cells, column_names, digest, is_gap, label_text, row_digests
+from kfhe.review.cells import cells, column_names, digest, label_text, row_digests
 from kfhe.review.cleaning import apply_decisions
 from kfhe.review.decisions import Decision
 from kfhe.review.evidence import gather
 from kfhe.review.pictures import ENDINGS, embedded
+from kfhe.tables.columns import is_missing
 
 SCRIPTS = ("chances.js", "decisions.js", "detail.js", "overview.js", "page.js")
 MOST_ROWS = 10_000  # on a page
@@ -281,7 +282,7 @@ class _Content:
 
 def _kind(values: list[Any]) -> str:
     """Tell how a column is shown, by what most of its values look like."""
-    known = [value for value in values if not is_gap(value)]
+    known = [value for value in values if not is_missing(value)]
     texts = [value for value in known if isinstance(value, str)]
     if not texts:
         return "number" if known and all(isinstance(value, int | float) for value in known) else "text"
@@ -298,7 +299,7 @@ def _kind(values: list[Any]) -> str:
 
 def _shown(value: Any) -> str | None:
     """Return a cell as text; None for a gap."""
-    if is_gap(value):
+    if is_missing(value):
         return None
     text = f"{value:.10g}" if isinstance(value, float) else str(value)
     return text if len(text) <= MOST_LETTERS else f"{text[:MOST_LETTERS]} …"

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import codecs
+import csv
+import io
 import re
 
-from kfhe.tables.files import TableFileError
+from kfhe.tables.errors import TableFileError
 
 BOMS = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -42,56 +44,49 @@ class Records:
 
     def __init__(self, raw: bytes, sep: str, encoding: str | None, name: str) -> None:
         self._bom, self._codec = _codec(raw, encoding)
-        self._text = raw[len(self._bom) :].decode(self._codec)
-        if self._bom + self._text.encode(self._codec) != raw:
+        text = raw[len(self._bom) :].decode(self._codec)
+        if self._bom + text.encode(self._codec) != raw:
             raise TableFileError(
                 f"{name}: as {encoding} it can't be written back as it is; save it as UTF-8 first"
             )
         self._sep = sep
         # A quote opens a field at its start only, and nothing is given back: one pass, whatever is in it
-        ends = re.escape(sep) + r"\r\n"
-        field = rf'(?:"(?:[^"]|"")*+")?+[^{ends}]*+'
-        self._field = re.compile(field)
-        record = re.compile(rf"((?:{field}{re.escape(sep)})*+{field})(?:\r\n|\r|\n|\Z)")
-        self._spans: list[tuple[int, int, int]] = []  # start, end, and where the next record starts
-        position = 0
-        while position < len(self._text):
-            found = record.match(self._text, position)
-            if found is None:
-                raise AssertionError("every text is a record and a line end")
-            if found.end(1) > position:
-                self._spans.append((position, found.end(1), found.end()))
-            position = found.end()
+        self._field = re.compile(rf'(?:"(?:[^"]|"")*+")?+[^{re.escape(sep)}\r\n]*+')
+        self._lines = list(io.StringIO(text, newline=""))
+        self._spans: list[tuple[int, int]] = []  # where the lines of a record start and end
+        reader, start = csv.reader(self._lines, delimiter=sep), 0
+        for cells in reader:
+            if cells:
+                self._spans.append((start, reader.line_num))
+            start = reader.line_num
 
     def __len__(self) -> int:
         return len(self._spans)
 
     def fields(self, record: int) -> list[str]:
         """Return the fields of a record as they are written, with their quotes."""
-        return [self._text[start:end] for start, end in self._field_spans(record)]
+        text = "".join(self._lines[slice(*self._spans[record])])
+        return [text[start:end] for start, end in self._field_spans(text)]
 
     def changed(self, values: dict[tuple[int, int], str], dropped: set[int]) -> bytes:
         """Return the file with some fields, known by record and column, changed and some records left out."""
-        edits = [(*self._field_spans(record)[j], value) for (record, j), value in values.items()]
-        edits = [(start, end, self._written(self._text[start:end], value)) for start, end, value in edits]
-        edits += [(self._spans[record][0], self._spans[record][2], "") for record in dropped]
-        pieces, position = [], 0
-        for start, end, new in sorted(edits):
-            pieces += [self._text[position:start], new]
-            position = end
-        return self._bom + "".join([*pieces, self._text[position:]]).encode(self._codec)
+        lines = [*self._lines]
+        texts = dict.fromkeys(dropped, "")
+        for (record, j), value in values.items():
+            text = "".join(lines[slice(*self._spans[record])])
+            start, end = self._field_spans(text)[j]
+            texts[record] = f"{text[:start]}{self._written(text[start:end], value)}{text[end:]}"
+        for record, text in texts.items():
+            start, end = self._spans[record]
+            lines[start:end] = [text] + [""] * (end - start - 1)
+        return self._bom + "".join(lines).encode(self._codec)
 
-    def _field_spans(self, record: int) -> list[tuple[int, int]]:
-        start, end, _ = self._spans[record]
-        spans = []
-        while True:
-            found = self._field.match(self._text, start, end)
-            if found is None:
-                raise AssertionError("a field may be empty")
+    def _field_spans(self, text: str) -> list[tuple[int, int]]:
+        spans, start = [], 0
+        while (found := self._field.match(text, start)) and text[found.end() :][:1] == self._sep:
             spans.append(found.span())
-            if found.end() >= end:
-                return spans
             start = found.end() + 1
+        return [*spans, found.span()] if found else spans
 
     def _written(self, old: str, value: str) -> str:
         """Return a value in quotes if it needs them, or if the old one had them."""

@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 
 from kfhe.forest import SCORE_SETTINGS, STEPS_OF_SHARPNESS
 from kfhe.tables.dates import PARTS
-from kfhe.tables.features import ENCODED, LEFT_OUT, Rule
 from kfhe.tables.readings import DATES, READINGS
-from kfhe.tables.schema import Schema
+from kfhe.tables.schema import ENCODED, LEFT_OUT, Rule, Schema
 from kfhe.target_encoding import TargetEncoding
 from kfhe.trace import COLUMNS, TIME, Trace
 

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from kfhe.display.text import needed, some
 from kfhe.study.errors import NoTargetError, StudyError
 from kfhe.tables.columns import open_columns
-from kfhe.tables.csv import AS_FOUND
-from kfhe.tables.errors import check_names
-from kfhe.tables.features import FeatureColumns, rules_for
-from kfhe.tables.files import READABLE, Dialect, TableFileError, check_polars, open_table
-from kfhe.tables.labelled import USUAL_TARGET, LabelledTable, columns_like
+from kfhe.tables.errors import TableFileError
+from kfhe.tables.files import AS_FOUND, READABLE, Dialect, open_table
+from kfhe.tables.labelled import USUAL_TARGET, ColumnRoles, LabelledTable, columns_like
+from kfhe.tables.readings import CATEGORY
+from kfhe.tables.schema import FeatureColumns, rules_for
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
@@ -65,10 +66,9 @@ class Roles:
         if of_catalogue:
             return self.target if self.target in columns else None
         if self.target is None and USUAL_TARGET not in columns:
-            shown = ", ".join(columns[:20]) + (f" and {len(columns) - 20} more" if len(columns) > 20 else "")
             raise NoTargetError(
                 f'{name}: which column is the target? Name it with --target (in a plan: target = "..."), as '
-                f"none is named '{USUAL_TARGET}'; there are {shown}"
+                f"none is named '{USUAL_TARGET}'; there are {some(columns, most=20)}"
             )
         return self.target or USUAL_TARGET
 
@@ -196,13 +196,11 @@ def read_table(
     """
     import_pandas()
     with _told_as_study_error(), open_table(path, roles.dialect) as file:
-        codes = [column for column in categorical if column in file.columns]
         drop = roles.dropped(file.columns)
         target = roles.learnt(file.name, file.columns, of_catalogue=of_catalogue)
-        read_as = {column: kind for column, kind in roles.read_as if column in file.columns}
-        table = LabelledTable.from_file(
-            file, target, categorical=codes, read_as=read_as, drop=drop, true=roles.true
-        )
+        said = {**dict.fromkeys(categorical, CATEGORY), **dict(roles.read_as)}
+        read_as = {column: kind for column, kind in said.items() if column in file.columns}
+        table = LabelledTable.from_file(file, ColumnRoles(target, read_as, drop, roles.true))
         return replace(_dataset(table, name or table_name(path)), dropped=tuple(drop))
 
 
@@ -212,15 +210,17 @@ def make_dataset(
     """Check a data frame with a class column and make a dataset of it."""
     import_pandas()
     with _told_as_study_error():
-        check_polars()
-        import polars as pl
+        with needed("table files need polars", "frames"):
+            import polars as pl
 
-        table = LabelledTable.from_table(pl.from_pandas(frame), source, target, categorical=categorical)
-        return _dataset(table, name)
+        roles = ColumnRoles(target, dict.fromkeys(categorical, CATEGORY))
+        return _dataset(LabelledTable.from_table(pl.from_pandas(frame), roles, source), name)
 
 
 def _dataset(table: LabelledTable, name: str) -> Dataset:
     """Make a dataset of a table: numbers are float64, all else is text."""
+    from kfhe.tables.csv import check_names
+
     table.check_can_be_split()
     given_columns = open_columns(table.X)
     features = FeatureColumns(given_columns, rules_for(given_columns, np.array(table.categorical)))
@@ -254,8 +254,6 @@ def _told_as_study_error() -> Iterator[None]:
 
 def import_pandas() -> Any:
     """Return pandas, or say which extra brings it."""
-    try:
+    with needed("a study needs pandas", "study"):
         import pandas
-    except ImportError as error:
-        raise StudyError('a study needs pandas: pip install "kfhe[study]"') from error
     return pandas

@@ -15,7 +15,7 @@ from kfhe.noise import NOISE_MODELS
 from kfhe.study.dataset import Roles, is_table, table_name
 from kfhe.study.errors import StudyError
 from kfhe.tables.files import Dialect
-from kfhe.tables.texts import KINDS
+from kfhe.tables.readings import KINDS
 
 PRESETS = ("quick", "paper", "noise", "others", "real", "careless")
 ALL_TABLES = "*"  # a dataset that stands for all tables of the data folder
@@ -150,8 +150,7 @@ class Plan:
             if key not in keys:
                 raise StudyError(f"'{key}' is missing")
         algorithms = keys["algorithms"]
-        if not isinstance(algorithms, dict):
-            raise StudyError(f"'algorithms' must be a table of name = {{parameters}}, got {algorithms!r}")
+        _check("algorithms", algorithms, isinstance(algorithms, dict), "a table of name = {parameters}")
         made = tuple(_algorithm(name, given) for name, given in algorithms.items())
         levels = keys.get("noise_levels", [0.0])
         texts: dict[str, Any] = {key: _texts(key, keys[key]) for key in ("datasets", "drop") if key in keys}
@@ -159,14 +158,14 @@ class Plan:
 
     def checked(self) -> Plan:
         """Return the plan, or say which key is wrong."""
-        for key, allowed in (("metric", METRICS), ("noise_model", NOISE_MODELS)):
-            if getattr(self, key) not in allowed:
-                raise StudyError(f"'{key}' must be one of {', '.join(allowed)}, got {getattr(self, key)!r}")
+        _check("metric", self.metric, self.metric in METRICS, f"one of {', '.join(METRICS)}")
+        known = self.noise_model in NOISE_MODELS
+        _check("noise_model", self.noise_model, known, f"one of {', '.join(NOISE_MODELS)}")
         plan = replace(self, noise_levels=_checked_levels(self.noise_levels, self.noise_model))
         for key, least in (("repeats", 1), ("folds", 2), ("seed", 0)):
             value = getattr(plan, key)
-            if not isinstance(value, int) or isinstance(value, bool) or value < least:
-                raise StudyError(f"'{key}' must be a whole number of at least {least}, got {value!r}")
+            is_whole = isinstance(value, int) and not isinstance(value, bool)
+            _check(key, value, is_whole and value >= least, f"a whole number of at least {least}")
         for key in ("datasets", "algorithms"):
             if not getattr(plan, key):
                 raise StudyError(f"'{key}' is empty")
@@ -176,8 +175,8 @@ class Plan:
             raise StudyError(
                 f"'datasets' is '{ALL_TABLES}' for all tables of the data folder, or a list of some"
             )
-        if (plan.given is None) != (plan.true is None) or (
-            plan.given == plan.true and plan.given is not None
+        if (plan.given, plan.true) != (None, None) and (
+            None in (plan.given, plan.true) or plan.given == plan.true
         ):
             raise StudyError(
                 f"'given' and 'true' must be two columns of labels, got {plan.given!r} and {plan.true!r}"
@@ -260,47 +259,46 @@ def preset_text(name: str) -> str:
     return files("kfhe.study").joinpath("presets", f"{name}.toml").read_text(encoding="utf-8")
 
 
+def _check(key: str, value: Any, is_right: bool, accepted: str) -> None:
+    if not is_right:
+        raise StudyError(f"'{key}' must be {accepted}, got {value!r}")
+
+
 def _algorithm(name: str, given: Any) -> Algorithm:
-    if not isinstance(given, dict):
-        raise StudyError(f"'algorithms.{name}' must be a table of parameters, got {given!r}")
+    _check(f"algorithms.{name}", given, isinstance(given, dict), "a table of parameters")
     parameters = dict(given)
     algorithm = parameters.pop("algorithm", name)
-    if not isinstance(algorithm, str):
-        raise StudyError(f"'algorithms.{name}.algorithm' must be a text, got {algorithm!r}")
+    _check(f"algorithms.{name}.algorithm", algorithm, isinstance(algorithm, str), "a text")
     return Algorithm(name, algorithm, parameters)
 
 
 def _texts(key: str, value: Any) -> tuple[str, ...]:
-    if not isinstance(value, list | tuple) or not all(isinstance(item, str) for item in value):
-        raise StudyError(f"'{key}' must be a list of names, got {value!r}")
+    is_list = isinstance(value, list | tuple) and all(isinstance(item, str) for item in value)
+    _check(key, value, is_list, "a list of names")
     return tuple(value)
 
 
 def _check_reading(reading: Any) -> None:
     known = ("sep", "decimal", "encoding", "na", "sheet", "as")
-    if not isinstance(reading, dict) or not reading.keys() <= {*known}:
-        raise StudyError(f"'reading' must be a table of some of {', '.join(known)}, got {reading!r}")
+    is_table = isinstance(reading, dict) and reading.keys() <= {*known}
+    _check("reading", reading, is_table, f"a table of some of {', '.join(known)}")
     _texts("reading.na", reading.get("na", ()))
     kinds = reading.get("as", {})
-    if not isinstance(kinds, dict) or not {*kinds.values()} <= {*KINDS}:
-        raise StudyError(f"'reading.as' must be a table of column = kind ({', '.join(KINDS)}), got {kinds!r}")
+    are_kinds = isinstance(kinds, dict) and {*kinds.values()} <= {*KINDS}
+    _check("reading.as", kinds, are_kinds, f"a table of column = kind ({', '.join(KINDS)})")
     for key in ("sep", "decimal", "encoding", "sheet"):
-        if not isinstance(reading.get(key, ""), str):
-            raise StudyError(f"'reading.{key}' must be a text, got {reading[key]!r}")
+        _check(f"reading.{key}", reading.get(key), isinstance(reading.get(key, ""), str), "a text")
 
 
 def _checked_levels(levels: Any, noise_model: str) -> tuple[float, ...]:
     most = NOISE_MODELS[noise_model].most
-    if not isinstance(levels, list | tuple):
-        wrong = repr(levels)
-    elif not levels:
-        wrong = "none"
-    else:
+    of_model = "" if noise_model == "uniform" else f" for the noise model '{noise_model}'"
+    wrong = "none" if levels in ([], ()) else repr(levels)
+    if isinstance(levels, list | tuple) and levels:
         outside = [level for level in levels if not _is_number(level) or not 0 <= level <= most]
         if not outside:
             return tuple(sorted({float(level) for level in levels}))
         wrong = repr(outside[0])
-    of_model = "" if noise_model == "uniform" else f" for the noise model '{noise_model}'"
     raise StudyError(f"'noise_levels' must be a list of shares from 0 to {most:g}{of_model}, got {wrong}")
 
 

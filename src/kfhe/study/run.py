@@ -12,7 +12,7 @@ from pathlib import Path
 from textwrap import shorten
 from typing import TYPE_CHECKING, Any
 
-from kfhe.display.text import counted
+from kfhe.display.text import counted, some
 from kfhe.study import algorithms
 from kfhe.study.algorithms import versions_for
 from kfhe.study.cells import Result
@@ -23,7 +23,7 @@ from kfhe.study.plan import ALL_TABLES
 from kfhe.study.sources import data_folder, loaded, tables_of
 from kfhe.study.store import Store
 from kfhe.study.workers import Cluster, Processes
-from kfhe.tables.errors import did_you_mean, some
+from kfhe.tables.errors import did_you_mean
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from kfhe.display.text import needed
 from kfhe.files import write_whole
 from kfhe.study.careless import added_columns, split_additions
 from kfhe.study.dataset import (
@@ -189,10 +190,7 @@ def _embedded(loader: str) -> Any:
 
 
 _EMBEDDED: dict[str, Callable[[], Any]] = {
-    "iris": lambda: _embedded("load_iris"),
-    "wine": lambda: _embedded("load_wine"),
-    "breast_cancer": lambda: _embedded("load_breast_cancer"),
-    "digits": lambda: _embedded("load_digits"),
+    name: partial(_embedded, f"load_{name}") for name in ("iris", "wine", "breast_cancer", "digits")
 }
 
 
@@ -277,8 +275,6 @@ def _download(name: str, number: int) -> Any:
 
 
 def _parquet(frame: Any) -> bytes:
-    try:
+    with needed("the cache of datasets needs pyarrow", "study"):
         content: bytes = frame.to_parquet()
-    except ImportError as error:
-        raise StudyError('the cache of datasets needs pyarrow: pip install "kfhe[study]"') from error
     return content

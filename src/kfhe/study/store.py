@@ -14,8 +14,6 @@ from kfhe.study.errors import StudyError
 from kfhe.study.plan import Cell, Plan
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from kfhe.study.cells import Result
 
 APPLICATION_ID = int.from_bytes(b"kfhe")
@@ -99,9 +97,7 @@ class Store:
     def __enter__(self) -> Store:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *ended: object) -> None:
         self.close()
 
     def close(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -27,17 +28,17 @@ def _monks(rule: Callable[[int, int, int, int, int, int], bool]) -> Any:
     return _frame(rows, [int(rule(*row)) for row in rows], ["a1", "a2", "a3", "a4", "a5", "a6"])
 
 
-def monks_1() -> Any:
+def monks1() -> Any:
     """Return the robots whose head is like their body, or whose jacket is red, beside the others."""
     return _monks(lambda a1, a2, a3, a4, a5, a6: a1 == a2 or a5 == 1)
 
 
-def monks_2() -> Any:
+def monks2() -> Any:
     """Return the robots of which just two attributes have their first value, beside the others."""
     return _monks(lambda *robot: robot.count(1) == 2)
 
 
-def monks_3() -> Any:
+def monks3() -> Any:
     """Return the third problem, without its noise."""
     return _monks(lambda a1, a2, a3, a4, a5, a6: (a5 == 3 and a4 == 1) or (a5 != 4 and a2 != 3))
 
@@ -142,27 +143,12 @@ def _frame(X: Any, y: Any, columns: list[str] | None = None) -> Any:
     return frame
 
 
+_NAMED = (balance_scale, monks1, monks2, monks3, moons, circles, quantiles, hastie, exclusive_or, waveform)
+_TOWNS = ((1500, 10, 3), (2000, 30, 2), (3000, 100, 3), (2500, 200, 2), (6000, 300, 3), (4000, 500, 5))
+
 GENERATORS: dict[str, Callable[[], Any]] = {
-    "balance_scale": balance_scale,
-    "monks": monks_1,
-    "monks1": monks_1,
-    "monks2": monks_2,
-    "monks3": monks_3,
-    "moons": moons,
-    "circles": circles,
-    "quantiles": quantiles,
-    "hastie": hastie,
-    "exclusive_or": exclusive_or,
-    "waveform": waveform,
-    "five_classes": five_classes,
-    "imbalanced": imbalanced,
-    "wide": wide,
-    "towns10": lambda: _towns(1500, 10, 3),
-    "towns30": lambda: _towns(2000, 30, 2),
-    "towns100": lambda: _towns(3000, 100, 3),
-    "towns200": lambda: _towns(2500, 200, 2),
-    "towns300": lambda: _towns(6000, 300, 3),
-    "towns500": lambda: _towns(4000, 500, 5),
-    "towns1000": lambda: _towns(6000, 1000, 2),
-    "two_towns": lambda: _towns(4000, 100, 3, n_columns=2),
+    **{generator.__name__: generator for generator in (*_NAMED, five_classes, imbalanced, wide)},
+    "monks": monks1,
+    **{f"towns{sizes[1]}": partial(_towns, *sizes) for sizes in (*_TOWNS, (6000, 1000, 2))},
+    "two_towns": partial(_towns, 4000, 100, 3, n_columns=2),
 }

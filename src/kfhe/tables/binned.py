@@ -11,12 +11,14 @@ from numpy.typing import NDArray
 
 from kfhe.engine.bins import bin_columns, bin_sparse_columns
 from kfhe.tables.columns import ArrayColumns, Columns, SparseColumns, open_columns
-from kfhe.tables.features import (
+from kfhe.tables.schema import (
     FeatureColumns,
+    Schema,
+    encoded,
+    infinite_values,
     rules_for,
     with_encodings,
 )
-from kfhe.tables.schema import Schema, encoded, infinite_values
 from kfhe.target_encoding import Target, TargetEncoding, by_value, encoded_categories, plain
 
 Floats = NDArray[np.float64]

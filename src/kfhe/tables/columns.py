@@ -1,8 +1,12 @@
-"""The columns of arrays, sparse matrices and data frames, read one at a time."""
+"""The columns of arrays, sparse matrices and data frames, read one at a time.
+
+Trees walk down rows: of sparse matrices, a dense block of them at a time.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import dataclass
 from datetime import date, time, timedelta
 from numbers import Integral, Number
 from typing import Any, Protocol
@@ -11,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kfhe.tables.dates import Dates, days, from_objects, in_microseconds, span_in_days
-from kfhe.tables.sparse import by_column, is_sparse
 
 Floats = NDArray[np.float64]
 
 LARGEST_EXACT = 2**53  # up to which floats are whole numbers one by one
+CELLS_AT_ONCE = 1 << 22  # of a block of rows of a sparse matrix: 32 MB
 FEW_ROWS = 64  # for which libraries take longer to start than to work
 NO_WORDS = (Number, date, time, timedelta, np.generic)  # objects that are no categories
 
@@ -58,7 +62,7 @@ class ArrayColumns:
         """Return column j as numbers."""
         column: Any = self.X[:, j]
         if column.dtype.kind == "O":
-            column = [np.nan if _is_missing(value) else span_in_days(value) for value in column]
+            column = [np.nan if is_missing(value) else span_in_days(value) for value in column]
         elif column.dtype.kind == "m":
             return days(column.astype("m8[us]"))
         elif column.dtype.kind in "MV":
@@ -71,7 +75,7 @@ class ArrayColumns:
             return in_microseconds(self.X[:, j], self.names[j])
         if self.X.dtype.kind != "O":
             return None
-        present = [value for value in self.X[:, j] if not _is_missing(value)]
+        present = [value for value in self.X[:, j] if not is_missing(value)]
         dated = bool(present) and all(isinstance(value, date) for value in present)
         return from_objects(self.X[:, j]) if dated else None
 
@@ -124,9 +128,7 @@ class FrameColumns:
     """The columns of a data frame: of pandas, polars, pyarrow, or another that narwhals knows."""
 
     def __init__(self, X: Any) -> None:
-        import narwhals.stable.v2 as nw
-
-        self.X = nw.from_native(X, eager_only=True)
+        self.X = opened(X)
         self.names = [str(name) for name in self.X.columns]
         self.n_rows, self.n_columns = self.X.shape
         self._columns = list(self.X.iter_columns())
@@ -137,7 +139,7 @@ class FrameColumns:
         import narwhals.stable.v2 as nw
 
         if (objects := self._objects(j)) is not None:
-            return any(not (_is_missing(value) or isinstance(value, NO_WORDS)) for value in objects.X[:, 0])
+            return any(not (is_missing(value) or isinstance(value, NO_WORDS)) for value in objects.X[:, 0])
         return self._types[j] in (nw.String, nw.Categorical, nw.Enum)
 
     def numbers(self, j: int) -> Floats:
@@ -184,6 +186,9 @@ class FrameColumns:
             present = ~column.is_null().to_numpy()
             if dtype.is_integer():
                 return _factorize(column.drop_nulls().to_numpy(), present)
+            if is_pandas(native := column.to_native()):  # whose values take long to be replaced
+                codes, distinct = native.factorize()
+                return codes, distinct.tolist()
             values = column.drop_nulls().unique(maintain_order=True).to_list()
             codes = np.full(self.n_rows, -1)
             positions = dict(zip(values, range(len(values)), strict=True))
@@ -220,6 +225,13 @@ def is_frame(X: Any) -> bool:
     return bool(is_into_dataframe(X))
 
 
+def opened(X: Any) -> Any:
+    """Return a data frame as narwhals sees it."""
+    import narwhals.stable.v2 as nw
+
+    return nw.from_native(X, eager_only=True)
+
+
 def open_columns(X: Any) -> Columns:
     """Open an array, a sparse matrix, or a data frame."""
     if is_sparse(X):
@@ -233,7 +245,8 @@ def _unreadable(name: str, dtype: Any) -> ValueError:
     )
 
 
-def _is_missing(value: Any) -> bool:
+def is_missing(value: Any) -> bool:
+    """Whether a value is a gap: None, NaN, or what pandas has for it."""
     try:
         return value is None or bool(value != value)
     except TypeError:  # pandas.NA doesn't even differ from itself
@@ -249,7 +262,7 @@ def _to_numbers(values: Any, name: str) -> Floats:
 
 def _factorize_objects(values: list[Any]) -> tuple[NDArray[Any], list[Hashable]]:
     positions: dict[Hashable, int] = {}
-    codes = [-1 if _is_missing(value) else positions.setdefault(value, len(positions)) for value in values]
+    codes = [-1 if is_missing(value) else positions.setdefault(value, len(positions)) for value in values]
     return np.array(codes, dtype=np.intp), list(positions)
 
 
@@ -283,4 +296,89 @@ def some_rows(X: Any, positions: NDArray[Any]) -> Any:
 
 def is_bare(y: Any) -> bool:
     """Whether labels are an array of pandas without rows' names, such as series.values of text."""
-    return type(y).__module__.split(".")[0] == "pandas" and not hasattr(y, "iloc")
+    return is_pandas(y) and not hasattr(y, "iloc")
+
+
+def is_pandas(values: Any) -> bool:
+    """Whether values are in a container of pandas."""
+    return type(values).__module__.split(".")[0] == "pandas"
+
+
+def is_sparse(X: Any) -> bool:
+    """Whether X is one of SciPy's sparse matrices or arrays; SciPy is not loaded to find out."""
+    return type(X).__module__.startswith("scipy.sparse")
+
+
+def sound(X: Any) -> Any:
+    """Return X, with indices of which none points outside: compiled code follows them wherever they lead.
+
+    It is a new matrix of the same arrays: what X says of itself is not believed, and X stays as it is.
+
+    Raises
+    ------
+    ValueError
+        If the indices can't be those of a matrix.
+    """
+    if X.format not in ("csr", "csc", "bsr"):  # SciPy checks the others itself
+        return X
+    try:
+        same = type(X)((X.data, X.indices, X.indptr), shape=X.shape)
+        same.check_format(full_check=True)
+    except ValueError as error:
+        raise ValueError(f"X is a damaged sparse matrix: {error}") from None
+    return same
+
+
+def by_column(X: Any) -> Any:
+    """Return X in the csc format, with rows in order and one entry for each; X itself if it is so already."""
+    if X.format == "csc" and X.has_canonical_format:
+        return X
+    # Both conversions keep entries for the same place in order: their sum is that of the dense table.
+    columns = X.tocsr().tocsc()
+    columns.sum_duplicates()
+    return columns
+
+
+def same_values(X: Any, other: Any) -> bool:
+    """Whether two sparse matrices hold the same values, however they store them; NaN is the same as NaN."""
+    if X.shape != other.shape:
+        return False
+    first, second = by_column(X).copy(), by_column(other).copy()
+    first.eliminate_zeros()
+    second.eliminate_zeros()
+    return (
+        np.array_equal(first.indptr, second.indptr)
+        and np.array_equal(first.indices, second.indices)
+        and np.array_equal(first.data, second.data, equal_nan=True)
+    )
+
+
+@dataclass(frozen=True)
+class SparseRows:
+    """Rows that are read when they are needed, a block at a time, as all of them may not fit into memory.
+
+    Attributes
+    ----------
+    X : csr matrix or array
+        The rows.
+    read : callable
+        Returns dense rows as the numbers that trees take.
+    """
+
+    X: Any
+    read: Callable[[NDArray[Any]], Floats]
+
+    def __len__(self) -> int:
+        return int(self.X.shape[0])
+
+
+def blocks(rows: Floats | SparseRows) -> Iterator[tuple[slice, Floats]]:
+    """Yield rows as numbers, and which ones they are; those that are numbers already are one block."""
+    if not isinstance(rows, SparseRows):
+        yield slice(None), rows
+        return
+    n_rows, n_columns = rows.X.shape
+    step = max(1, CELLS_AT_ONCE // n_columns)
+    for start in range(0, n_rows, step):
+        some = slice(start, min(start + step, n_rows))
+        yield some, rows.read(rows.X[some].toarray())

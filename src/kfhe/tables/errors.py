@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection
 from difflib import get_close_matches
 from shlex import quote
 
-SHOWN = 6  # rows, categories and the like that are named one by one
+from kfhe.display.text import some
 
 
 class TableFileError(ValueError):
@@ -23,9 +22,8 @@ def did_you_mean(name: str, names: Collection[str]) -> str:
 
 
 def no_column(source: str, column: str, columns: list[str]) -> TableFileError:
-    """Return an error for a column that isn't there; it names those most like it, and the others."""
-    known = ", ".join(columns[:20]) + (f" and {len(columns) - 20} more" if len(columns) > 20 else "")
-    near = did_you_mean(column, columns) or f"; there are {known}"
+    """Return an error for a column that isn't there; it names those most like it, or else what there is."""
+    near = did_you_mean(column, columns) or f"; there are {some(columns, most=20)}"
     return TableFileError(f"{source}: there is no column {column!r}{near}")
 
 
@@ -36,19 +34,3 @@ def how_to_fix(text: str) -> str:
     if any(letter.isdigit() for letter in text):  # a value, and no word for a gap
         return "fix it: write it as the others are"
     return f"fix it, or treat it as missing: --na {quote(text)}"
-
-
-def check_names(source: str, columns: list[str]) -> None:
-    """Raise if two columns have the same name, or none."""
-    if columns.count("") > 1:
-        places = [str(place) for place, column in enumerate(columns, 1) if not column]
-        raise TableFileError(f"{source}: columns {some(places)} have no name in the header; name them")
-    twice = [repr(column) for column, count in Counter(columns).items() if count > 1]
-    if twice:
-        raise TableFileError(f"{source}: there are several columns named {', '.join(twice)}; rename them")
-
-
-def some(words: list[str], n: int | None = None) -> str:
-    """Join the first few of some words, and say how many more there are; n in all, if these are not all."""
-    n = len(words) if n is None else n
-    return ", ".join(words[:SHOWN]) + (f" and {n - SHOWN} more" if n > SHOWN else "")

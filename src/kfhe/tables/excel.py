@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
 from datetime import date, datetime, time, timedelta
 from typing import IO, TYPE_CHECKING, Any
 
-from kfhe.tables.csv import GAPS
-from kfhe.tables.dialect import Dialect
-from kfhe.tables.errors import TableFileError, check_names, did_you_mean, how_to_fix, some
+import polars as pl
+import python_calamine as calamine
+
+from kfhe.display.text import some
+from kfhe.tables.csv import GAPS, check_names
+from kfhe.tables.errors import TableFileError, did_you_mean, how_to_fix
 from kfhe.tables.extent import check_extent
-from kfhe.tables.types import is_text, moments_as_text
+from kfhe.tables.readings import CATEGORY, NUMBER, WHOLE, is_text, moments_as_text
 
 if TYPE_CHECKING:
-    from polars import DataFrame, DataType, Series
+    from kfhe.tables.files import Dialect
 
 ERRORS = ["#DIV/0!", "#NAME?", "#NULL!", "#NUM!", "#REF!", "#VALUE!"]  # of formulas; #N/A is a gap anyway
 
@@ -23,10 +27,9 @@ class ExcelTable:
     """A sheet of an Excel file; its first row names the columns, titles above it aside."""
 
     is_text = False
-    decimal = "."
 
     def __init__(self, name: str, stream: IO[bytes], dialect: Dialect) -> None:
-        self.name = name
+        self.name, self.dialect = name, replace(dialect, decimal=".")
         self.notes: list[str] = []
         self._gaps = {*GAPS, *ERRORS, *dialect.na}
         rows, self.first_row = self._below_titles(*self._rows(stream, dialect.sheet))
@@ -43,7 +46,6 @@ class ExcelTable:
 
     def _rows(self, stream: IO[bytes], sheet: str | None) -> tuple[list[list[Any]], int]:
         """Return the rows of a sheet, the header first, and the number of the row below it."""
-        calamine = import_calamine(self.name)
         file = io.BytesIO(stream.read())  # calamine itself refuses an .ods file that reaches too far
         check_extent(self.name, file)
         file.seek(0)
@@ -75,10 +77,8 @@ class ExcelTable:
             self.notes.append(f"{self.name}: the header is row {first_row + header - 1}, below a title")
         return rows[header:], first_row + header
 
-    def read(self, text: Collection[str] = ()) -> DataFrame:
+    def read(self, text: Collection[str] = ()) -> pl.DataFrame:
         """Return all rows."""
-        import polars as pl
-
         return pl.DataFrame({column: self._column(column) for column in self.columns})
 
     @property
@@ -91,36 +91,27 @@ class ExcelTable:
                 found.append(column)
         return found
 
+    @property
+    def schema(self) -> dict[str, pl.DataType]:
+        """The types of the columns."""
+        return dict(self.read().schema)
+
     def batches(
-        self, numbers: Collection[str], text: Collection[str], special: Collection[str] = ()
-    ) -> Iterator[DataFrame]:
-        """Yield the rows of some columns, all together."""
-        import polars as pl
-
-        names = [column for column in self.columns if column in {*numbers, *text, *special}]
-        rows = moments_as_text(pl.DataFrame({column: self._column(column) for column in names}), text)
-        for column in names:
-            if column in numbers and is_text(rows.schema[column]):
+        self, kinds: Mapping[str, str], kept: Collection[str] = ()
+    ) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
+        """Yield the rows of some columns, and columns that are kept, all together."""
+        table = self.read()
+        rows = table.select(column for column in self.columns if column in kinds)
+        rows = moments_as_text(rows, [column for column, kind in kinds.items() if kind == CATEGORY])
+        for column, dtype in rows.schema.items():
+            if kinds[column] in (NUMBER, WHOLE) and is_text(dtype):
                 raise self._no_number(column)
-            if column in text and not is_text(rows.schema[column]):
+            if kinds[column] == CATEGORY and not is_text(dtype):
                 rows = rows.with_columns(self._column(column, as_text=True).alias(column))
-        yield rows
+        yield rows, table.select(kept)
 
-    def kept_batches(
-        self, kept: Collection[str], numbers: Collection[str], text: Collection[str], special: Collection[str]
-    ) -> Iterator[tuple[DataFrame, DataFrame]]:
-        """Yield what `batches` yields, with the columns `kept`."""
-        for rows in self.batches(numbers, text, special):
-            yield rows, self.read().select(kept)
-
-    def kept_schema(self, kept: Collection[str]) -> dict[str, DataType]:
-        """Return the types that kept columns have."""
-        return {column: self._column(column).dtype for column in kept}
-
-    def _column(self, column: str, *, as_text: bool = False) -> Series:
+    def _column(self, column: str, *, as_text: bool = False) -> pl.Series:
         """Return a column in the narrowest type that holds all of its cells."""
-        import polars as pl
-
         cells = [None if cell in self._gaps else cell for cell in self._cells[column]]
         kinds = {type(cell) for cell in cells if cell is not None}
         if as_text and kinds:
@@ -168,14 +159,3 @@ def _span(cell: time | timedelta) -> timedelta:
     if isinstance(cell, timedelta):
         return cell
     return timedelta(hours=cell.hour, minutes=cell.minute, seconds=cell.second, microseconds=cell.microsecond)
-
-
-def import_calamine(name: str) -> Any:
-    """Return python-calamine, or say which extra brings it."""
-    try:
-        import python_calamine
-    except ImportError as error:
-        raise TableFileError(
-            f'{name}: Excel files need python-calamine: pip install "kfhe[excel]"'
-        ) from error
-    return python_calamine

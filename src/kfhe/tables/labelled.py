@@ -8,21 +8,76 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from kfhe.tables.csv import AS_FOUND
+import numpy as np
+from numpy.typing import NDArray
+
+from kfhe.display.text import counted, some
 from kfhe.tables.errors import TableFileError, no_column
-from kfhe.tables.files import Dialect, TableFile, open_table
-from kfhe.tables.labels import as_written, checked_groups, checked_labels, without_label
-from kfhe.tables.readings import BOOLEAN
-from kfhe.tables.texts import CATEGORY, check_kinds, read_texts
-from kfhe.tables.types import is_moment, is_number, is_text
+from kfhe.tables.files import AS_FOUND, Dialect, TableFile, open_table
+from kfhe.tables.readings import BOOLEAN, CATEGORY, is_number, is_text, read_texts
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-    from polars import DataFrame, DataType
+    import polars as pl
 
 USUAL_TARGET = "class"
-NOTHING: Mapping[str, str] = {}
+
+
+@dataclass(frozen=True)
+class ColumnRoles:
+    """What the columns of a table are for: all that have no role are features.
+
+    Attributes
+    ----------
+    target : str or None
+        The column to learn; None: the one named ``class``, else the last one.
+    read_as : mapping of str to str
+        What columns are read as: "category", "number", "date", "day-first", "month-first", "time" or
+        "boolean"; the others as they look, if that leaves no doubt.
+    drop : collection of str
+        Columns to leave out, such as ``id,x_*``; ``*`` stands for any letters.
+    true : str or None
+        The column of the true labels, if the target may be wrong.
+    groups : str or None
+        The column that tells which rows belong together.
+    drop_unlabelled : bool
+        Whether rows without a label are left out; otherwise they are an error.
+    """
+
+    target: str | None = None
+    read_as: Mapping[str, str] = field(default_factory=dict)
+    drop: Collection[str] = ()
+    true: str | None = None
+    groups: str | None = None
+    drop_unlabelled: bool = False
+
+    def of(self, columns: list[str], source: str) -> ColumnRoles:
+        """Return the roles of a table's columns, each one named; raise if there is no such column."""
+        target = self.target or (USUAL_TARGET if USUAL_TARGET in columns else columns[-1])
+        found = replace(self, target=target, drop=named_columns(self.drop, columns, source))
+        for column in (*found.labels, *self.read_as):
+            if column not in columns:
+                raise no_column(source, column, columns)
+        return found
+
+    @property
+    def labels(self) -> list[str]:
+        """The columns that hold labels, or groups."""
+        return [name for name in (self.target, self.true, self.groups) if name is not None]
+
+    @property
+    def categories(self) -> set[str]:
+        """The columns that are categories because somebody said so."""
+        return {column for column, kind in self.read_as.items() if kind == CATEGORY}
+
+    def features(self, columns: list[str], source: str) -> list[str]:
+        """Return those of a table's columns to learn from; raise if there are none."""
+        features = [column for column in columns if column not in {*self.labels, *self.drop}]
+        if not features:
+            raise TableFileError(f"{source}: there is no column left to learn from")
+        return features
+
+
+AS_USUAL = ColumnRoles()
 
 
 @dataclass(frozen=True)
@@ -37,86 +92,57 @@ class LabelledTable:
     ----------
     name : str
         The file, as messages call it.
-    target : str
-        The column that holds the labels.
+    roles : ColumnRoles
+        What its columns are for.
     X : DataFrame
         The features.
     y : ndarray
         The labels: strings, numbers or booleans, none of them missing, of two classes or more.
     categorical : list of bool
         For each feature, whether it holds categories.
-    first_row : int
-        Number of the first row in messages.
+    row_numbers : ndarray of int
+        Number of each row in messages.
     all_columns : DataFrame
         The table as it was read, with the target and the columns that are left out.
-    made_categories : collection of str
-        Columns that are categories because somebody said so.
     true : ndarray or None
         The true labels, if a column of them was named: not to be learnt from.
-    notes : tuple of str
-        What was noticed in the file, in sentences.
-    positions : ndarray or None
-        Where in the file the rows are, if some were left out.
-    group_column : str or None
-        The column that tells which rows belong together, if there is one. It is no feature.
     groups : ndarray or None
-        Its values.
+        Which rows belong together, if a column tells.
     readings : dict of str to str
         How the features were read that were text.
+    notes : tuple of str
+        What was noticed in the file, in sentences.
     """
 
     name: str
-    target: str
-    X: DataFrame
+    roles: ColumnRoles
+    X: pl.DataFrame
     y: NDArray[Any]
     categorical: list[bool]
-    first_row: int
-    all_columns: DataFrame
-    made_categories: Collection[str] = ()
+    row_numbers: NDArray[np.intp]
+    all_columns: pl.DataFrame
     true: NDArray[Any] | None = None
-    notes: tuple[str, ...] = ()
-    positions: NDArray[np.intp] | None = None
-    group_column: str | None = None
     groups: NDArray[Any] | None = None
     readings: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
     @classmethod
     def read(
         cls,
         path: str | os.PathLike[str],
-        target: str | None = None,
-        *,
-        categorical: Collection[str] = (),
-        read_as: Mapping[str, str] = NOTHING,
-        drop: Collection[str] = (),
-        true: str | None = None,
-        groups: str | None = None,
+        roles: ColumnRoles = AS_USUAL,
         dialect: Dialect = AS_FOUND,
-        drop_unlabelled: bool = False,
     ) -> LabelledTable:
-        r"""Read a csv or parquet file.
+        r"""Read a csv, parquet or Excel file.
 
         Parameters
         ----------
         path : path
             The file, ``-`` for standard input.
-        target : str, optional
-            The column to learn; default: the one named ``class``, else the last one.
-        categorical : collection of str
-            Columns of numbers that are categories.
-        read_as : mapping of str to str
-            What columns are read as: "category", "number", "date", "day-first", "month-first", "time" or
-            "boolean"; default: as they look, if that leaves no doubt.
-        drop : collection of str
-            Columns to leave out, such as ``id,x_*``; ``*`` stands for any letters.
-        true : str, optional
-            The column of the true labels, if the target may be wrong. It is no feature.
-        groups : str, optional
-            The column that tells which rows belong together. It is no feature.
+        roles : ColumnRoles
+            What the columns are for.
         dialect : Dialect
             How a csv is written; default: as its first rows look.
-        drop_unlabelled : bool
-            Whether rows without a label are left out; otherwise they are an error.
 
         Returns
         -------
@@ -132,66 +158,29 @@ class LabelledTable:
         --------
         >>> from pathlib import Path
         >>> from tempfile import TemporaryDirectory
-        >>> from kfhe.tables.labelled import LabelledTable
+        >>> from kfhe.tables.labelled import ColumnRoles, LabelledTable
         >>> with TemporaryDirectory() as folder:
         ...     path = Path(folder) / "pets.csv"
         ...     _ = path.write_text("zip,legs,class\n01,4,cat\n01,2,bird\n02,4,cat\n02,2,bird\n")
-        ...     table = LabelledTable.read(path, categorical=["zip"])
+        ...     table = LabelledTable.read(path, ColumnRoles(read_as={"zip": "category"}))
         >>> table.X.to_dict(as_series=False)
         {'zip': ['01', '01', '02', '02'], 'legs': [4, 2, 4, 2]}
         >>> table.categorical, table.y.tolist()
         ([True, False], ['cat', 'bird', 'cat', 'bird'])
         """
         with open_table(path, dialect) as file:
-            return cls.from_file(
-                file,
-                target,
-                categorical=categorical,
-                read_as=read_as,
-                drop=drop,
-                true=true,
-                groups=groups,
-                drop_unlabelled=drop_unlabelled,
-            )
+            return cls.from_file(file, roles)
 
     @classmethod
-    def from_file(
-        cls,
-        file: TableFile,
-        target: str | None = None,
-        *,
-        categorical: Collection[str] = (),
-        read_as: Mapping[str, str] = NOTHING,
-        drop: Collection[str] = (),
-        true: str | None = None,
-        groups: str | None = None,
-        drop_unlabelled: bool = False,
-    ) -> LabelledTable:
+    def from_file(cls, file: TableFile, roles: ColumnRoles) -> LabelledTable:
         """Read an open file; see `read`."""
-        check_kinds(read_as)
-        named = [name for name in (target, true, groups) if name is not None]
-        for column in (*named, *categorical, *read_as):
-            if column not in file.columns:
-                raise no_column(file.name, column, file.columns)
-        drop = named_columns(drop, file.columns, file.name)
+        known = roles.of(file.columns, file.name)
         # What looks like a number in a csv may be a name; in parquet types are certain
-        labels = {target or usual_target(file.columns), *named}
-        categorical = {*categorical, *(column for column, kind in read_as.items() if kind == CATEGORY)}
-        names = {*labels, *categorical} if file.is_text else set()
-        table = file.read({*names, *read_as} if file.is_text else ())
+        names = {*known.labels, *known.categories} if file.is_text else set()
+        table = file.read({*names, *known.read_as} if file.is_text else ())
         table = table.with_columns(as_written(table[column]) for column in names)
         found = cls.from_table(
-            table,
-            file.name,
-            target,
-            categorical=categorical,
-            read_as=read_as,
-            drop=drop,
-            true=true,
-            groups=groups,
-            first_row=file.first_row,
-            decimal=file.decimal,
-            drop_unlabelled=drop_unlabelled,
+            table, roles, file.name, first_row=file.first_row, decimal=file.dialect.decimal
         )
         flags = {column: BOOLEAN for column in file.truths if column in found.X.columns}
         return replace(found, notes=(*file.notes, *found.notes), readings={**flags, **found.readings})
@@ -199,76 +188,51 @@ class LabelledTable:
     @classmethod
     def from_table(
         cls,
-        table: DataFrame,
+        table: pl.DataFrame,
+        roles: ColumnRoles,
         name: str,
-        target: str | None = None,
         *,
-        categorical: Collection[str] = (),
-        read_as: Mapping[str, str] = NOTHING,
-        drop: Collection[str] = (),
-        true: str | None = None,
-        groups: str | None = None,
         first_row: int = 1,
         decimal: str | None = None,
-        drop_unlabelled: bool = False,
     ) -> LabelledTable:
         """Check a data frame that `name` calls; see `read`. Without a decimal mark, text is text."""
-        import numpy as np
-
-        guessed = target is None
-        target = usual_target(table.columns) if target is None else target
-        left_out = {target, *drop, *(name for name in (true, groups) if name is not None)}
-        X = table.drop(left_out)
-        if not X.width:
-            raise TableFileError(f"{name}: there is no column left to learn from")
-        called = f"target {target!r}"
-        if guessed and target != USUAL_TARGET:
+        is_guess, roles = roles.target is None, roles.of(table.columns, name)
+        assert roles.target is not None
+        called = f"{name}: target {roles.target!r}"
+        if is_guess and roles.target != USUAL_TARGET:
             called += f" (the last column, as none is named {USUAL_TARGET!r})"
-        kept = dict.fromkeys(categorical, CATEGORY)
-        X, readings, notes = read_texts(X, name, first_row, {**read_as, **kept}, decimal)
+        X = table.select(roles.features(table.columns, name))
+        X, readings, notes = read_texts(X, name, first_row, roles.read_as, decimal)
         check_types(X.schema, name)
         _check_finite(X, name, first_row)
-        positions = None
-        if drop_unlabelled and table[target].has_nulls():
-            labelled = table[target].is_not_null()
-            positions = np.flatnonzero(labelled.to_numpy())
-            notes.append(f"{name}: {without_label(len(table) - len(positions))}")
-            table, X = table.filter(labelled), X.filter(labelled)
-        y = checked_labels(table[target], f"{name}: {called}", first_row)
-        truth = None
-        if true is not None:
-            truth = checked_labels(table[true], f"{name}: column {true!r} of true labels", first_row)
-        of_categories = [is_text(dtype) or column in categorical for column, dtype in X.schema.items()]
-        found = cls(
-            name, target, X, y, of_categories, first_row, table, categorical, truth, tuple(notes), positions
-        )
-        found = replace(found, readings=readings)
-        return found if groups is None else found.grouped(groups)
-
-    def grouped(self, column: str) -> LabelledTable:
-        """Return the table with a column that tells which rows belong together."""
-        called = f"{self.name}: column {column!r} of groups"
-        values = self.all_columns[column]
-        groups = checked_groups(values, called, self.row_numbers, header=self.first_row == 2)
-        if len({*groups.tolist()}) == 1:
-            raise TableFileError(
-                f"{called} has one value only ({groups[0]}); there must be two groups or more, so that rows "
-                "can be judged by what was learnt from others"
-            )
-        return replace(self, group_column=column, groups=groups)
+        rows, header = np.arange(len(table)) + first_row, first_row == 2
+        if roles.drop_unlabelled and table[roles.target].has_nulls():
+            labelled = table[roles.target].is_not_null()
+            notes.append(f"{name}: {without_label(int((~labelled).sum()))}")
+            rows, table, X = rows[labelled.to_numpy()], table.filter(labelled), X.filter(labelled)
+        y = checked_labels(table[roles.target], called, rows, header=header)
+        truth = groups = None
+        if roles.true is not None:
+            called = f"{name}: column {roles.true!r} of true labels"
+            truth = checked_labels(table[roles.true], called, rows, header=header)
+        if roles.groups is not None:
+            called = f"{name}: column {roles.groups!r} of groups"
+            groups = checked_groups(table[roles.groups], called, rows, header=header)
+            if len({*groups.tolist()}) == 1:
+                raise TableFileError(
+                    f"{called} has one value only ({groups[0]}); there must be two groups or more, so that "
+                    "rows can be judged by what was learnt from others"
+                )
+        categorical = [is_text(dtype) or column in roles.categories for column, dtype in X.schema.items()]
+        return cls(name, roles, X, y, categorical, rows, table, truth, groups, readings, tuple(notes))
 
     @property
-    def row_numbers(self) -> NDArray[np.intp]:
-        """Number of each row in messages."""
-        import numpy as np
-
-        positions = np.arange(len(self.y)) if self.positions is None else self.positions
-        return positions + self.first_row
+    def target(self) -> str:
+        """The column that holds the labels."""
+        return str(self.roles.target)
 
     def class_counts(self) -> dict[str, int]:
         """Return the number of rows of each class."""
-        import numpy as np
-
         classes, counts = np.unique(self.y, return_counts=True)
         return dict(zip(map(str, classes.tolist()), counts.tolist(), strict=True))
 
@@ -281,11 +245,6 @@ class LabelledTable:
                 f"{self.name}: class {rarest!r} has one row only, so it can't be trained on and tested as "
                 "well; leave the row out, or join the class with another"
             )
-
-
-def usual_target(columns: list[str]) -> str:
-    """Return the target of a table if nobody names one: the column ``class``, else the last one."""
-    return USUAL_TARGET if USUAL_TARGET in columns else columns[-1]
 
 
 def columns_like(name: str, columns: Iterable[str]) -> list[str]:
@@ -312,17 +271,17 @@ def named_columns(names: Collection[str], columns: list[str], source: str) -> li
     return list(found)
 
 
-def check_types(schema: Mapping[str, DataType], name: str) -> None:
+def check_types(schema: Mapping[str, pl.DataType], name: str) -> None:
     """Raise if a column is of a type that nobody can learn from."""
     for column, dtype in schema.items():
-        if not (is_number(dtype) or is_moment(dtype) or is_text(dtype)):
+        if not (is_number(dtype) or dtype.is_temporal() or is_text(dtype)):
             raise TableFileError(
                 f"{name}: column {column!r} has type {dtype}; accepted are numbers, booleans, dates, text "
                 "and categories"
             )
 
 
-def _check_finite(X: DataFrame, name: str, first_row: int) -> None:
+def _check_finite(X: pl.DataFrame, name: str, first_row: int) -> None:
     """Raise if a number is infinite."""
     for column, dtype in X.schema.items():
         if dtype.is_float() and (infinite := X[column].is_infinite()).any():
@@ -330,3 +289,106 @@ def _check_finite(X: DataFrame, name: str, first_row: int) -> None:
                 f"{name}: column {column!r}, row {infinite.arg_true()[0] + first_row}: found infinity; "
                 "accepted are finite numbers, and nothing for a gap"
             )
+
+
+def as_written(column: pl.Series) -> pl.Series:
+    """Return names as numbers or booleans if they print like that, so that they come back as written."""
+    import polars as pl
+
+    words = column.drop_nulls().unique()
+    for dtype in (pl.Int64, pl.Float64):
+        numbers = words.cast(dtype, strict=False)
+        if len(words) and [*map(str, numbers)] == words.to_list() and numbers.is_finite().all():
+            return column.cast(dtype)
+    return column == "True" if len(words) and words.is_in(["True", "False"]).all() else column
+
+
+def without_label(n_rows: int) -> str:
+    """Say that so many rows have no label."""
+    return f"{counted(n_rows, 'row')} without a label {'is' if n_rows == 1 else 'are'} left out"
+
+
+def checked_labels(
+    column: pl.Series, called: str, row_numbers: NDArray[np.intp], *, header: bool
+) -> NDArray[Any]:
+    """Return the values of a target; raise if there are gaps, values that are no classes, or one class only.
+
+    Parameters
+    ----------
+    column : Series
+        The target.
+    called : str
+        What messages call it.
+    row_numbers : ndarray of int
+        Numbers of the rows in messages.
+    header : bool
+        Whether they count a header.
+    """
+    if column.null_count():
+        gaps = row_numbers[column.is_null().to_numpy()]
+        raise label_gaps([str(row) for row in gaps], len(gaps), called, header=header)
+    check_classes(column.unique(maintain_order=True), len(column), called)
+    return values_of(column)
+
+
+def check_classes(values: pl.Series, n_rows: int, called: str) -> None:
+    """Raise if the values of a target, each once, are no classes: fractions, too many, or one only."""
+    import polars as pl
+
+    dtype = values.dtype
+    if not (is_text(dtype) or dtype.is_integer() or dtype.is_float() or dtype == pl.Boolean):
+        raise TableFileError(f"{called} has type {dtype}; accepted are text, whole numbers and booleans")
+    numbers = values.cast(pl.Float64, strict=False)
+    fractions = not numbers.has_nulls() and (numbers.is_finite() & (numbers != numbers.floor())).any()
+    n_values = len(values)
+    if fractions or (n_values > n_rows / 2 and n_values > 2):
+        raise TableFileError(
+            f"{called} has {n_values} different values in {n_rows} rows: "
+            f"{'fractions' if fractions else 'too many to be classes'}. kfhe learns classes; "
+            "choose another column, or make classes of it, such as low, middle and high"
+        )
+    if n_values == 1:
+        raise TableFileError(f"{called} has one class only ({values[0]}); there must be two or more to learn")
+
+
+def checked_groups(
+    column: pl.Series, called: str, row_numbers: NDArray[np.intp], *, header: bool = False
+) -> NDArray[Any]:
+    """Return what groups rows are of; raise if there are gaps, or values that can't be told apart.
+
+    The parameters are those of `checked_labels`.
+    """
+    dtype = column.dtype
+    if not (is_text(dtype) or is_number(dtype) or dtype.is_temporal()):
+        raise TableFileError(
+            f"{called} has type {dtype}; accepted are text, numbers, booleans, dates and categories"
+        )
+    missing = column.is_null() | column.is_nan() if dtype.is_float() else column.is_null()
+    gaps = row_numbers[missing.to_numpy()]
+    if len(gaps):
+        where = _where([str(row) for row in gaps], len(gaps), header=header)
+        raise TableFileError(f"{called} has {where}; give a row that belongs to no other a value of its own")
+    return values_of(column)
+
+
+def values_of(column: pl.Series) -> NDArray[Any]:
+    """Return labels, or groups, as an array: text as objects."""
+    import polars as pl
+
+    return (column.cast(pl.String) if is_text(column.dtype) else column).to_numpy()
+
+
+def label_gaps(rows: list[str], n_gaps: int, called: str, *, header: bool = False) -> TableFileError:
+    """Return an error for labels that are missing: in these rows, and maybe in more."""
+    fix = "fill it in, or leave this row out" if n_gaps == 1 else "fill them in, or leave these rows out"
+    return TableFileError(
+        f"{called} has {_where(rows, n_gaps, header=header)}; {fix}, as kfhe fit, evaluate and "
+        "audit do with --drop-unlabelled (empty cells, NA, None and the like are gaps)"
+    )
+
+
+def _where(rows: list[str], n_gaps: int, *, header: bool) -> str:
+    """Say how many gaps there are, and where; numbers of rows count the header of a csv."""
+    told = " (the header is row 1)" if header else ""
+    where = some(rows, n_gaps)
+    return f"1 gap, in row {where}{told}" if n_gaps == 1 else f"{n_gaps} gaps, in rows {where}{told}"

@@ -6,23 +6,49 @@ what else is to be known of all rows is asked of the parts, on the workers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from kfhe.tables.errors import SHOWN, TableFileError, no_column
-from kfhe.tables.files import check_polars
-from kfhe.tables.footers import Part, common_schema, footer_of, parquet_files
-from kfhe.tables.labelled import check_types, named_columns
-from kfhe.tables.labels import check_classes, checked_groups, label_gaps, values_of
-from kfhe.tables.parquet import damage_told
-from kfhe.tables.texts import CATEGORY, check_kinds, check_type
-from kfhe.tables.types import is_date, is_moment, is_text, moments_as_text
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-    from polars import DataFrame, DataType
+from kfhe.display.text import SHOWN
+from kfhe.tables.csv import check_names
+from kfhe.tables.errors import TableFileError
+from kfhe.tables.files import READABLE
+from kfhe.tables.labelled import (
+    ColumnRoles,
+    check_classes,
+    check_types,
+    checked_groups,
+    label_gaps,
+    values_of,
+)
+from kfhe.tables.parquet import columns_of, damage_told, damaged
+from kfhe.tables.readings import CATEGORY, check_type, is_date, is_text, moments_as_text
+
+PART_BYTES = 64 << 20  # in memory that a part may have, if row groups are smaller
+
+
+class Part(NamedTuple):
+    """Some neighbouring rows of a file."""
+
+    path: str
+    first_row: int  # its number in the file, from 1
+    n_rows: int
+    n_bytes: int  # in memory
+
+
+class PartClasses(NamedTuple):
+    """What a part tells of the labels."""
+
+    counts: pl.DataFrame  # of rows of each value
+    gaps: list[str]  # numbers of the first rows without a label
+    n_gaps: int
 
 
 @dataclass(frozen=True)
@@ -33,75 +59,57 @@ class View:
     ----------
     schema : mapping of str to DataType
         The types that columns have in all parts.
-    target : str
-        The column that holds the labels.
+    roles : ColumnRoles
+        What the columns are for.
     features : list of str
         The columns that are learnt from.
-    as_text : list of str
-        Those of dates and times that are categories.
-    drop_unlabelled : bool
-        Whether rows without a label are left out.
-    group_column : str or None
-        The column that tells which rows belong together, if there is one.
     """
 
-    schema: Mapping[str, DataType]
-    target: str
+    schema: Mapping[str, pl.DataType]
+    roles: ColumnRoles
     features: list[str]
-    as_text: list[str]
-    drop_unlabelled: bool
-    group_column: str | None = None
 
-    def table(self, part: Part) -> DataFrame:
-        """Return the features of a part."""
-        needed = [*self.features, self.target] if self.drop_unlabelled else self.features
-        rows = self._read(part, needed)
-        if self.drop_unlabelled:
-            rows = rows.drop_nulls(self.target).drop(self.target)
-        return moments_as_text(rows, self.as_text)
+    @property
+    def target(self) -> str:
+        """The column that holds the labels."""
+        return str(self.roles.target)
+
+    def table(self, part: Part) -> pl.DataFrame:
+        """Return the features of a part; dates and times that are categories are text."""
+        return moments_as_text(self._rows(part, self.features)[0], self.roles.categories)
 
     def labels(self, part: Part) -> NDArray[Any]:
         """Return the labels of a part."""
-        column = self._read(part, [self.target])[self.target]
-        return values_of(column.drop_nulls() if self.drop_unlabelled else column)
+        return values_of(self._rows(part, [self.target])[0][self.target])
 
     def groups(self, part: Part) -> NDArray[Any]:
         """Return the groups of the rows of a part; raise where one is missing."""
-        import numpy as np
-
-        assert self.group_column is not None
-        rows = self._read(part, [self.group_column, self.target])
-        numbers = np.arange(len(rows)) + part.first_row
-        if self.drop_unlabelled:
-            labelled = rows[self.target].is_not_null()
-            rows, numbers = rows.filter(labelled), numbers[labelled.to_numpy()]
-        called = f"{part.path}: column {self.group_column!r} of groups"
-        return checked_groups(rows[self.group_column], called, numbers)
+        rows, numbers = self._rows(part, [str(self.roles.groups)])
+        called = f"{part.path}: column {self.roles.groups!r} of groups"
+        return checked_groups(rows.to_series(), called, numbers)
 
     def classes(self, part: Part) -> PartClasses:
         """Return the classes in a part, and where labels are missing."""
         column = self._read(part, [self.target])[self.target]
-        gaps = column.is_null().arg_true()
-        shown = (gaps[:SHOWN] + part.first_row).to_list()
+        gaps = column.is_null().arg_true() + part.first_row
         counts = column.drop_nulls().alias("value").value_counts(name="count")
-        return PartClasses(counts, shown, len(gaps))
+        return PartClasses(counts, [str(row) for row in gaps[:SHOWN]], len(gaps))
 
-    def _read(self, part: Part, columns: list[str]) -> DataFrame:
-        import polars as pl
+    def _rows(self, part: Part, columns: list[str]) -> tuple[pl.DataFrame, NDArray[np.intp]]:
+        """Return some columns of a part, and the rows' numbers, but for rows that are left out."""
+        numbers = np.arange(part.n_rows) + part.first_row
+        if not self.roles.drop_unlabelled:
+            return self._read(part, columns), numbers
+        rows = self._read(part, [*dict.fromkeys([*columns, self.target])])
+        labelled = rows[self.target].is_not_null()
+        return rows.filter(labelled).select(columns), numbers[labelled.to_numpy()]
 
+    def _read(self, part: Part, columns: list[str]) -> pl.DataFrame:
         if not Path(part.path).is_file():
             raise TableFileError(f"{part.path}: is not here; a cluster's workers read files themselves")
         with damage_told(part.path):
             rows = pl.scan_parquet(part.path).slice(part.first_row - 1, part.n_rows).select(columns).collect()
         return rows.cast({column: self.schema[column] for column in columns})
-
-
-class PartClasses(NamedTuple):
-    """What a part tells of the labels."""
-
-    counts: DataFrame  # of rows of each value
-    gaps: list[int]  # numbers of the first rows without a label
-    n_gaps: int
 
 
 @dataclass(frozen=True)
@@ -120,8 +128,6 @@ class PartedTable:
         What is read of them.
     categorical : list of bool
         For each feature, whether it holds categories.
-    made_categories : collection of str
-        Columns that are categories because somebody said so.
     """
 
     name: str
@@ -129,70 +135,40 @@ class PartedTable:
     parts: list[Part]
     view: View
     categorical: list[bool]
-    made_categories: Collection[str]
 
     @classmethod
-    def open(
-        cls,
-        paths: Sequence[Path],
-        target: str,
-        *,
-        categorical: Collection[str] = (),
-        read_as: Mapping[str, str],
-        drop: Collection[str] = (),
-        groups: str | None = None,
-        drop_unlabelled: bool = False,
-    ) -> PartedTable:
-        """Read the footers; the parameters are those of `LabelledTable.read`.
+    def open(cls, paths: Sequence[Path], roles: ColumnRoles) -> PartedTable:
+        """Read the footers.
 
         Parameters
         ----------
         paths : sequence of Path
             Parquet files, or folders of them.
-        target, categorical, read_as, drop, groups, drop_unlabelled
-            As there. Text that is dates or numbers is not read as such.
+        roles : ColumnRoles
+            What the columns are for. Text that is dates or numbers is not read as such.
 
         Raises
         ------
         TableFileError
             If a file is none of parquet, if files have different columns, or if these can't be learnt.
         """
-        check_polars()
-        check_kinds(read_as)
         files = parquet_files(paths)
         name = str(paths[0]) if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
         footers = [footer_of(file) for file in files]
         schema = common_schema(files, [footer.schema for footer in footers])
-        columns = [*schema]
-        named = [target, *([] if groups is None else [groups])]
-        for column in (*named, *categorical, *read_as):
-            if column not in schema:
-                raise no_column(name, column, columns)
-        left_out = {*named, *named_columns(drop, columns, name)}
-        features = [column for column in columns if column not in left_out]
-        if not features:
-            raise TableFileError(f"{name}: there is no column left to learn from")
-        of_features = {column: schema[column] for column in features}
-        check_types(of_features, name)
-        made = {*categorical, *(column for column, kind in read_as.items() if kind == CATEGORY)}
-        for column, dtype in of_features.items():
-            _check_kind(column, dtype, read_as.get(column), name)
-        view = View(
-            schema,
-            target,
-            features,
-            [column for column, dtype in of_features.items() if column in made and is_moment(dtype)],
-            drop_unlabelled,
-            groups,
-        )
-        used = [*features, *named]
+        roles = roles.of([*schema], name)
+        features = roles.features([*schema], name)
+        check_types({column: schema[column] for column in features}, name)
+        for column in features:
+            _check_kind(column, schema[column], roles.read_as.get(column), name)
+        used = [*features, *roles.labels]
         parts = [
             part for file, footer in zip(files, footers, strict=True) for part in footer.parts(file, used)
         ]
         if not parts:
             raise TableFileError(f"{name}: there are no rows in it")
-        of_categories = [is_text(dtype) or column in made for column, dtype in of_features.items()]
-        return cls(name, files, parts, view, of_categories, made)
+        categorical = [is_text(schema[column]) or column in roles.categories for column in features]
+        return cls(name, files, parts, View(schema, roles, features), categorical)
 
     @property
     def n_rows(self) -> int:
@@ -207,8 +183,6 @@ class PartedTable:
 
     def class_counts(self, classes: Sequence[PartClasses]) -> dict[str, int]:
         """Return the number of rows of each class, by what the parts tell; raise if they can't be learnt."""
-        import polars as pl
-
         self._check_gaps(classes)
         every = pl.concat([each.counts for each in classes])
         total = every.group_by("value").agg(pl.col("count").sum()).sort("value")
@@ -219,11 +193,11 @@ class PartedTable:
 
     def _check_gaps(self, classes: Sequence[PartClasses]) -> None:
         """Raise if there are labels missing; the first file in which they are is named."""
-        if self.view.drop_unlabelled:
+        if self.view.roles.drop_unlabelled:
             return
         for file in dict.fromkeys(part.path for part in self.parts):
             found = [each for part, each in zip(self.parts, classes, strict=True) if part.path == file]
-            rows = [str(row) for each in found for row in each.gaps]
+            rows = [row for each in found for row in each.gaps]
             if rows:
                 called = f"{file}: target {self.view.target!r}"
                 raise label_gaps(rows, sum(each.n_gaps for each in found), called)
@@ -238,7 +212,7 @@ class PartedTable:
 
     def groups(self) -> Any:
         """Return the groups of the rows as Dask has them; None if no column tells."""
-        column = self.view.group_column
+        column = self.view.roles.groups
         return None if column is None else self._parted(self.view.groups, self._empty(column))
 
     def _parted(self, read: Callable[[Part], Any], meta: Any) -> Any:
@@ -249,18 +223,141 @@ class PartedTable:
     def _empty(self, column: str) -> Any:
         """Return a column without rows."""
         import pandas as pd
-        import polars as pl
 
         empty = pl.Series(column, [], self.view.schema[column])
         return pd.Series(values_of(empty), name=column)
 
 
-def _check_kind(column: str, dtype: DataType, kind: str | None, name: str) -> None:
+def _check_kind(column: str, dtype: pl.DataType, kind: str | None, name: str) -> None:
     """Raise if a column can't be read as somebody says, without looking at all of it."""
-    if kind in (None, CATEGORY) or not is_text(dtype):
-        check_type(column, dtype, kind, name)
-        return
-    raise TableFileError(
-        f"{name}: column {column!r} holds text, and is read part by part: it can't be read as {kind}. "
-        "Write it as such into the files, or leave it out"
-    )
+    if kind not in (None, CATEGORY) and is_text(dtype):
+        raise TableFileError(
+            f"{name}: column {column!r} holds text, and is read part by part: it can't be read as {kind}. "
+            "Write it as such into the files, or leave it out"
+        )
+    check_type(column, dtype, kind, name)
+
+
+def parquet_files(paths: Sequence[Path]) -> list[Path]:
+    """Return the parquet files that are meant, with absolute paths: of a folder, those in it, by name."""
+    found: list[Path] = []
+    for path in paths:
+        inside = [path]
+        if path.is_dir():
+            # Hidden files are others' notes
+            inside = sorted(each for each in path.glob("*.parquet") if each.name[0] not in "._")
+            if not inside:
+                raise TableFileError(f"{path}: there are no .parquet files in this folder")
+        elif path.name.endswith(tuple(each for each in READABLE if each != ".parquet")) or str(path) == "-":
+            raise TableFileError(
+                f"{path}: what is read part by part has to be parquet files, or folders of them: types of "
+                "others are found by looking at all rows. Write it as parquet first"
+            )
+        elif not path.is_file():
+            raise TableFileError(f"{path}: there is no such file")
+        found += inside
+    files = [path.resolve() for path in found]
+    twice = [file for file, count in Counter(files).items() if count > 1]
+    if twice:
+        raise TableFileError(f"{twice[0]}: is named twice; its rows would count twice")
+    return files
+
+
+class RowGroup(NamedTuple):
+    """Rows that are stored together."""
+
+    n_rows: int
+    stored: dict[str, int]  # bytes of each column
+
+
+class Footer(NamedTuple):
+    """What the end of a parquet file tells."""
+
+    schema: Any
+    groups: list[RowGroup]
+
+    def parts(self, path: Path, used: Sequence[str]) -> Iterator[Part]:
+        """Yield the parts, of which only the columns `used` are read."""
+        first_row, n_rows, n_bytes = 1, 0, 0
+        for group in self.groups:
+            more = self.bytes_of(group, used)
+            if n_rows and n_bytes + more > PART_BYTES:
+                yield Part(str(path), first_row, n_rows, n_bytes)
+                first_row, n_rows, n_bytes = first_row + n_rows, 0, 0
+            n_rows, n_bytes = n_rows + group.n_rows, n_bytes + more
+        if n_rows:
+            yield Part(str(path), first_row, n_rows, n_bytes)
+
+    def bytes_of(self, group: RowGroup, used: Sequence[str]) -> int:
+        """Return about how many bytes columns take in memory: by their types; text as it is stored."""
+        from pyarrow import types
+
+        total = 0
+        for column in used:
+            type = self.schema.field(column).type
+            fixed = types.is_primitive(type) or types.is_decimal(type)
+            total += group.n_rows * (max(1, type.bit_width // 8) if fixed else 4)  # of text, where it begins
+            total += group.stored[column] if _is_text(type) else 0
+        return total
+
+
+def _is_text(type: Any) -> bool:
+    from pyarrow import types
+
+    return bool(types.is_dictionary(type) or types.is_string(type) or types.is_large_string(type))
+
+
+def table_bytes(path: Path) -> int:
+    """Return about how many bytes a parquet file takes in memory; 0 if it is none that can be read."""
+    try:
+        footer = footer_of(path)
+    except (TableFileError, ImportError):  # pyarrow comes with Dask
+        return 0
+    return sum(footer.bytes_of(group, footer.schema.names) for group in footer.groups)
+
+
+def footer_of(path: Path) -> Footer:
+    """Read what the end of a file tells."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    try:
+        with parquet.ParquetFile(path) as file:
+            metadata, schema = file.metadata, file.schema_arrow
+            check_names(str(path), schema.names)
+            groups = [_row_group(metadata.row_group(i)) for i in range(metadata.num_row_groups)]
+            fields = [schema.field(name) for name in columns_of(schema.names)]
+            for field in fields:
+                if _is_text(field.type) and any(field.name not in group.stored for group in groups):
+                    raise OSError(f"column {field.name!r} is not stored in it")
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        raise damaged(str(path), error) from error
+    return Footer(pa.schema(fields), groups)
+
+
+def _row_group(group: Any) -> RowGroup:
+    columns = [group.column(j) for j in range(group.num_columns)]
+    return RowGroup(group.num_rows, {each.path_in_schema: each.total_uncompressed_size for each in columns})
+
+
+def common_schema(files: list[Path], schemas: list[Any]) -> dict[str, pl.DataType]:
+    """Return the types that columns of all files can have; raise if files don't go together."""
+    import pyarrow as pa
+
+    first = schemas[0]
+    common = {field.name: field.type for field in first}
+    for path, schema in zip(files, schemas, strict=True):
+        for column in sorted({*common} ^ {*schema.names}):
+            without, other = (path, files[0]) if column in common else (files[0], path)
+            raise TableFileError(f"{without}: there is no column {column!r}, which is in {other}")
+        for column, type in common.items():
+            pair = [pa.schema([(column, each)]) for each in (type, schema.field(column).type)]
+            try:
+                common[column] = pa.unify_schemas(pair, promote_options="permissive").field(0).type
+            except (pa.ArrowInvalid, pa.ArrowTypeError):
+                raise TableFileError(
+                    f"{path}: column {column!r} has type {pair[1].field(0).type}, but {type} in {files[0]}; "
+                    "write it alike in all files"
+                ) from None
+    found = pl.DataFrame(pa.schema([(column, common[column]) for column in first.names]).empty_table())
+    return {column: pl.String() if is_text(dtype) else dtype for column, dtype in found.schema.items()}

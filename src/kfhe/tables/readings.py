@@ -1,25 +1,40 @@
-"""Readings: what text stands for if it is not meant as words: dates, numbers with marks, true and false."""
+"""Readings: what text stands for if it is not meant as words: dates, numbers with marks, true and false.
+
+What is recognised leaves no doubt; all else stays text, unless somebody says what it is.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
-from datetime import datetime, timedelta, timezone
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from datetime import datetime
 from functools import cache
-from typing import Any
+from shlex import quote
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kfhe.display.text import some
 from kfhe.tables.dates import MICROSECONDS, in_utc
+from kfhe.tables.errors import TableFileError, how_to_fix
+
+if TYPE_CHECKING:
+    from polars import DataFrame, DataType, Series
 
 DATES = {"date": "2024-12-31", "day-first": "31.12.2024", "month-first": "12/31/2024"}
 NUMBERS = {"decimal-point": "$1,200.50", "decimal-comma": "1.200,50 €"}
 TIME, BOOLEAN = "time", "boolean"
 READINGS = {**DATES, **NUMBERS, TIME: "18:30", BOOLEAN: "true, no, 1"}  # each with what it reads
+CATEGORY, NUMBER = "category", "number"
+WHOLE = "whole number"  # how categories are read of which floats can't tell some apart
+KINDS = (CATEGORY, NUMBER, *READINGS)  # what a column can be read as
 
 LONGEST = 100  # letters of a date or a number; patterns take forever to give up on a long text of blanks
 
+_CALLED = {**dict.fromkeys(DATES, "dates"), **dict.fromkeys(NUMBERS, "numbers"), TIME: "times"}
+_CALLED |= {BOOLEAN: "true or false"}
+_BESIDES = {"day-first": " (day first)", "month-first": " (month first)"}
 _TRUE, _FALSE = {"true", "t", "yes", "y", "1"}, {"false", "f", "no", "n", "0"}
 _MONTHS = "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"
 _YEAR, _MONTH, _DAY = r"(?P<year>\d{4}|\d\d)", r"(?P<month>\d{1,2})", r"(?P<day>\d{1,2})"
@@ -37,14 +52,48 @@ _WITH_NAMES = {  # of months
     "month-first": rf"{_NAME}(?P<mark>\s){_DAY},?\s{_YEAR}",
 }
 _SHORT_YEAR = re.compile(r"\d{1,2}([/.])\d{1,2}\1\d\d(?!\d)", re.ASCII)
-_TIME = (
-    r"(?:(?:T|,?\s+)(?P<hour>\d{1,2}):(?P<minute>\d\d)(?::(?P<second>\d\d)(?:[.,](?P<fraction>\d{1,9}))?)?"
-    r"\s*(?P<half>[AaPp][Mm])?\s*(?P<zone>[Zz]|UTC|[+-]\d\d:?(?:\d\d)?)?)?"
+_CLOCK = (
+    r"(?:(?:T|,?\s+)(?P<hour>\d{1,2})(?P<rest>:\d\d(?::\d\d(?:[.,]\d{1,9})?)?)"
+    r"\s*(?P<half>[AaPp][Mm])?\s*(?P<zone>[Zz]|UTC|[+-]\d\d(?::?\d\d)?)?)?"
 )
+_TIME = r"(?P<hours>[0-9]{1,4}):(?P<minutes>[0-5][0-9])(?::(?P<seconds>[0-5][0-9](?:[.][0-9]{1,9})?))?"
 _CURRENCY = (
     r"[$€£¥₹₩₽₺₪₫฿]|AUD|BRL|CAD|CHF|CNY|CZK|DKK|EUR|GBP|HUF|INR|JPY|KRW|MXN|NOK|NZD|PLN|RUB|SEK|SGD|TRY|USD"
     r"|ZAR"
 )
+
+
+def is_text(dtype: DataType) -> bool:
+    """Whether a column of polars holds text, which may be stored as positions in a list of words."""
+    import polars as pl
+
+    return dtype in (pl.String, pl.Categorical, pl.Enum)
+
+
+def is_number(dtype: DataType) -> bool:
+    """Whether a column holds numbers, true and false counted among them; nothing but gaps, too."""
+    import polars as pl
+
+    return dtype.is_numeric() or dtype in (pl.Boolean, pl.Null)
+
+
+def is_date(dtype: DataType) -> bool:
+    """Whether a column holds dates, with the time of day or without."""
+    import polars as pl
+
+    return dtype in (pl.Date, pl.Datetime)
+
+
+def moments_as_text(frame: DataFrame, columns: Collection[str]) -> DataFrame:
+    """Write those of some columns that hold dates, times of day or durations as text."""
+    import polars as pl
+
+    moments = [name for name, dtype in frame.schema.items() if name in columns and dtype.is_temporal()]
+    if not moments:
+        return frame
+    spans = [name for name in moments if frame.schema[name] == pl.Duration]
+    others = [name for name in moments if name not in spans]
+    return frame.with_columns(pl.col(others).cast(pl.String), pl.col(spans).dt.to_string("polars"))
 
 
 class UnreadableError(ValueError):
@@ -100,7 +149,7 @@ def read(texts: Sequence[Any], reading: str) -> NDArray[Any]:
     array(['2024-12-31T18:30:00.000000'], dtype='datetime64[us]')
     """
     read_one = _reader(reading)
-    values = [read_one(str(text).strip()) for text in texts]
+    values = [read_one(str(text)) for text in texts]
     if None in values:
         position = values.index(None)
         raise UnreadableError(position, str(texts[position]), reading)
@@ -148,7 +197,7 @@ def numbers_in(texts: Sequence[str], decimal: str = ".") -> list[str]:
     """Return the reading by which texts are numbers with marks, all of the same unit; none if they aren't."""
     marks = ("decimal-comma", "decimal-point") if decimal == "," else ("decimal-point", "decimal-comma")
     fitting = [reading for reading in marks if _fits(texts, reading)]
-    units = _units(texts)
+    units = {unit for text in texts for unit in re.findall(rf"{_CURRENCY}|%", text)}
     if len(units) > 1:
         return []
     if len(fitting) > 1 and units and units != {"%"}:
@@ -165,45 +214,57 @@ def most_fitting(texts: Sequence[str], readings: Iterable[str]) -> str:
 def misfits(texts: Sequence[str], reading: str) -> list[str]:
     """Return those of some texts that can't be read so."""
     read_one = _reader(reading)
-    return [text for text in texts if read_one(text.strip()) is None]
+    return [text for text in texts if read_one(text) is None]
 
 
-def _fits(texts: Iterable[str], reading: str) -> bool:
-    read_one, found = _reader(reading), False
-    for text in texts:
-        found = True
-        if read_one(text.strip()) is None:
-            return False
-    return found
+def _fits(texts: Sequence[str], reading: str) -> bool:
+    read_one = _reader(reading)
+    return bool(texts) and all(read_one(text) is not None for text in texts)
 
 
-def _units(texts: Iterable[str]) -> set[str]:
-    """Return the currencies and percent signs in some numbers."""
-    return {unit for text in texts for unit in re.findall(rf"{_CURRENCY}|%", text)}
-
-
+@cache
 def _reader(reading: str) -> Callable[[str], Any]:
     """Return what reads a text; None is what it makes of a text that is something else."""
     if reading == BOOLEAN:
         return _boolean
-    pattern, with_names = _pattern(reading), _pattern_with_names(reading)
-
-    def read_one(text: str) -> Any:
-        if len(text) > LONGEST:
-            return None
-        match = pattern.fullmatch(text) or (with_names and with_names.fullmatch(text))
-        return None if match is None else make(match)
-
     make: Callable[[re.Match[str]], Any] = (
         _date if reading in DATES else _days if reading == TIME else _number
     )
-    return read_one if reading != "date" else lambda text: _iso_date(text) or read_one(text)
+    patterns = [re.compile(pattern, re.ASCII * (reading in DATES)) for pattern in _patterns(reading)]
 
-
-def _iso_date(text: str) -> datetime | np.datetime64 | None:
-    """Read most dates that begin with the year, much faster than by the pattern."""
-    if len(text) < 10 or not text[4] == "-" == text[7] or text[10:11] not in ("", "T", " "):
+    def read_one(text: str) -> Any:
+        text = text.strip()
+        if len(text) > LONGEST:
+            return None
+        is_iso = reading == "date" and text[4:5] == "-" == text[7:8] and text[10:11] in ("", "T", " ")
+        if is_iso and (moment := _moment(text)):  # much faster than by the pattern
+            return moment
+        for pattern in patterns:
+            if match := pattern.fullmatch(text):
+                return make(match)
         return None
+
+    return read_one
+
+
+def _patterns(reading: str) -> list[str]:
+    if reading in DATES:
+        first, second, third = _ORDERS[reading]
+        with_names = [_WITH_NAMES[reading] + _CLOCK] if reading in _WITH_NAMES else []
+        return [rf"{first}(?P<mark>[-/.]){second}(?P=mark){third}{_CLOCK}", *with_names]
+    if reading == TIME:
+        return [_TIME]
+    decimal, thousands = (",", ".") if reading == "decimal-comma" else (".", ",")
+    return [
+        rf"(?P<bracket>\()?(?P<sign>[-+\u2212])?\s*(?:{_CURRENCY})?\s*(?P<inner>[-+\u2212])?"
+        rf"(?P<whole>[0-9]{{1,3}}(?:(?P<mark>[{thousands}'\u2019\s])[0-9]{{3}}(?:(?P=mark)[0-9]{{3}})*)|[0-9]*)"
+        rf"(?:[{decimal}](?P<fraction>[0-9]*))?(?P<power>[eE][-+]?[0-9]{{1,3}})?"
+        rf"\s*(?:{_CURRENCY}|%)?(?(bracket)\))"
+    ]
+
+
+def _moment(text: str) -> datetime | np.datetime64 | None:
+    """Return a date that is written as in ISO 8601, in UTC; None if there is no such day or time."""
     try:
         moment = datetime.fromisoformat(text)
         return moment if moment.tzinfo is None else in_utc(moment)
@@ -211,70 +272,24 @@ def _iso_date(text: str) -> datetime | np.datetime64 | None:
         return None
 
 
-@cache
-def _pattern(reading: str) -> re.Pattern[str]:
-    if reading in DATES:
-        first, second, third = _ORDERS[reading]
-        return re.compile(rf"{first}(?P<mark>[-/.]){second}(?P=mark){third}{_TIME}", re.ASCII)
-    if reading == TIME:
-        return re.compile(
-            r"(?P<hours>[0-9]{1,4}):(?P<minutes>[0-5][0-9])(?::(?P<seconds>[0-5][0-9](?:[.][0-9]{1,9})?))?"
-        )
-    decimal, thousands = (",", ".") if reading == "decimal-comma" else (".", ",")
-    return re.compile(
-        rf"(?P<bracket>\()?(?P<sign>[-+\u2212])?\s*(?:{_CURRENCY})?\s*(?P<inner>[-+\u2212])?"
-        rf"(?P<whole>[0-9]{{1,3}}(?:(?P<mark>[{thousands}'\u2019\s])[0-9]{{3}}(?:(?P=mark)[0-9]{{3}})*)|[0-9]*)"
-        rf"(?:[{decimal}](?P<fraction>[0-9]*))?(?P<power>[eE][-+]?[0-9]{{1,3}})?"
-        rf"\s*(?:{_CURRENCY}|%)?(?(bracket)\))"
-    )
-
-
-@cache
-def _pattern_with_names(reading: str) -> re.Pattern[str] | None:
-    return re.compile(_WITH_NAMES[reading] + _TIME, re.ASCII) if reading in _WITH_NAMES else None
-
-
 def _date(match: re.Match[str]) -> datetime | np.datetime64 | None:
-    year, month = match.group("year", "month")
-    if len(year) == 2 and month.isdigit():
+    year, month, day, hour, half = match.group("year", "month", "day", "hour", "half")
+    if len(year) == 2:
         # 24-12-31 begins with the year, and 1.2.24 may be the number of a version
-        padded = len(match["day"]) == len(month) == 2
-        if match["mark"] == "-" or (match["mark"] == "." and not padded):
+        padded = len(day) == len(month) == 2
+        if month.isdigit() and (match["mark"] == "-" or (match["mark"] == "." and not padded)):
             return None
-    try:
-        day = datetime(_full_year(year), _month(month), int(match["day"]))
-        return day if match["hour"] is None else _at_time(day, match)
-    except ValueError:  # there is no such day
-        return None
-
-
-def _full_year(year: str) -> int:
-    """Return a year with its century: from 1969 to 2068, as in C and Python."""
-    return int(year) + (0 if len(year) == 4 else 2000 if int(year) < 69 else 1900)
-
-
-def _month(month: str) -> int:
-    return int(month) if month.isdigit() else _MONTHS.index(month[:3].lower()) + 1
-
-
-def _at_time(day: datetime, match: re.Match[str]) -> datetime | np.datetime64:
-    hour, minute, second = (int(text or 0) for text in match.group("hour", "minute", "second"))
-    if match["half"]:
-        if not 1 <= hour <= 12:
-            raise ValueError(f"there is no {hour} o'clock")
-        hour = hour % 12 + 12 * (match["half"].upper() == "PM")
-    fraction = int((match["fraction"] or "0").ljust(6, "0")[:6])
-    moment = day.replace(hour=hour, minute=minute, second=second, microsecond=fraction)
-    return _to_utc(moment, match["zone"]) if match["zone"] else moment
-
-
-def _to_utc(moment: datetime, zone: str) -> datetime | np.datetime64:
-    if zone.upper() in ("Z", "UTC"):
-        return moment
-    digits = zone[1:].replace(":", "").ljust(4, "0")
-    ahead = timedelta(hours=int(digits[:2]), minutes=int(digits[2:]))
-    offset = timezone(-ahead if zone[0] == "-" else ahead)
-    return in_utc(moment.replace(tzinfo=offset))
+        year = f"{20 if int(year) < 69 else 19}{year}"  # from 1969 to 2068, as in C and Python
+    if not month.isdigit():
+        month = str(_MONTHS.index(month[:3].lower()) + 1)
+    if hour is None:
+        return _moment(f"{year}-{month:0>2}-{day:0>2}")
+    if half:
+        if not 1 <= int(hour) <= 12:
+            return None
+        hour = str(int(hour) % 12 + 12 * (half.upper() == "PM"))
+    zone = "" if match["zone"] is None else match["zone"].upper().replace("UTC", "Z")
+    return _moment(f"{year}-{month:0>2}-{day:0>2}T{hour:0>2}{match['rest']}{zone}")
 
 
 def _days(match: re.Match[str]) -> float:
@@ -296,5 +311,115 @@ def _number(match: re.Match[str]) -> float | None:
 
 
 def _boolean(text: str) -> float | None:
-    word = text.lower()
+    word = text.strip().lower()
     return 1.0 if word in _TRUE else 0.0 if word in _FALSE else None
+
+
+def read_texts(
+    rows: DataFrame, name: str, first_row: int, read_as: Mapping[str, str], decimal: str | None
+) -> tuple[DataFrame, dict[str, str], list[str]]:
+    """Read the columns of text that are dates, numbers with marks, or true and false.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        The features.
+    name : str
+        What messages call the table.
+    first_row : int
+        Number of the first row in messages.
+    read_as : mapping of str to str
+        For some columns, what they are read as: one of `KINDS`.
+    decimal : str or None
+        The decimal mark that is tried first. None: text is text unless `read_as` says otherwise.
+
+    Returns
+    -------
+    rows : DataFrame
+        The table.
+    readings : dict of str to str
+        How the columns were read that were text.
+    notes : list of str
+        What was read as what, in sentences.
+    """
+    rows = moments_as_text(rows, [column for column, kind in read_as.items() if kind == CATEGORY])
+    readings: dict[str, str] = {}
+    found: dict[str, list[str]] = {}
+    doubts = []
+    for column, dtype in rows.schema.items():
+        kind = read_as.get(column)
+        if kind == CATEGORY or not is_text(dtype) or (kind is None and decimal is None):
+            check_type(column, dtype, kind, name)
+            continue
+        where = f"{name}: column {column!r}"
+        texts = rows[column].drop_nulls().unique(maintain_order=True).to_list()
+        fitting = _fitting(texts, kind, decimal or ".")
+        if len(fitting) > 1:
+            doubts.append(_doubt(where, column, texts, asked=kind is not None))
+        elif fitting:
+            readings[column] = fitting[0]
+            rows = rows.with_columns(converted(rows[column], fitting[0], where, first_row))
+            besides = _BESIDES.get(fitting[0]) or _example(texts, fitting[0])
+            found.setdefault(_CALLED[fitting[0]], []).append(column + besides)
+    said = "; as ".join(f"{called}: {some(columns)}" for called, columns in found.items())
+    notes = [f"{name}: read as {said}. To keep one as text: --as COLUMN=category"] if said else []
+    return rows, readings, notes + doubts
+
+
+def converted(column: Series, reading: str, where: str, first_row: int) -> Series:
+    """Return a column of text as numbers or dates.
+
+    Raises
+    ------
+    TableFileError
+        If a text is something else: it is named with its row.
+    """
+    import polars as pl
+
+    texts = column.drop_nulls().unique(maintain_order=True)
+    try:
+        values = pl.Series(read(texts.to_list(), reading))
+    except UnreadableError as error:
+        row = column.eq(error.text).arg_true()[0] + first_row
+        raise TableFileError(f"{where}, row {row}: {error}; {how_to_fix(error.text)}") from None
+    return column.replace_strict(texts, values, default=None, return_dtype=values.dtype)
+
+
+def check_type(column: str, dtype: DataType, kind: str | None, name: str) -> None:
+    """Raise if a column that is no text can't be what somebody says."""
+    if kind in (None, CATEGORY):
+        return
+    if (dtype.is_temporal(), is_number(dtype)) != (kind in (*DATES, TIME), kind not in (*DATES, TIME)):
+        raise TableFileError(f"{name}: column {column!r} has type {dtype}; it can't be read as {kind}")
+
+
+def _fitting(texts: list[str], kind: str | None, decimal: str) -> list[str]:
+    """Return how a column of text is to be read; more than one way is a doubt, none leaves it text."""
+    if kind is None:
+        return recognise(texts, decimal)
+    if kind == NUMBER:
+        return numbers_in(texts, decimal) or [most_fitting(texts, NUMBERS)]
+    if kind == "date":
+        return [reading for reading in recognise(texts) if reading in DATES] or [most_fitting(texts, DATES)]
+    return [kind]
+
+
+def _doubt(where: str, column: str, texts: list[str], *, asked: bool) -> str:
+    """Say that nobody knows which number is the day; that is an error if dates were asked for."""
+    why = "no value tells whether the day or the month is first"
+    if has_short_years(texts):
+        why = "years of two digits leave doubt"
+    unknown = f"{where} may hold dates such as {texts[0]}, but {why}"
+    orders = [order for order in _BESIDES if not misfits(texts, order)]
+    which = " or ".join(f"--as {quote(f'{column}={order}')}" for order in orders)
+    if asked:
+        raise TableFileError(f"{unknown}; say which: {which}")
+    return f"{unknown}, so it is taken for categories. If you know: {which}"
+
+
+def _example(texts: list[str], reading: str) -> str:
+    """Return a text that would not have been a number by itself."""
+    if reading not in NUMBERS:
+        return ""
+    marked = (text for text in texts if re.search(r"[^-+.\d]", text))
+    return f' ("{next(marked, texts[0])}")'

@@ -8,8 +8,8 @@ from __future__ import annotations
 import gzip
 from pathlib import Path
 
+from kfhe.display.text import needed
 from kfhe.study.analysis import Analysis
-from kfhe.study.errors import StudyError
 from kfhe.study.report.folder import ReportFolder
 from kfhe.study.report.page import page
 from kfhe.study.report.tables import all_tables
@@ -47,12 +47,7 @@ def write_report(analysis: Analysis, folder: str | Path, *, files: bool = True) 
             for table in tables:
                 report.write(f"tables/{table.key}.csv", table.csv())
                 report.write(f"tables/{table.key}.tex", table.latex())
-            try:
+            with needed("without --no-files, a report needs matplotlib", "study"):
                 from kfhe.study.report.figures import write_figures
-            except ImportError as error:
-                raise StudyError(
-                    'the figures of a report need matplotlib: pip install "kfhe[study]" '
-                    "(or leave them out: --no-files)"
-                ) from error
             write_figures(analysis, report)
         return report.write(PAGE, html)

@@ -6,7 +6,7 @@ import hashlib
 import json
 from contextlib import nullcontext, suppress
 from pathlib import Path
-from types import TracebackType
+from typing import Any
 
 from kfhe.files import write_whole
 
@@ -32,9 +32,7 @@ class ReportFolder:
     def __enter__(self) -> ReportFolder:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
         earlier = self._listed()
         if error is None:
             for name, digest in earlier.items():

@@ -8,18 +8,15 @@ from importlib.resources import files
 from typing import Any
 
 from kfhe.display.palette import PALETTE, TRACE_LINES
-from kfhe.display.text import counted
+from kfhe.display.text import counted, needed
 from kfhe.study.analysis import Analysis
-from kfhe.study.errors import StudyError
 from kfhe.study.report.tables import Table, finding
 
 
 def page(analysis: Analysis, tables: list[Table]) -> str:
     """Return the HTML of a report."""
-    try:
+    with needed("the page of a report needs Jinja", "study"):
         from jinja2 import Environment
-    except ImportError as error:
-        raise StudyError('the page of a report needs Jinja: pip install "kfhe[study]"') from error
     environment = Environment(
         autoescape=True, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
     )
