@@ -135,6 +135,7 @@ def test_the_command_line_works_without_pandas_and_pyarrow(run):
         *(f"fit rows.{ending} {small} -o rows.kfhe" for ending in ("csv", "csv.gz", "parquet", "xlsx")),
         *(f"predict rows.kfhe rows.{ending} --proba --keep a -o out.csv" for ending in ("csv", "parquet")),
         "predict rows.kfhe rows.xlsx -o out.parquet",
+        "predict rows.kfhe rows.csv -o out.xlsx",
         f"evaluate rows.csv {small}",
         "evaluate rows.parquet -t label --model rows.kfhe",
         f"audit rows.csv {small} --all -o all.csv --page page.html",

@@ -5,6 +5,7 @@ import io
 import os
 import re
 from dataclasses import replace
+from datetime import datetime
 
 import numpy as np
 import pandas as pd
@@ -12,6 +13,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
+from python_calamine import CalamineWorkbook
 
 from kfhe.tables.errors import TableFileError
 from kfhe.tables.files import Dialect, open_table, read_table
@@ -397,7 +399,7 @@ def test_files_that_are_not_there_are_named_with_those_most_like_them(write, tmp
         read_table(tmp_path)
 
 
-@pytest.mark.parametrize("name", ["out.csv", "out.csv.gz", "out.parquet"])
+@pytest.mark.parametrize("name", ["out.csv", "out.csv.gz", "out.parquet", "out.xlsx"])
 def test_what_is_written_can_be_read(name, tmp_path):
     table = pl.DataFrame({"label": ["a, b", 'say "x"', "plain"], "score": [0.1, 1 / 3, 1e-300]})
     write_batches(tmp_path / name, table.schema, iter([table, table[2:]]))
@@ -409,12 +411,43 @@ def test_quotes_are_written_only_where_they_are_needed(tmp_path):
     assert (tmp_path / "out.csv").read_text() == '"a, b",c\nx,1.5\n,\n'
 
 
+def test_text_of_an_excel_file_stays_text_and_numbers_are_exact(tmp_path):
+    texts = ["=1+1", "http://example.org", "007", "12", None]
+    ids = [2**53 + 1, -(2**60) - 1, 2**53, 1, None]
+    times = [datetime(2024, 1, 5), datetime(2024, 1, 5, 13, 30), None, None, None]
+    written = pl.DataFrame(
+        {"text": texts, "id": ids, "time": times, "share": [float("nan"), 0.5, 1e-300, -1.0, 0.0]}
+    )
+    write_table(tmp_path / "out.xlsx", written)
+    sheet = CalamineWorkbook.from_path(tmp_path / "out.xlsx").get_sheet_by_index(0).to_python()
+    assert sheet == [
+        ["text", "id", "time", "share"],
+        ["=1+1", str(2**53 + 1), "2024-01-05", ""],
+        ["http://example.org", str(-(2**60) - 1), "2024-01-05 13:30:00", 0.5],
+        ["007", 2.0**53, "", 1e-300],
+        ["12", 1.0, "", -1.0],
+        ["", "", "", 0.0],
+    ]
+
+
+def test_what_does_not_fit_into_an_excel_file_is_told(tmp_path, monkeypatch):
+    with pytest.raises(TableFileError, match=r"out\.xlsx: row 3, column 'b': too long for a cell of Excel"):
+        write_table(tmp_path / "out.xlsx", pl.DataFrame({"a": [1, 2], "b": ["x", "y" * 40_000]}))
+    monkeypatch.setattr("kfhe.tables.output.MOST_ROWS", 3)
+    rows = pl.DataFrame({"a": [1, 2]})
+    with pytest.raises(
+        TableFileError, match=r"out\.xlsx: an Excel sheet has at most 3 rows below its header"
+    ):
+        write_batches(tmp_path / "out.xlsx", rows.schema, [rows, rows])
+    assert not (tmp_path / "out.xlsx").exists()
+
+
 def test_the_ending_of_an_output_file_has_to_tell_its_kind(tmp_path):
     with pytest.raises(TableFileError, match=r"out.txt: the ending must tell what to write: .csv, .csv"):
         write_table(tmp_path / "out.txt", pl.DataFrame({"a": [1]}))
 
 
-@pytest.mark.parametrize("name", ["out.csv", "out.csv.gz", "out.parquet"])
+@pytest.mark.parametrize("name", ["out.csv", "out.csv.gz", "out.parquet", "out.xlsx"])
 def test_a_disk_that_fills_up_leaves_the_old_file(name, tmp_path, rng):
     resource = pytest.importorskip("resource")
     path = tmp_path / name
@@ -431,7 +464,7 @@ def test_a_disk_that_fills_up_leaves_the_old_file(name, tmp_path, rng):
     assert os.listdir(tmp_path) == [name]
 
 
-@pytest.mark.parametrize("name", ["out.csv", "out.csv.gz", "out.parquet"])
+@pytest.mark.parametrize("name", ["out.csv", "out.csv.gz", "out.parquet", "out.xlsx"])
 def test_an_error_in_between_leaves_the_old_file(name, tmp_path):
     path = tmp_path / name
     path.write_bytes(b"old")

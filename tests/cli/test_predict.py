@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from python_calamine import CalamineWorkbook
 
 from kfhe import KFHEClassifier
 from kfhe.tables.csv import CsvTable
@@ -46,6 +47,16 @@ def test_the_output_does_not_depend_on_how_it_is_read(kfhe, table, labels, optio
     assert gzip.decompress(Path("out.csv.gz").read_bytes()) == expected
     assert Path("piped.csv").read_bytes() == expected
     assert expected.count(b"\n") == len(table) + 1
+
+
+def test_an_excel_file_gets_numbers_as_the_model_reads_them(kfhe):
+    lines = [f"{i % 7};{i % 5},50;0{i % 9};{'yes' if i % 3 else 'no'}" for i in range(60)]
+    Path("rows.csv").write_text("a;b;zip;y\n" + "\n".join(lines))
+    kfhe("fit", "rows.csv", "-t", "y", "--as", "zip=category", "-o", "rows.kfhe", "--n-estimators", "3")
+    kfhe("predict", "rows.kfhe", "rows.csv", "--keep", "a,b,zip", "-o", "out.xlsx")
+    sheet = CalamineWorkbook.from_path("out.xlsx").get_sheet_by_index(0).to_python()
+    assert sheet[0] == ["a", "b", "zip", "prediction"]
+    assert sheet[2][:3] == [1.0, 1.5, "01"]
 
 
 def test_no_more_is_loaded_than_it_takes(model):

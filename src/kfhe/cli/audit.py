@@ -40,7 +40,7 @@ def audit(
         typer.Option(
             "--output",
             "-o",
-            help="Write the suspects to a .csv, .csv.gz or .parquet file; - for standard output.",
+            help="Write the suspects to a .csv, .csv.gz, .parquet or .xlsx file; - for standard output.",
             show_default=False,
         ),
     ] = None,

@@ -47,7 +47,7 @@ def predict(
         typer.Option(
             "--output",
             "-o",
-            help="The .csv, .csv.gz or .parquet file to write; - for standard output.",
+            help="The .csv, .csv.gz, .parquet or .xlsx file to write; - for standard output.",
             metavar="FILE",
         ),
     ] = Path("-"),
@@ -99,7 +99,7 @@ def predict(
         ignored = [column for column in reader.match(rows) if column not in kept]
         if ignored:
             echo(f"kfhe: {rows.name}: not used, as the model doesn't know them: {some(ignored)}", err=True)
-        predictor = _Predictor(saved, proba=proba, as_text=not str(output).endswith(".parquet"))
+        predictor = _Predictor(saved, proba=proba, as_text=not str(output).endswith((".parquet", ".xlsx")))
         taken = [column for column in kept if column in predictor.schema]
         if taken:
             raise TableFileError(
@@ -113,6 +113,8 @@ def predict(
             def predicted() -> Iterator[DataFrame]:
                 for features, written in reader.batches(rows, kept):
                     found = predictor.rows(features)
+                    if str(output).endswith(".xlsx"):  # numbers, even if the table has them as text
+                        written = with_numbers(written, features)
                     yield written.hstack(found) if kept else found
                     advance(len(features))
 
@@ -128,6 +130,12 @@ def predict(
         )
     if str(output) != "-":
         echo(f"The predictions are in {output}", err=True)
+
+
+def with_numbers(written: DataFrame, features: DataFrame) -> DataFrame:
+    """Return columns of a table, as numbers where they are features that the model reads as such."""
+    names = [name for name in written.columns if name in features.columns]
+    return written.with_columns(column for column in features.select(names) if column.dtype.is_numeric())
 
 
 class _Predictor:

@@ -24,7 +24,8 @@ from kfhe.tables.errors import TableFileError, did_you_mean
 if TYPE_CHECKING:
     from polars import DataFrame, DataType
 
-SUFFIXES = (".csv", ".csv.gz", ".parquet")  # that are written, too
+SUFFIXES = (".csv", ".csv.gz", ".parquet")
+WRITABLE = (*SUFFIXES, ".xlsx")
 EXCEL = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
 READABLE = (*SUFFIXES, *EXCEL)
 EXCEL_STARTS = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")
@@ -242,5 +243,5 @@ def check_output(path: str | os.PathLike[str]) -> None:
     if Path(name).is_dir():
         raise TableFileError(f"{name}: is a folder; give the name of a file")
     is_device = os.path.exists(name) and not os.path.isfile(name)
-    if name != "-" and not name.endswith(SUFFIXES) and not is_device:
-        raise TableFileError(f"{name}: the ending must tell what to write: {', '.join(SUFFIXES)}")
+    if name != "-" and not name.endswith(WRITABLE) and not is_device:
+        raise TableFileError(f"{name}: the ending must tell what to write: {', '.join(WRITABLE)}")

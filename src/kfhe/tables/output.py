@@ -1,4 +1,4 @@
-"""Tables written to files: csv, gzipped csv or parquet, by the file's ending."""
+"""Tables written to files: csv, gzipped csv, parquet or Excel, by the file's ending."""
 
 from __future__ import annotations
 
@@ -14,12 +14,16 @@ from typing import Any, BinaryIO
 import polars as pl
 from polars.io.plugins import register_io_source
 
-from kfhe.display.text import plain
+from kfhe.display.text import needed, plain
 from kfhe.files import standard_output, whole_file
+from kfhe.tables.errors import TableFileError
 from kfhe.tables.files import check_output
 from kfhe.tables.readings import is_text, moments_as_text
 
 FORMULA = r"\A[=+\-@\t\r]"  # how text begins that a spreadsheet may run
+MOST_ROWS = 2**20 - 1  # that an Excel sheet has below its header
+LARGEST = 2**53  # number up to which Excel's numbers, which are doubles, are exact
+AS_THEY_ARE = dict.fromkeys(("strings_to_formulas", "strings_to_numbers", "strings_to_urls"), False)
 
 
 def write_table(path: str | os.PathLike[str], rows: pl.DataFrame, *, escape_formulas: bool = False) -> None:
@@ -39,7 +43,7 @@ def write_batches(
     Parameters
     ----------
     path : path
-        A file that ends in .csv, .csv.gz or .parquet; ``-`` is a csv on standard output.
+        A file that ends in .csv, .csv.gz, .parquet or .xlsx; ``-`` is a csv on standard output.
     schema : mapping of str to DataType
         Names and types of the columns.
     batches : iterable of DataFrame
@@ -57,6 +61,9 @@ def write_batches(
     with whole_file(path) as file, ExitStack() as stack:
         if str(path).endswith(".parquet"):
             _write_parquet(file, schema, batches)
+            return
+        if str(path).endswith(".xlsx"):
+            _write_excel(path, file, schema, batches)
             return
         if str(path).endswith(".gz"):
             packed: Any = gzip.GzipFile(filename="", fileobj=file, mode="wb", mtime=0)
@@ -91,3 +98,32 @@ def _write_parquet(
         if failed := re.search(r"IO error: (?:\[Errno \d+\] )?(.*?)(?: \(os error \d+\))?$", str(error)):
             raise OSError(failed[1]) from error
         raise
+
+
+def _write_excel(
+    path: str | os.PathLike[str],
+    file: BinaryIO,
+    schema: Mapping[str, pl.DataType],
+    batches: Iterable[pl.DataFrame],
+) -> None:
+    """Write rows to the sheet of a workbook; text stays text, and dates are written as in a csv."""
+    with needed("to write Excel files needs xlsxwriter", "excel"):
+        from xlsxwriter import Workbook
+    with Workbook(file, {"constant_memory": True, "nan_inf_to_errors": True, **AS_THEY_ARE}) as book:
+        sheet, n_rows = book.add_worksheet(), 0
+        sheet.write_row(0, 0, list(schema))
+        for rows in batches:
+            if n_rows + len(rows) > MOST_ROWS:
+                raise TableFileError(
+                    f"{path}: an Excel sheet has at most {MOST_ROWS:,} rows below its header; write a csv or "
+                    "parquet file"
+                )
+            for values in moments_as_text(rows.fill_nan(None), rows.columns).iter_rows():
+                n_rows += 1
+                for column, value in enumerate(values):
+                    is_large = isinstance(value, int) and abs(value) > LARGEST
+                    if sheet.write(n_rows, column, str(value) if is_large else value):
+                        raise TableFileError(
+                            f"{path}: row {n_rows + 1}, column {list(schema)[column]!r}: too long for a cell "
+                            "of Excel; write a csv or parquet file"
+                        )
