@@ -422,7 +422,7 @@ def test_text_of_an_excel_file_stays_text_and_numbers_are_exact(tmp_path):
     sheet = CalamineWorkbook.from_path(tmp_path / "out.xlsx").get_sheet_by_index(0).to_python()
     assert sheet == [
         ["text", "id", "time", "share"],
-        ["=1+1", str(2**53 + 1), "2024-01-05", ""],
+        ["=1+1", str(2**53 + 1), "2024-01-05 00:00:00", ""],
         ["http://example.org", str(-(2**60) - 1), "2024-01-05 13:30:00", 0.5],
         ["007", 2.0**53, "", 1e-300],
         ["12", 1.0, "", -1.0],

@@ -109,21 +109,35 @@ def _write_excel(
     """Write rows to the sheet of a workbook; text stays text, and dates are written as in a csv."""
     with needed("to write Excel files needs xlsxwriter", "excel"):
         from xlsxwriter import Workbook
-    with Workbook(file, {"constant_memory": True, "nan_inf_to_errors": True, **AS_THEY_ARE}) as book:
-        sheet, n_rows = book.add_worksheet(), 0
-        sheet.write_row(0, 0, list(schema))
-        for rows in batches:
-            if n_rows + len(rows) > MOST_ROWS:
-                raise TableFileError(
-                    f"{path}: an Excel sheet has at most {MOST_ROWS:,} rows below its header; write a csv or "
-                    "parquet file"
-                )
-            for values in moments_as_text(rows.fill_nan(None), rows.columns).iter_rows():
-                n_rows += 1
-                for column, value in enumerate(values):
-                    is_large = isinstance(value, int) and abs(value) > LARGEST
-                    if sheet.write(n_rows, column, str(value) if is_large else value):
-                        raise TableFileError(
-                            f"{path}: row {n_rows + 1}, column {list(schema)[column]!r}: too long for a cell "
-                            "of Excel; write a csv or parquet file"
-                        )
+        from xlsxwriter.exceptions import FileCreateError
+    whole, full = io.BytesIO(), None
+    try:
+        with Workbook(whole, {"constant_memory": True, "nan_inf_to_errors": True, **AS_THEY_ARE}) as book:
+            _fill(path, book.add_worksheet(), list(schema), batches)
+    except FileCreateError as error:
+        full = error.args[0].with_traceback(None)  # which holds an open zip file: it is closed here
+    if full is not None:
+        raise full
+    file.write(whole.getbuffer())
+
+
+def _fill(
+    path: str | os.PathLike[str], sheet: Any, names: list[str], batches: Iterable[pl.DataFrame]
+) -> None:
+    sheet.write_row(0, 0, names)
+    n_rows = 0
+    for rows in batches:
+        if n_rows + len(rows) > MOST_ROWS:
+            raise TableFileError(
+                f"{path}: an Excel sheet has at most {MOST_ROWS:,} rows below its header; write a csv or "
+                "parquet file"
+            )
+        for values in moments_as_text(rows.fill_nan(None), rows.columns).iter_rows():
+            n_rows += 1
+            for column, value in enumerate(values):
+                is_large = isinstance(value, int) and abs(value) > LARGEST
+                if sheet.write(n_rows, column, str(value) if is_large else value):
+                    raise TableFileError(
+                        f"{path}: row {n_rows + 1}, column {names[column]!r}: too long for a cell of Excel; "
+                        "write a csv or parquet file"
+                    )

@@ -88,12 +88,16 @@ def moments_as_text(frame: DataFrame, columns: Collection[str]) -> DataFrame:
     """Write those of some columns that hold dates, times of day or durations as text."""
     import polars as pl
 
-    moments = [name for name, dtype in frame.schema.items() if name in columns and dtype.is_temporal()]
-    if not moments:
-        return frame
-    spans = [name for name in moments if frame.schema[name] == pl.Duration]
-    others = [name for name in moments if name not in spans]
-    return frame.with_columns(pl.col(others).cast(pl.String), pl.col(spans).dt.to_string("polars"))
+    def as_text(name: str, dtype: DataType) -> pl.Expr:
+        if isinstance(dtype, pl.Datetime):  # cast writes six digits of a second, needed or not
+            return pl.col(name).dt.to_string("%F %T%.f" + "%:z" * bool(dtype.time_zone))
+        return pl.col(name).dt.to_string("polars") if dtype == pl.Duration else pl.col(name).cast(pl.String)
+
+    return frame.with_columns(
+        as_text(name, dtype)
+        for name, dtype in frame.schema.items()
+        if name in columns and dtype.is_temporal()
+    )
 
 
 class UnreadableError(ValueError):
