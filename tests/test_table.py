@@ -501,3 +501,11 @@ def test_large_whole_numbers_are_categories_of_their_own(tmp_path, made):
     assert model.score(X, y) > 0.99
     model.save(tmp_path / "model.kfhe")
     np.testing.assert_array_equal(kfhe.load(tmp_path / "model.kfhe").predict(X), model.predict(X))
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table], ids=["pandas", "polars", "pyarrow"])
+def test_large_whole_numbers_are_the_nearest_floats_where_they_are_numbers(make):
+    X, y = make({"id": IDENTIFIERS, "size": [*range(300)]}), [k % 2 for k in range(300)]
+    model = kfhe.RobustKFHEClassifier(n_estimators=2, random_state=0).fit(X, y)
+    floats = make({"id": [*map(float, IDENTIFIERS)], "size": [*map(float, range(300))]})
+    np.testing.assert_array_equal(model.predict_proba(X), model.predict_proba(floats))

@@ -440,6 +440,29 @@ class TestContent:
         )
         assert data["columns"][1]["usual"][1][0][0] == "red"
 
+    @pytest.mark.parametrize(
+        ("of", "names"),
+        [
+            (lambda values: values, {"True", "False"}),
+            (lambda values: np.where(values, "TRUE", "false").astype(object), {"TRUE", "false"}),
+            (lambda values: np.where(values, 1, 0), {"1", "0"}),
+            (lambda values: np.where(np.arange(600) % 7 == 0, np.nan, values), {"1", "0"}),
+        ],
+        ids=["booleans", "words", "numbers", "gaps"],
+    )
+    def test_of_true_and_false_it_is_how_many_are_true_in_the_tables_own_words(
+        self, audited, tmp_path, of, names
+    ):
+        X, _, audit = audited
+        values = X["size"].to_numpy() > 0
+        learnt, shown = pd.DataFrame({"flag": values}), pd.DataFrame({"flag": of(values)})
+        if names == {"1", "0"}:
+            learnt = shown
+        write_page(tmp_path / "review.html", audit, learnt, all_columns=shown)
+        usual = data_of(tmp_path / "review.html")["columns"][0]["usual"]
+        assert {name for of_class in usual for name, _ in of_class} <= names
+        assert max(share for _, share in usual[0]) > 0.5
+
     def test_the_same_table_has_the_same_key_and_another_one_another(self, audited, tmp_path):
         X, y, audit = audited
         cleaned = replace(audit, given=np.where(np.arange(600) == 5, "large", y))

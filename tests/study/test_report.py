@@ -263,6 +263,19 @@ def test_of_one_dataset_there_are_no_lines_of_ranks(plan, tmp_path):
     page = write_report(analysis, tmp_path / "report")
     assert not (page.parent / "figures" / "average_ranks.svg").exists()
     assert (page.parent / "figures" / "scores_small.svg").exists()
+    text = page.read_text()
+    assert text.index('<section id="noise">') < text.index('<section id="ranks">')
+
+
+def test_of_one_dataset_the_other_charts_are_drawn(browser, plan, tmp_path):
+    run(plan, tmp_path / "r.sqlite", n_jobs=1)
+    page = write_report(Analysis(tmp_path / "r.sqlite"), tmp_path / "report", files=False)
+    ask = opened(browser, page)
+    assert ask("return [...document.querySelectorAll('[data-chart]')].map((one) => one.dataset.chart)") == [
+        "scores"
+    ]
+    assert ask("return document.querySelectorAll('[data-chart=scores] .line').length") > 0
+    assert browser.get_log("browser") == []
 
 
 def test_an_algorithm_of_its_short_name_is_named_once(plan, tmp_path):

@@ -41,7 +41,7 @@ class Evidence:
         For each row, the rows most like it that are surely of the given, and of the suggested class.
     usual : list of (list or None)
         For each column and class what is usual there: quartiles of numbers, or of dates as text; or
-        categories with their shares, the most frequent first. None for a column that trees don't look at.
+        categories, or 0 and 1, with their shares, the most frequent first. None for a column that trees don't look at.
     """
 
     weights: Floats
@@ -208,8 +208,10 @@ def _usual(
             usual.append([_usual_categories(np.asarray(codes)[some], values) for some in members])
         elif (dates := columns.dates(j)) is not None:
             usual.append([_usual_days(dates[some]) for some in members])
+        elif np.isin((numbers := columns.numbers(j))[~np.isnan(numbers)], (0, 1)).all():
+            codes = np.nan_to_num(numbers, nan=-1).astype(np.intp)
+            usual.append([_usual_categories(codes[some], [0, 1]) for some in members])
         else:
-            numbers = columns.numbers(j)
             usual.append([_quartiles(numbers[some]) for some in members])
     return usual
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from kfhe.audit import LabelAudit
 from kfhe.audit.chances import BY_PATTERN, RANGE, VotedOdds, by_chance
 from kfhe.files import write_whole
-from kfhe.review.cells import cells, column_names, digest, label_text, row_digests
+from kfhe.review.cells import cells, column_names, digest, label_text, plain_cell, row_digests
 from kfhe.review.cleaning import apply_decisions
 from kfhe.review.decisions import Decision
 from kfhe.review.evidence import gather
@@ -212,11 +212,24 @@ class _Content:
         return hashlib.sha256("\n".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
     def columns(self, learnt: list[str], usual: list[list[Any] | None]) -> list[dict[str, Any]]:
-        """Return the columns, and what is usual in those that the trees look at."""
+        """Return the columns, and what is usual in those that the trees look at, in the table's own words."""
         known = dict(zip(learnt, usual, strict=True))
         return [
-            {"name": name, "kind": kind, "usual": known.get(name)}
-            for name, kind in zip(self.names, self.kinds, strict=True)
+            {"name": name, "kind": kind, "usual": known.get(name) and self._in_words(j, known[name])}
+            for j, (name, kind) in enumerate(zip(self.names, self.kinds, strict=True))
+        ]
+
+    def _in_words(self, j: int, usual: list[Any]) -> list[Any]:
+        """Return usual categories with 0 and 1 as false and true, if column j is written so."""
+        words = {plain_cell(row[j]): _shown(row[j]) for row in self.cells}
+        if not words.keys() & {"true", "false"}:
+            return usual
+        shown = {"0": words.get("false", "false"), "1": words.get("true", "true")}
+        return [
+            [[shown.get(value, value), share] for value, share in each]
+            if each and isinstance(each[0], list)
+            else each
+            for each in usual
         ]
 
     def rows_with(
