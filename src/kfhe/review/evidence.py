@@ -41,7 +41,8 @@ class Evidence:
         For each row, the rows most like it that are surely of the given, and of the suggested class.
     usual : list of (list or None)
         For each column and class what is usual there: quartiles of numbers, or of dates as text; or
-        categories, or 0 and 1, with their shares, the most frequent first. None for a column that trees don't look at.
+        categories, or 0 and 1, with their shares, the most frequent first. None for a column that trees don't
+        look at.
     """
 
     weights: Floats
