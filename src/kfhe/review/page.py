@@ -215,14 +215,14 @@ class _Content:
         """Return the columns, and what is usual in those that the trees look at, in the table's own words."""
         known = dict(zip(learnt, usual, strict=True))
         return [
-            {"name": name, "kind": kind, "usual": known.get(name) and self._in_words(j, known[name])}
+            {"name": name, "kind": kind, "usual": self._in_words(j, known.get(name))}
             for j, (name, kind) in enumerate(zip(self.names, self.kinds, strict=True))
         ]
 
-    def _in_words(self, j: int, usual: list[Any]) -> list[Any]:
+    def _in_words(self, j: int, usual: list[Any] | None) -> list[Any] | None:
         """Return usual categories with 0 and 1 as false and true, if column j is written so."""
         words = {plain_cell(row[j]): _shown(row[j]) for row in self.cells}
-        if not words.keys() & {"true", "false"}:
+        if usual is None or not words.keys() & {"true", "false"}:
             return usual
         shown = {"0": words.get("false", "false"), "1": words.get("true", "true")}
         return [
