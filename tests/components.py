@@ -8,7 +8,7 @@ from kfhe import CARTClassifier, StateSpace
 from kfhe.rows import TrainingRows
 from kfhe.trace import COLUMNS, Iteration
 
-SHARED = {"class_weight", "random_state", "n_jobs"}  # parameters of trees and of ensembles
+SHARED = {"class_weight", "random_state", "n_jobs", "device"}  # parameters of trees and of ensembles
 
 
 class Log(list):

@@ -20,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kfhe import early_stopping
 from kfhe.callbacks import Callback, CallbackSupportMixin, FitTasks
+from kfhe.cuda.rows import placed
 from kfhe.display.notebook import NotebookMixin
 from kfhe.display.progress import training_bar
 from kfhe.early_stopping import EarlyStopping, ValidationSet, Watch
@@ -80,6 +81,7 @@ class BaseKFHE(NotebookMixin, CallbackSupportMixin, ClassifierMixin, NamedParame
     warm_start: bool
     random_state: Any
     n_jobs: int | None
+    device: str
     verbose: int
 
     @abstractmethod
@@ -304,7 +306,7 @@ class BaseKFHE(NotebookMixin, CallbackSupportMixin, ClassifierMixin, NamedParame
         if not present.all():
             X, labels, weights = some_rows(X, present.nonzero()[0]), labels[present], weights[present]
             together = together and together.some(present)
-        return TrainingRows(
+        rows = TrainingRows(
             X,
             labels,
             classes,
@@ -314,6 +316,7 @@ class BaseKFHE(NotebookMixin, CallbackSupportMixin, ClassifierMixin, NamedParame
             self.max_samples,
             together,
         )
+        return placed(rows, self.device)
 
     @contextmanager
     def _watchers(
@@ -337,8 +340,9 @@ class BaseKFHE(NotebookMixin, CallbackSupportMixin, ClassifierMixin, NamedParame
 
     def _start_or_resume(self, rows: TrainingRows) -> TrainingRun:
         resumes = self._resumes(rows)
-        if resumes and rows.n_threads < self._run.rows.n_threads:
-            # Its threads may be gone, as after a fork; the same seed gets to the same point without them.
+        if resumes and (rows.n_threads < self._run.rows.n_threads or type(rows) is not type(self._run.rows)):
+            # Its threads may be gone, as after a fork, or its device; the same seed gets to the same point
+            # without them.
             resumes = False
         if resumes:
             return self._run
@@ -369,7 +373,7 @@ class BaseKFHE(NotebookMixin, CallbackSupportMixin, ClassifierMixin, NamedParame
 
     def _component_settings(self) -> dict[str, Any]:
         """Return the parameters that all components have to share."""
-        others = ("early_stopping", "emphasis", "n_estimators", "n_jobs", "verbose", "warm_start")
+        others = ("device", "early_stopping", "emphasis", "n_estimators", "n_jobs", "verbose", "warm_start")
         return {name: value for name, value in self.get_params(deep=False).items() if name not in others}
 
     def _attributes(self, run: TrainingRun, *, resumes: bool) -> dict[str, Any]:

@@ -69,6 +69,9 @@ class KFHEClassifier(BaseKFHE):
         Seed. An int gives the same model each time.
     n_jobs : int or None, default=None
         Number of threads. The model does not depend on it.
+    device : {"cpu", "cuda"}, default="cpu"
+        Where trees are grown: "cuda" uses the current Nvidia GPU and needs `pip install "kfhe[cuda]"`. The model
+        does not depend on it.
     verbose : int, default=0
         1 shows a progress bar.
 
@@ -126,6 +129,7 @@ class KFHEClassifier(BaseKFHE):
         warm_start: bool = False,
         random_state: Any = None,
         n_jobs: int | None = None,
+        device: str = "cpu",
         verbose: int = 0,
     ) -> None:
         self.estimator = estimator
@@ -139,6 +143,7 @@ class KFHEClassifier(BaseKFHE):
         self.warm_start = warm_start
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.device = device
         self.verbose = verbose
 
     def make_run(self, rows: TrainingRows) -> TrainingRun:
@@ -224,6 +229,12 @@ class KFHEClassifier(BaseKFHE):
                 raise ValueError(
                     "shrinkage needs voting='soft': a tree that votes for one class has no shares to shrink"
                 )
+
+        elif self.device != "cpu":
+            names = ", ".join(dict.fromkeys(type(each).__name__ for each in self._given()))
+            raise ValueError(
+                f"device={self.device!r} grows native trees: estimator is to be None or a CARTClassifier, got {names}"
+            )
 
     def _hint_at_few_rows(self, n_rows: int) -> None:
         """Warn if there are too few rows for native trees of these settings to split at all."""

@@ -72,6 +72,9 @@ class RobustKFHEClassifier(BaseKFHE):
         Seed. An int gives the same model each time.
     n_jobs : int or None, default=None
         Number of threads. The model does not depend on it.
+    device : {"cpu", "cuda"}, default="cpu"
+        Where trees are grown: "cuda" uses the current Nvidia GPU and needs `pip install "kfhe[cuda]"`. The model
+        does not depend on it.
     verbose : int, default=0
         1 shows a progress bar.
 
@@ -136,6 +139,7 @@ class RobustKFHEClassifier(BaseKFHE):
         warm_start: bool = False,
         random_state: Any = None,
         n_jobs: int | None = None,
+        device: str = "cpu",
         verbose: int = 0,
     ) -> None:
         self.n_estimators = n_estimators
@@ -150,6 +154,7 @@ class RobustKFHEClassifier(BaseKFHE):
         self.warm_start = warm_start
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.device = device
         self.verbose = verbose
 
     def make_run(self, rows: TrainingRows) -> TrainingRun:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, _fit_context
 from sklearn.utils.validation import check_is_fitted
 
+from kfhe.cuda.rows import placed
 from kfhe.engine.arrays import exact_sum
 from kfhe.engine.threads import thread_count
 from kfhe.engine.trees.tree_store import TreeStore
@@ -74,6 +75,9 @@ class CARTClassifier(ClassifierMixin, NamedParameters):
         Seed. It matters only with `max_features`, random cuts and honest categories.
     n_jobs : int or None, default=None
         Number of threads. The tree does not depend on it.
+    device : {"cpu", "cuda"}, default="cpu"
+        Where the tree is grown: "cuda" uses the current Nvidia GPU and needs `pip install "kfhe[cuda]"`. The tree
+        does not depend on it.
 
     Attributes
     ----------
@@ -123,6 +127,7 @@ class CARTClassifier(ClassifierMixin, NamedParameters):
         class_weight: dict[Any, float] | str | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
+        device: str = "cpu",
     ) -> None:
         self.max_depth = max_depth
         self.min_samples_split = min_samples_split
@@ -138,6 +143,7 @@ class CARTClassifier(ClassifierMixin, NamedParameters):
         self.class_weight = class_weight
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.device = device
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> CARTClassifier:
@@ -166,6 +172,7 @@ class CARTClassifier(ClassifierMixin, NamedParameters):
             settled = self.max_features is None and self.splitter == "best" and not self.honest_categories
             seed = 0 if settled else seed_from(self.random_state)
             rows = TrainingRows(X, labels, classes, weights / exact_sum(weights), seed, n_threads)
+            rows = placed(rows, self.device)
             table = rows.table(settings)
             grower = rows.grower(settings, table)
             trees = TreeStore(len(classes))

@@ -104,9 +104,7 @@ class TreeSettings:
         exchange: Exchange = ALONE,
     ) -> Grower:
         """Return what grows trees on a table."""
-        n_features = len(table.n_bins)
-        if n_features > MOST_COLUMNS:
-            raise ValueError(f"X has {n_features} columns; at most {MOST_COLUMNS} are accepted")
+        check_columns(len(table.n_bins))
         check_classes(n_classes)
         return Grower(
             table.codes,
@@ -116,7 +114,7 @@ class TreeSettings:
             table.high,
             labels,
             n_classes,
-            self.rules(n_features, seed),
+            self.rules(len(table.n_bins), seed),
             n_threads,
             exchange=exchange if exchange.n > 1 else None,
         )
@@ -129,6 +127,12 @@ class TreeSettings:
             "random_cuts": self.splitter == "random",
         }
         return {**grown, **translated, "seed": seed}
+
+
+def check_columns(n_columns: int) -> None:
+    """Raise if there are more columns than trees can tell apart."""
+    if n_columns > MOST_COLUMNS:
+        raise ValueError(f"X has {n_columns} columns; at most {MOST_COLUMNS} are accepted")
 
 
 def check_classes(n_classes: int) -> None:

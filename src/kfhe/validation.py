@@ -31,6 +31,7 @@ COMMON_CONSTRAINTS: dict[str, list[Any]] = {
         Interval(Integral, None, -1, closed="right"),
         None,
     ],
+    "device": [StrOptions({"cpu", "cuda"})],
 }
 SPARSE_FORMATS = ("csr", "csc")  # others, which can't be indexed, become the first
 LIGHTEST = 2.0**-500  # of a weight beside the largest
@@ -95,6 +96,8 @@ def check_tree_component(tree: Any) -> None:
         raise ValueError(
             f"estimator has class_weight={tree.class_weight!r}: pass class weights to the ensemble instead"
         )
+    if tree.device != "cpu":
+        raise ValueError(f"estimator has device={tree.device!r}: pass it to the ensemble instead")
 
 
 def check_table(estimator: Any, X: Any, *, reset: bool) -> Any:

@@ -18,6 +18,7 @@ from kfhe.audit.findings import row_findings
 from kfhe.audit.html import worst_rows
 from kfhe.audit.result import LabelAudit
 from kfhe.audit.votes import OutOfBag, cross_validated_votes, out_of_bag_votes
+from kfhe.cuda.rows import placed
 from kfhe.display.progress import bar
 from kfhe.engine.arrays import exact_sum
 from kfhe.engine.threads import thread_count
@@ -59,7 +60,7 @@ TREE_CONSTRAINTS: dict[str, list[Any]] = {
     {
         "estimator": [HasMethods(["fit", "predict"]), None],
         "cv": [Interval(Integral, 2, None, closed="left"), HasMethods(["split"]), "array-like"],
-        "n_jobs": COMMON_CONSTRAINTS["n_jobs"],
+        **{name: COMMON_CONSTRAINTS[name] for name in ("n_jobs", "device")},
         **TREE_CONSTRAINTS,
     },
     prefer_skip_nested_validation=True,
@@ -78,6 +79,7 @@ def label_quality(
     categorical_features: Any = "from_dtype",
     random_state: Any = None,
     n_jobs: int | None = None,
+    device: str = "cpu",
     verbose: int = 0,
 ) -> LabelAudit:
     """Find the labels that look wrong.
@@ -115,6 +117,9 @@ def label_quality(
         Seed.
     n_jobs : int or None, default=None
         Number of threads. The result does not depend on it.
+    device : {"cpu", "cuda"}, default="cpu"
+        Where trees are grown: "cuda" uses the current Nvidia GPU and needs `pip install "kfhe[cuda]"`. The result
+        does not depend on it.
     verbose : int, default=0
         1 shows a progress bar on standard error.
 
@@ -169,6 +174,9 @@ def label_quality(
     other = next((name for name, value in others.items() if value is not None), None)
     if pred_proba is not None and other is not None:
         raise ValueError(f"pred_proba are the votes already: {other} would change nothing, leave one out")
+    if device != "cpu" and (pred_proba is not None or estimator is not None):
+        other = "pred_proba" if estimator is None else "estimator"
+        raise ValueError(f"device={device!r} grows native trees: with {other} there are none")
     n_threads, seed = thread_count(n_jobs), seed_from(random_state)
     together = None if groups is None else Groups.of(check_groups(groups, len(labels)))
     weights = None if sample_weight is None else row_weights(sample_weight, None, classes, labels)
@@ -190,7 +198,7 @@ def label_quality(
     else:
         stops = stops_early(early_stopping, len(labels))
         settings = tree_settings(categorical_features)
-        rows = audit_rows(X, labels, classes, seed, n_threads, together)
+        rows = placed(audit_rows(X, labels, classes, seed, n_threads, together), device)
         together, table = rows.together, weighted(rows, weights).table(settings)
         remarks = remarks_on(rows, table)
         with told_of_trees(n_estimators, verbose) as advance:

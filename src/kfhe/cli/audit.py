@@ -65,6 +65,7 @@ def audit(
     jobs: Annotated[
         int | None, typer.Option(min=1, help="Number of threads; default: all.", show_default=False)
     ] = None,
+    device: options.Device = options.Place.cpu,
     escape_formulas: options.EscapeFormulas = False,
     plot: Annotated[
         Path | None,
@@ -103,6 +104,7 @@ def audit(
         categorical_features=labelled.categorical_features(data),
         random_state=random_state,
         n_jobs=jobs,
+        device=device,
         verbose=int(Console(stderr=True).is_terminal),
     )
     tell(found.remarks)

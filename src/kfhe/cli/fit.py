@@ -150,7 +150,7 @@ def _summary(model: BaseKFHE, class_counts: dict[str, int], seconds: float) -> s
 
 
 def _save(model: Any, output: Path) -> None:
-    model.set_params(verbose=0, n_jobs=None)  # they are about this run, not about the model
+    model.set_params(verbose=0, n_jobs=None, device="cpu")  # they are about this run, not about the model
     if str(output) == "-":
         model.save(standard_output())
         standard_output().flush()

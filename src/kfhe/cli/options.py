@@ -39,6 +39,16 @@ class Model(StrEnum):
     kfhe_l = "kfhe-l"
 
 
+class Place(StrEnum):
+    """Where trees are grown."""
+
+    cpu = "cpu"
+    cuda = "cuda"
+
+
+Device = Annotated[Place, typer.Option("--device", help="Grow the trees on the processor or on an Nvidia GPU.")]
+
+
 class ClassWeight(StrEnum):
     """Weights of the classes."""
 
@@ -311,6 +321,7 @@ class Training:
             "--jobs", min=1, help="Number of threads; default: all.", metavar="N", show_default=False
         ),
     ] = None
+    device: Device = Place.cpu
 
     def check(self, model: Model) -> None:
         """Raise if an option is given that the model doesn't take."""

@@ -13,6 +13,7 @@ class GrownTree:
         leaf_weights: NDArray[np.int32],
         category_sets: NDArray[np.uint64],
         leaves: NDArray[np.int32],
+        n_threads: int = 1,
     ) -> Self: ...
     @property
     def nodes(self) -> NDArray[np.uint8]: ...

@@ -130,25 +130,27 @@ cdef class GrownTree:
     @classmethod
     def from_arrays(
         cls, const uint8_t[::1] nodes, const double[::1] gains, const int32_t[:, ::1] leaf_weights,
-        const uint64_t[:, ::1] category_sets, const int32_t[::1] leaves,
+        const uint64_t[:, ::1] category_sets, const int32_t[::1] leaves, int n_threads=1,
     ):
-        """Make a tree of what its attributes show."""
+        """Make a tree of what its attributes show; ``n_threads`` may share its rows."""
         cdef GrownTree tree = cls(leaf_weights.shape[1])
-        cdef int64_t i, k, n_bytes = gains.shape[0] * sizeof(Node)
+        cdef int64_t n_bytes = gains.shape[0] * sizeof(Node)
         if nodes.shape[0] != n_bytes or n_bytes == 0:
             raise ValueError(f"{len(gains)} gains take {n_bytes} bytes of nodes, got {len(nodes)}")
         tree.node_list.resize(gains.shape[0])
         memcpy(tree.node_list.data(), &nodes[0], n_bytes)
-        for i in range(gains.shape[0]):
-            tree.gain_list.push_back(gains[i])
-        for i in range(leaf_weights.shape[0]):
-            for k in range(leaf_weights.shape[1]):
-                tree.weight_list.push_back(leaf_weights[i, k])
-        for i in range(category_sets.shape[0]):
-            for k in range(4):
-                tree.set_list.push_back(category_sets[i, k])
-        for i in range(leaves.shape[0]):
-            tree.row_leaves.push_back(leaves[i])
+        tree.gain_list.resize(gains.shape[0])
+        memcpy(tree.gain_list.data(), &gains[0], gains.shape[0] * sizeof(double))
+        tree.weight_list.resize(leaf_weights.shape[0] * leaf_weights.shape[1])
+        if tree.weight_list.size():
+            memcpy(tree.weight_list.data(), &leaf_weights[0, 0], tree.weight_list.size() * sizeof(int32_t))
+        tree.set_list.resize(category_sets.shape[0] * 4)
+        if tree.set_list.size():
+            memcpy(tree.set_list.data(), &category_sets[0, 0], tree.set_list.size() * sizeof(uint64_t))
+        tree.row_leaves.resize(leaves.shape[0])
+        if tree.row_leaves.size():
+            memcpy(tree.row_leaves.data(), &leaves[0], tree.row_leaves.size() * sizeof(int32_t))
+        tree.n_threads = n_threads
         return tree
 
     @property

@@ -133,7 +133,9 @@ inline Histogram bins_of(const int32_t *cells, const int32_t *counts, int64_t n_
 
 // Number of the lowest bit that is set; at least one is.
 inline int lowest_bit(uint64_t bits) {
-#if defined(__GNUC__) || defined(__clang__)
+#if defined(__CUDACC__)
+    return __ffsll(bits) - 1;
+#elif defined(__GNUC__) || defined(__clang__)
     return __builtin_ctzll(bits);
 #else
     unsigned long place;

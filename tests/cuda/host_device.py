@@ -1,0 +1,76 @@
+"""A device that is none: the very kernels, compiled for this machine's processor, on arrays of NumPy."""
+
+import ctypes
+import shutil
+import subprocess
+from functools import cache
+from pathlib import Path
+from tempfile import mkdtemp
+
+import numpy as np
+import pytest
+
+import kfhe.cuda
+
+SOURCES = Path(kfhe.cuda.__file__).parent
+FLAGS = ["-std=c++20", "-O1", "-g", "-ffp-contract=off", "-fPIC", "-shared", "-pthread"]
+
+
+@cache
+def kernels(*more_flags):
+    """Compile the kernels; skip the test if nothing here can."""
+    compiler = shutil.which("g++") or shutil.which("clang++")
+    if compiler is None:
+        pytest.skip("needs g++ or clang++")
+    library = Path(mkdtemp()) / "kernels.so"
+    engine = SOURCES.parent / "engine"
+    places = [f"-I{engine}", f"-I{engine / 'trees'}"]
+    command = [compiler, *FLAGS, *more_flags, *places, "-x", "c++", str(SOURCES / "kernels.cu"), "-o", str(library)]
+    subprocess.run(command, check=True)
+    return ctypes.CDLL(str(library))
+
+
+class HostDevice:
+    """Runs kernels here.
+
+    Parameters
+    ----------
+    n_blocks : int
+        Number of blocks.
+    n_threads : int or None
+        Number of threads of each block, at the same time; None: as many as are asked for is one.
+    backwards : bool
+        Whether blocks and threads take turns in the opposite order.
+    """
+
+    def __init__(self, n_blocks=3, n_threads=1, backwards=False):
+        self.n_blocks, self._n_threads, self._backwards = n_blocks, n_threads, backwards
+        self._kernels = kernels()
+        self.memory = 1 << 30
+        self.launched = []
+
+    def empty(self, n, dtype):
+        return np.full(n * np.dtype(dtype).itemsize, 0xA5, dtype=np.uint8).view(dtype)
+
+    def zeros(self, n, dtype):
+        return np.zeros(n, dtype)
+
+    def put(self, array):
+        return np.array(array, order="C")
+
+    def get(self, array):
+        return array.copy()
+
+    def address(self, array):
+        assert array.flags.c_contiguous
+        return array.ctypes.data
+
+    def free_bytes(self):
+        return self.memory
+
+    def launch(self, kernel, arguments, n_blocks, n_threads, n_room=0):
+        self.launched.append(kernel)
+        launch = np.array([n_blocks, self._n_threads, self._backwards], dtype=np.int64)
+        getattr(self._kernels, kernel)(
+            ctypes.c_void_p(arguments.ctypes.data), ctypes.c_void_p(launch.ctypes.data)
+        )
