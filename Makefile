@@ -4,13 +4,14 @@ VENV := .venv
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 INSTALLED := $(VENV)/.installed
 
-.PHONY: help run test lint schemas test-lowest sanitize fuzz bench docs dist clean
+.PHONY: help run test lint schemas test-lowest test-cuda sanitize fuzz bench docs dist clean
 .DELETE_ON_ERROR:
 
 help:
 	@echo "make run          compare KFHE with other ensembles on embedded data; writes report/index.html"
 	@echo "make test         the whole test suite, with linters and type checks"
 	@echo "make test-lowest  the test suite with the lowest supported versions of the dependencies"
+	@echo "make test-cuda    tests of the kernels on the GPU here, with CuPy installed"
 	@echo "make sanitize     tests of the engine under the address and undefined-behaviour sanitizers"
 	@echo "make fuzz         load 100,000 damaged and forged model files; FUZZ='count seed' for others"
 	@echo "make bench        ours and other libraries, timed on the same data; BENCH=--quick for small data only"
@@ -62,6 +63,9 @@ test-lowest: $(INSTALLED)
 	$(VENV)/bin/uv pip install --quiet --python $(VENV)-lowest/bin/python --resolution lowest-direct \
 	  --only-binary :all: --no-binary kfhe ".[dask,frames,study]" --group test
 	$(VENV)-lowest/bin/python -m pytest tests
+
+test-cuda: $(INSTALLED)
+	KFHE_TEST_DEVICE=cuda $(VENV)/bin/python -m pytest tests/cuda
 
 SANITIZED := tests/engine tests/property tests/test_golden.py tests/test_classifier.py tests/test_sample_weight.py \
   tests/test_tree.py tests/test_table.py tests/test_forest.py tests/test_warm_start.py tests/test_early_stopping.py \

@@ -187,11 +187,11 @@ CASES = {
 }
 
 
-def digest(name):
+def digest(name, **further):
     make, kind, weighted, settings = CASES[name]
     X, y, weights = table(kind)
     result = hashlib.sha256()
-    for part in make(X, y, weights if weighted else None, **settings):
+    for part in make(X, y, weights if weighted else None, **settings, **further):
         result.update(part.encode() if isinstance(part, str) else np.ascontiguousarray(part).tobytes())
     return result.hexdigest()
 

@@ -70,7 +70,7 @@ class KFHEClassifier(BaseKFHE):
     n_jobs : int or None, default=None
         Number of threads. The model does not depend on it.
     device : {"cpu", "cuda"}, default="cpu"
-        Where trees are grown: "cuda" uses the current Nvidia GPU and needs `pip install "kfhe[cuda]"`. The model
+        Where trees are grown: "cuda" uses an Nvidia GPU and needs `pip install "kfhe[cuda]"`. The model
         does not depend on it.
     verbose : int, default=0
         1 shows a progress bar.
@@ -233,7 +233,8 @@ class KFHEClassifier(BaseKFHE):
         elif self.device != "cpu":
             names = ", ".join(dict.fromkeys(type(each).__name__ for each in self._given()))
             raise ValueError(
-                f"device={self.device!r} grows native trees: estimator is to be None or a CARTClassifier, got {names}"
+                f"device={self.device!r} grows native trees: estimator must be None or a CARTClassifier, "
+                f"got {names}"
             )
 
     def _hint_at_few_rows(self, n_rows: int) -> None:

@@ -76,7 +76,7 @@ class CARTClassifier(ClassifierMixin, NamedParameters):
     n_jobs : int or None, default=None
         Number of threads. The tree does not depend on it.
     device : {"cpu", "cuda"}, default="cpu"
-        Where the tree is grown: "cuda" uses the current Nvidia GPU and needs `pip install "kfhe[cuda]"`. The tree
+        Where the tree is grown: "cuda" uses an Nvidia GPU and needs `pip install "kfhe[cuda]"`. The tree
         does not depend on it.
 
     Attributes

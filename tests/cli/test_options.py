@@ -67,7 +67,7 @@ def test_help_is_short():
     ],
 )
 def test_every_option_of_training_reaches_the_model(model, given, expected, tmp_path):
-    assert {field.name for field in fields(Training)} == {*SHARED, *OF_TREES, "decision", "n_jobs"}
+    assert {field.name for field in fields(Training)} == {*SHARED, *OF_TREES, "decision", "n_jobs", "device"}
     table = ("fit", CUSTOMERS, "-t", "outcome", "--jobs", 1, "-o", tmp_path / "model.kfhe")
     result = run(*table, "--model", model, *written(given))
     assert result.exit_code == 0, result.output

@@ -112,6 +112,7 @@ def nothing(weights, missed):
     ("settings", "message"),
     [
         ({"estimator": GaussianNB()}, "estimator trains on the rows of one machine"),
+        ({"device": "cuda"}, "device='cuda' is for rows on one machine"),
         ({"emphasis": nothing}, "emphasis is a function of all rows of one machine"),
         ({"early_stopping": True}, "early_stopping=True holds back rows of one machine"),
         (

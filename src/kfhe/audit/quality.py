@@ -118,7 +118,7 @@ def label_quality(
     n_jobs : int or None, default=None
         Number of threads. The result does not depend on it.
     device : {"cpu", "cuda"}, default="cpu"
-        Where trees are grown: "cuda" uses the current Nvidia GPU and needs `pip install "kfhe[cuda]"`. The result
+        Where trees are grown: "cuda" uses an Nvidia GPU and needs `pip install "kfhe[cuda]"`. The result
         does not depend on it.
     verbose : int, default=0
         1 shows a progress bar on standard error.

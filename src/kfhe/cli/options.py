@@ -46,7 +46,9 @@ class Place(StrEnum):
     cuda = "cuda"
 
 
-Device = Annotated[Place, typer.Option("--device", help="Grow the trees on the processor or on an Nvidia GPU.")]
+Device = Annotated[
+    Place, typer.Option("--device", help="Grow the trees on the processor or on an Nvidia GPU.")
+]
 
 
 class ClassWeight(StrEnum):

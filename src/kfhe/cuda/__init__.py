@@ -1,5 +1,5 @@
-"""The same training on a GPU, to the bit.
+"""Trees that are grown on a GPU: the very ones that the engine grows.
 
-Here are the kernels, in CUDA C++, and what starts them. The rules by which trees are grown and the random numbers are
-the engine's own headers.
+Here are the kernels, in CUDA C++, and what starts them. The rules by which trees are grown and the random
+numbers are in the engine's own headers.
 """

@@ -18,7 +18,7 @@ Array = Any  # an array on a device
 
 SOURCES = Path(__file__).parent
 INCLUDED = ("library", "", "../engine", "../engine/trees")  # where the sources find what they include
-# No product and sum are made one, so that they are rounded as on a CPU; few registers, so that many threads fit.
+# Products are not fused with sums, so both are rounded as on a CPU. Few registers: many threads at a time.
 OPTIONS = ("--std=c++17", "--fmad=false", "-default-device", "--device-int128", "--maxrregcount=64")
 BLOCKS_PER_PROCESSOR = 16
 
@@ -120,7 +120,9 @@ class CudaDevice:
     def free_bytes(self) -> int:
         """Return how much memory is free."""
         with self._faults():
-            return int(self._cupy.cuda.Device().mem_info[0] + self._cupy.get_default_memory_pool().free_bytes())
+            return int(
+                self._cupy.cuda.Device().mem_info[0] + self._cupy.get_default_memory_pool().free_bytes()
+            )
 
     def launch(
         self, kernel: str, arguments: NDArray[Any], n_blocks: int, n_threads: int, n_room: int = 0
@@ -142,7 +144,9 @@ class CudaDevice:
         except (cuda.runtime.CUDARuntimeError, cuda.driver.CUDADriverError) as error:
             raise RuntimeError(f"device='cuda': the GPU failed: {error}") from error
         except cuda.compiler.CompileException as error:
-            raise RuntimeError(f"device='cuda': the kernels can't be compiled for this GPU: {error}") from error
+            raise RuntimeError(
+                f"device='cuda': the kernels can't be compiled for this GPU: {error}"
+            ) from error
 
 
 def digest(folders: list[Path]) -> str:

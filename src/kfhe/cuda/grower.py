@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from threading import Lock
 from typing import Any
@@ -28,11 +29,14 @@ RULES = [
     *((name, "i8") for name in ("max_depth", "min_samples_split", "min_samples_leaf", "max_leaf_nodes")),
     *(("max_features", "i8"), ("random_cuts", "i8"), ("cp", "f8"), ("seed", "u8"), ("tree", "u8")),
 ]
-FIELDS = """
-    lines stride n_rows n_features n_classes n_bins categorical low high labels weights weighted key members nodes
-    totals sets counters waiting most_waiting pieces most_pieces small small_rows piece_rows histograms splits drawn
-    scratch scratch_size left cells turn
-""".split()
+FIELDS = re.findall(
+    r"\w+",
+    """
+    lines stride n_rows n_features n_classes n_bins categorical low high labels weights weighted key members
+    nodes totals sets counters waiting most_waiting pieces most_pieces small small_rows piece_rows histograms
+    splits drawn scratch scratch_size left cells turn
+    """,
+)
 GROWTH = np.dtype([*RULES, *((name, "u8") for name in FIELDS)])
 WRITTEN = np.dtype(
     [("growth", GROWTH)]
@@ -94,7 +98,7 @@ class CudaTable:
             return
         table, lines = self.table, np.zeros((self.n_rows, self.stride), dtype=np.uint8)
         lines[:, : self.n_features] = table.codes.T
-        columns = {"n_bins": table.n_bins, "categorical": table.categorical, "low": table.low, "high": table.high}
+        columns = {name: getattr(table, name) for name in ("n_bins", "categorical", "low", "high")}
         copied = {"lines": lines, "labels": self.labels, **columns}
         self.arrays = {name: self.device.put(array) for name, array in copied.items()}
 
@@ -117,8 +121,8 @@ class CudaTable:
         free = self.device.free_bytes()
         if needed > free:
             raise MemoryError(
-                f"device='cuda' needs {needed / 2**30:.2f} GB of the GPU's memory to grow trees on {self.n_rows} rows; "
-                f"{free / 2**30:.2f} GB are free"
+                f"device='cuda' needs {needed / 2**30:.2f} GB of the GPU's memory to grow trees on "
+                f"{self.n_rows} rows; {free / 2**30:.2f} GB are free"
             )
         self.load()
         for name, size in wanted.items():
@@ -126,7 +130,7 @@ class CudaTable:
 
 
 def line_width(n_features: int) -> int:
-    """Return how many bytes a row's bins take, so that as few of the 32 that are read at once hold them as can be.
+    """Return how many bytes a row's bins take: they should cross few of the bounds at each 32.
 
     Examples
     --------
@@ -172,7 +176,7 @@ class CudaGrower:
         return Grower, (*columns, labels, self._table.n_classes, self._rules, self._n_threads, False)
 
     def grow(self, weights: NDArray[np.int32], counts: bool, tree: int, key: int = 1) -> GrownTree:
-        """Grow a tree on the rows of positive weight, and find the leaf of every row, as `Grower.grow` does."""
+        """Grow a tree on the rows of positive weight, and find each row's leaf, as `Grower.grow` does."""
         with self._table.in_use:
             given = self._given(weights, counts, tree, key)
             self._grow_nodes(given)

@@ -45,13 +45,16 @@ KFHE_KERNEL(count_leaves, Written) {
         int32_t node = int32_t(BLOCK + i * N_BLOCKS);
         if (nodes[node].left >= 0 || !is_there(given, node)) continue;
         nodes[node].n_leaves = 1;
+        int32_t n_leaves = 1, n_sets = 0;
         for (int32_t parent = nodes[node].parent; parent >= 0; node = parent, parent = nodes[node].parent) {
             const bool counts_set = node == nodes[parent].left && is_categorical(nodes[parent]);
-            add_to(&nodes[parent].n_leaves, nodes[node].n_leaves);
-            add_to(&nodes[parent].n_sets, nodes[node].n_sets + counts_set);
+            add_to(&nodes[parent].n_leaves, n_leaves);
+            add_to(&nodes[parent].n_sets, n_sets + counts_set);
             publish();
             if (add_to(&nodes[parent].n_counted, 1) == 0) break;
             publish();
+            n_leaves = add_to(&nodes[parent].n_leaves, 0);  // what another block has added, too
+            n_sets = add_to(&nodes[parent].n_sets, 0);
         }
     }
 }

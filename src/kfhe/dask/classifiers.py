@@ -176,7 +176,9 @@ class OnDask(BaseKFHE):
     def _check_parameters(self) -> None:
         """Raise if a parameter needs all rows on one machine."""
         if self.device != "cpu":
-            raise ValueError(f"device={self.device!r} is for rows on one machine; on a cluster, use device='cpu'")
+            raise ValueError(
+                f"device={self.device!r} is for rows on one machine; on a cluster, use device='cpu'"
+            )
         stopping = self.early_stopping
         if isinstance(stopping, EarlyStopping) and stopping.validation_fraction is not None:
             raise ValueError(

@@ -1,6 +1,7 @@
 """A device that is none: the very kernels, compiled for this machine's processor, on arrays of NumPy."""
 
 import ctypes
+import os
 import shutil
 import subprocess
 from functools import cache
@@ -11,23 +12,30 @@ import numpy as np
 import pytest
 
 import kfhe.cuda
+from kfhe.cuda.device import INCLUDED, open_device
+
+ON_GPU = os.environ.get("KFHE_TEST_DEVICE") == "cuda"  # as `make test-cuda` has it
 
 SOURCES = Path(kfhe.cuda.__file__).parent
 FLAGS = ["-std=c++20", "-O1", "-g", "-ffp-contract=off", "-fPIC", "-shared", "-pthread"]
 
 
 @cache
-def kernels(*more_flags):
+def kernels():
     """Compile the kernels; skip the test if nothing here can."""
     compiler = shutil.which("g++") or shutil.which("clang++")
     if compiler is None:
         pytest.skip("needs g++ or clang++")
     library = Path(mkdtemp()) / "kernels.so"
-    engine = SOURCES.parent / "engine"
-    places = [f"-I{engine}", f"-I{engine / 'trees'}"]
-    command = [compiler, *FLAGS, *more_flags, *places, "-x", "c++", str(SOURCES / "kernels.cu"), "-o", str(library)]
+    places = [f"-I{SOURCES / folder}" for folder in INCLUDED[1:]]  # the library of C++ is the compiler's own
+    command = [compiler, *FLAGS, *places, "-x", "c++", str(SOURCES / "kernels.cu"), "-o", str(library)]
     subprocess.run(command, check=True)
     return ctypes.CDLL(str(library))
+
+
+def some_device(*options, **further):
+    """Return the GPU, if tests are to run on one; else a device here."""
+    return open_device() if ON_GPU else HostDevice(*options, **further)
 
 
 class HostDevice:
@@ -37,8 +45,8 @@ class HostDevice:
     ----------
     n_blocks : int
         Number of blocks.
-    n_threads : int or None
-        Number of threads of each block, at the same time; None: as many as are asked for is one.
+    n_threads : int
+        Number of threads of each block.
     backwards : bool
         Whether blocks and threads take turns in the opposite order.
     """
