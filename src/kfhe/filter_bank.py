@@ -136,8 +136,13 @@ class FilterBank:
         As CART chooses how far to prune: the most of those whose log loss is within a standard error of the
         lowest. (The highest shrinkage has to be the best one itself.)
         """
-        rows = self._rows
-        losses = [log_losses(self.scores(k), rows.labels, rows.base) for k in range(len(SHRINKAGES))]
+        rows, share = self._rows, 1 / (self.n_components + 1)
+        prior = share * self.prior[rows.labels]
+        losses = [self._bank.label_scores(k) for k in range(len(SHRINKAGES))]
+        for scores in losses:  # in place, as memory takes longer to be had than to be written
+            scores *= 1 - share
+            scores += prior
+            log_losses(scores, rows.base, out=scores)
         sums = [rows.exact_sum(loss) for loss in losses]
         best = int(np.argmin(sums))
         for more in range(STEERING - 1, best, -1):
@@ -154,6 +159,9 @@ class FilterBank:
         return scores
 
 
-def log_losses(scores: Floats, labels: Labels, base: Floats) -> Floats:
-    """Return the log loss of each row's label, times the row's weight."""
-    return base * np.maximum(-np.log(scores[np.arange(len(labels)), labels]), 0.0)
+def log_losses(scores: Floats, base: Floats, out: Floats | None = None) -> Floats:
+    """Return the log loss of each row's label, by the label's score, times the row's weight."""
+    losses = np.log(scores, out=out)
+    np.maximum(np.negative(losses, out=losses), 0.0, out=losses)
+    losses *= base
+    return losses

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kfhe.engine.trees.compact import CompactTrees, compact
-from kfhe.engine.trees.leaf_votes import leaf_classes, leaf_shares, shrunken_shares
+from kfhe.engine.trees.leaf_votes import leaf_classes, leaf_shares, shrunken_shares_of_all
 from kfhe.engine.trees.predictor import add_trees, apply
-from kfhe.engine.trees.tree_store import TreeStore
+from kfhe.engine.trees.tree_store import TreeStore, gains_of_features
 from kfhe.ensemble import Ensemble, variance, variance_from
 from kfhe.filter_bank import SHRINKAGES
 from kfhe.tables.columns import SparseRows, blocks
@@ -27,6 +27,7 @@ MANY = 1 << 22  # cells of a table of trees and features: more than that are not
 SCORE_SETTINGS = ("shrinkage", "sharpness", "class_shares", "prior_power")
 DECISIONS: dict[Any, float] = {"balanced": 0.6, "likeliest": 0.0}  # powers of the classes' shares
 STEPS_OF_SHARPNESS = 8
+NO_CLASSES = np.zeros(1, dtype=np.int32)  # of leaves that all vote softly
 FEWEST_ROWS = 16  # that walk down compact trees: as many as they take side by side
 
 # As compiled code sees it: Node in engine/trees/layout.pxd.
@@ -126,27 +127,32 @@ class Forest(Ensemble):
         name = "compact_for_gaps" if gaps else "compact_trees"
         if name not in self.__dict__:
             trees = self.nodes, self.category_sets, self.tree_nodes, self.tree_sets, self.tree_leaves
-            weights, n_features = self.leaf_weights.sum(axis=1, dtype=np.int64), len(self.schema.names)
-            self.__dict__[name] = compact(*trees, weights, n_features, gaps, n_threads)
+            self.__dict__[name] = compact(*trees, self.leaf_weights, len(self.schema.names), gaps, n_threads)
         made: CompactTrees | None = self.__dict__[name]
         return made
 
-    @cached_property
-    def leaf_votes(self) -> Floats:
-        """What the leaves of the trees that vote softly vote for: the shares of their classes.
+    def leaf_votes(self, n_threads: int = 1) -> Floats:
+        """Return what the leaves of the trees that vote softly vote for: the shares of their classes.
 
         Those are all trees of a soft forest, and h_0 alone of another one.
         """
-        if self.shrinkage == 0:
-            return leaf_shares(self.leaf_weights if self.soft else self.leaf_weights[: self.tree_leaves[1]])
-        shrinkage = np.array([self.shrinkage])
-        return np.concatenate([shrunken_shares(tree.nodes, tree.leaf_weights, shrinkage)[0] for tree in self])
+        if "votes" not in self.__dict__:
+            if self.shrinkage == 0:
+                weights = self.leaf_weights if self.soft else self.leaf_weights[: self.tree_leaves[1]]
+                votes = leaf_shares(weights, n_threads)
+            else:
+                trees = self.nodes, self.leaf_weights, self.tree_nodes, self.tree_leaves
+                votes = shrunken_shares_of_all(*trees, self.shrinkage, n_threads)
+            self.__dict__["votes"] = votes
+        found: Floats = self.__dict__["votes"]
+        return found
 
     @cached_property
     def leaf_squares(self) -> Floats:
         """Squared length of what each leaf votes for, as one column; 1 if that is a single class."""
         squares = np.ones((len(self.leaf_weights), 1))
-        squares[: len(self.leaf_votes), 0] = (self.leaf_votes**2).sum(axis=1)
+        votes = self.leaf_votes()
+        squares[: len(votes), 0] = (votes**2).sum(axis=1)
         return squares
 
     @cached_property
@@ -175,7 +181,7 @@ class Forest(Ensemble):
         scores = np.zeros((len(rows), len(self.classes)))
         factors = self.class_factors if self.prior_power else np.ones(len(self.classes))
         self._add_values(
-            rows, self.leaf_votes, 0, len(self), self.weights, scores, n_threads, factors=factors
+            rows, self.leaf_votes(n_threads), 0, len(self), self.weights, scores, n_threads, factors=factors
         )
         return self.decide(np.minimum(scores, 1.0, out=scores))
 
@@ -190,7 +196,7 @@ class Forest(Ensemble):
         """Return what each leaf of tree t votes for: a score per class."""
         leaves = slice(*self.tree_leaves[t : t + 2])
         if self.soft or t == 0:
-            return self.leaf_votes[leaves]
+            return self.leaf_votes()[leaves]
         votes: Floats = np.eye(len(self.classes))[self.leaf_classes[leaves]]
         return votes
 
@@ -209,7 +215,7 @@ class Forest(Ensemble):
     ) -> Floats:
         """Add the votes of some trees, times their weights, to a sum; None: one that begins."""
         total = np.zeros((len(rows), len(self.classes))) if total is None else total
-        self._add_values(rows, self.leaf_votes, first, last, weights, total, n_threads)
+        self._add_values(rows, self.leaf_votes(n_threads), first, last, weights, total, n_threads)
         return total
 
     def _add_values(
@@ -228,12 +234,13 @@ class Forest(Ensemble):
 
         With factors of the classes, only as far as it takes to see which score times factor is highest.
         """
+        classes = self.leaf_classes if len(values) < len(self.leaf_weights) else NO_CLASSES
         for some, numbers in blocks(rows):
             gaps = bool(np.isnan(numbers.max(initial=0.0)))
             add_trees(
                 self.nodes,
                 self.category_sets,
-                self.leaf_classes,
+                classes,
                 values,
                 self.tree_nodes,
                 self.tree_leaves,
@@ -283,29 +290,21 @@ class Forest(Ensemble):
                 found[some, t] = apply(tree.nodes, tree.category_sets, numbers, n_threads)
         return found
 
-    def importances(self) -> Floats:
+    def importances(self, n_threads: int = 1) -> Floats:
         """Return each column's share of the trees' gains, trees averaged by weight."""
         total = np.zeros(len(self.schema.columns))
         step = max(1, MANY // max(1, len(self.schema.names)))
         for first in range(0, len(self), step):  # many trees at once, unless the table is wide
             some = slice(first, first + step)
-            for weight, shares in zip(self.weights[some], self.column_shares(some), strict=True):
+            for weight, shares in zip(self.weights[some], self.column_shares(some, n_threads), strict=True):
                 total += weight * shares
         return total / (total.sum() or 1.0)  # trees without a split have none
 
-    def column_shares(self, trees: slice) -> Floats:
+    def column_shares(self, trees: slice, n_threads: int = 1) -> Floats:
         """Return each column's share of the gains of some trees' splits; all zero for a tree without any."""
         starts = self.tree_nodes[trees.start : trees.stop + 1]
-        some, width = slice(starts[0], starts[-1]), len(self.schema.names)
-        split = self.nodes["kind"][some] != LEAF
-        cells = np.repeat(np.arange(len(starts) - 1) * width, np.diff(starts)) + self.nodes["feature"][some]
-        gains = self.gains[some][split].clip(min=0)
-        features = (
-            np.bincount(cells[split], gains, (len(starts) - 1) * width)
-            .astype(np.float64, copy=False)
-            .reshape(len(starts) - 1, width)
-        )
-        columns = self.schema.by_column(features)
+        found = gains_of_features(self.nodes, self.gains, starts, len(self.schema.names), n_threads)
+        columns = self.schema.by_column(found)
         totals = columns.sum(axis=1, keepdims=True)
         return np.divide(columns, totals, out=columns, where=totals > 0)
 

@@ -230,9 +230,9 @@ class RobustKFHEClassifier(BaseKFHE):
             **attributes,
             "noise_rate_": found.noise_rate,
             "oob_score_": min(1.0, rows.exact_sum(right)),  # weights may sum to a rounding error more
-            "oob_log_loss_": rows.exact_sum(log_losses(scores, rows.labels, rows.base)),
+            "oob_log_loss_": rows.exact_sum(log_losses(scores[np.arange(len(scores)), rows.labels], rows.base)),
             "oob_decision_function_": scores,
-            "remarks_": self._remarks(run, forest.importances()),
+            "remarks_": self._remarks(run, forest.importances(rows.n_threads)),
         }
 
     def _remarks(self, run: TrainingRun, importances: Floats) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ summed as fixed-point integers, so that threads don't show.
 
 from cython.parallel cimport prange
 from libc.stdint cimport int32_t, int64_t
+from libc.string cimport memcpy
 from libcpp cimport bool as cpp_bool
 from libcpp.vector cimport vector
 
@@ -124,9 +125,17 @@ cdef class HonestBank:
         self.n_chunks = (self.n + CHUNK - 1) // CHUNK
         self.n_threads = n_threads if self.n * self.n_classes * n_filters >= PARALLEL_CELLS else 1
         self.states = np.empty((n_filters, self.n, self.n_classes))
-        self.states[:] = prior
         self.n_read = np.zeros(self.n, dtype=np.int32)
         self.cells, self.read = self.states, self.n_read
+        cdef int64_t c
+        for c in prange(n_filters * self.n_chunks, nogil=True, num_threads=self.n_threads, schedule="static"):
+            self.begin(c // self.n_chunks, c % self.n_chunks * CHUNK)
+
+    cdef void begin(self, int64_t b, int64_t start) noexcept nogil:
+        """Let the states of some rows be the prior."""
+        cdef int64_t i
+        for i in range(start, min(self.n, start + CHUNK)):
+            memcpy(&self.cells[b, i, 0], &self.prior[0], self.n_classes * sizeof(double))
 
     def __reduce__(self):
         return restored, (self.arguments, self.states, self.n_read)
@@ -146,6 +155,15 @@ cdef class HonestBank:
     def state(self, int64_t b):
         """Return the state of one filter: a score per row and class."""
         return self.states[b]
+
+    def label_scores(self, int64_t b):
+        """Return the score of each row's label in the state of one filter."""
+        cdef int64_t i
+        result = np.empty(self.n)
+        cdef double[::1] scores = result
+        for i in prange(self.n, nogil=True, num_threads=self.n_threads, schedule="static"):
+            scores[i] = self.cells[b, i, self.labels[i]]
+        return result
 
     def brier_scores(self):
         """Return the Brier score of each filter."""

@@ -1,3 +1,5 @@
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -26,3 +28,4 @@ def bin_starts(values: NDArray[np.float64], max_bins: int) -> tuple[NDArray[np.f
 def encoded(
     values: NDArray[np.float64], starts: NDArray[np.float64]
 ) -> tuple[NDArray[np.uint8], NDArray[np.float64], NDArray[np.float64], int]: ...
+def columns_of(table: NDArray[np.floating[Any]], n_threads: int = 1) -> NDArray[np.float64]: ...

@@ -20,6 +20,7 @@ import numpy as np
 cdef enum:
     SAMPLE_ROWS = 65536
     PARALLEL_CELLS = 32768
+    BLOCK = 512  # rows that are read together: their columns fit the nearest cache
 
 
 cdef void greedy_starts(vector[double] &values, int64_t max_bins, vector[double] &starts) noexcept nogil:
@@ -177,6 +178,25 @@ def encoded(const double[::1] values, const double[::1] starts):
         with nogil:
             odd = encode(&values[0], n, first, &bins[0], &lowest[0], &highest[0])
     return codes, low, high, odd
+
+
+ctypedef fused number_t:
+    float
+    double
+
+
+def columns_of(const number_t[:, :] table, int n_threads=1):
+    """Return a table's columns as numbers in double precision, each as a row."""
+    cdef int64_t i, j, block, n = table.shape[0], n_columns = table.shape[1]
+    result = np.empty((n_columns, n))
+    cdef double[:, ::1] columns = result
+    if n * n_columns < PARALLEL_CELLS:
+        n_threads = 1
+    for block in prange((n + BLOCK - 1) // BLOCK, nogil=True, num_threads=n_threads, schedule="static"):
+        for j in range(n_columns):
+            for i in range(block * BLOCK, min(n, (block + 1) * BLOCK)):
+                columns[j, i] = table[i, j]
+    return result
 
 
 ctypedef fused index_t:

@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from kfhe.engine.bins import bin_columns, bin_sparse_columns
+from kfhe.engine.bins import bin_columns, bin_sparse_columns, columns_of
 from kfhe.tables.columns import ArrayColumns, Columns, SparseColumns, open_columns
 from kfhe.tables.schema import (
     FeatureColumns,
@@ -100,13 +100,14 @@ class BinnedTable:
         for j in np.flatnonzero(categorical).tolist():
             bins, codes[j] = _bin_categories(factorized[j], max_bins)
             categories[j], n_bins[j] = bins, max(bins.values(), default=-1) + 2
-        at_once = SPARSE_COLUMNS_AT_ONCE if isinstance(columns, SparseColumns) else COLUMNS_AT_ONCE
+        at_once = max(COLUMNS_AT_ONCE, n_threads)
+        at_once = SPARSE_COLUMNS_AT_ONCE if isinstance(columns, SparseColumns) else at_once
         for some in _neighbours(categorical, at_once):
             if isinstance(columns, SparseColumns):
                 stored = columns.stored(some)
                 found = bin_sparse_columns(*stored, some.start, max_bins, codes, low, high, n_threads)
             else:
-                numbers = _read_together(columns, some)
+                numbers = _read_together(columns, some, n_threads)
                 found = bin_columns(numbers, some.start, max_bins, codes, low, high, n_threads)
             if (found < 0).any():
                 raise infinite_values(columns.names[some[int(found.argmin())]])
@@ -126,9 +127,12 @@ def _neighbours(categorical: NDArray[np.bool_], at_once: int) -> Iterator[range]
             first = j + 1
 
 
-def _read_together(columns: Columns, some: range) -> Floats:
+def _read_together(columns: Columns, some: range, n_threads: int) -> Floats:
     if isinstance(columns, ArrayColumns) and columns.X.dtype.kind in "bfiu":
-        return np.ascontiguousarray(columns.X[:, some.start : some.stop].T, dtype=np.float64)
+        numbers = columns.X[:, some.start : some.stop]
+        if numbers.dtype in (np.float32, np.float64) and numbers.flags.aligned:
+            return columns_of(numbers, n_threads)
+        return np.ascontiguousarray(numbers.T, dtype=np.float64)
     return np.stack([columns.numbers(j) for j in some])
 
 

@@ -20,7 +20,7 @@ def model():
 def scores(forest, X, n_threads, compact_trees, *, plain=True, factors=None):
     found = np.zeros((len(X), len(forest.classes)))
     starts = forest.tree_nodes, forest.tree_leaves, forest.tree_sets
-    votes = forest.leaf_classes, forest.leaf_votes
+    votes = forest.leaf_classes, forest.leaf_votes()
     trees = forest.nodes, forest.category_sets, *votes, *starts, forest.weights, 0, len(forest)
     add_trees(*trees, plain, X, found, n_threads, compact_trees, factors)
     return found
@@ -101,7 +101,7 @@ NO_SETS = np.empty((0, 4), dtype=np.uint64)
 
 
 def compacted(nodes, starts, sets=NO_SETS):
-    leaves, leaf_weights = np.zeros(len(starts), dtype=np.int64), np.ones(2, dtype=np.int64)
+    leaves, leaf_weights = np.zeros(len(starts), dtype=np.int64), np.ones((2, 1), dtype=np.int32)
     tree_sets, n_features = np.arange(len(starts)) * bool(len(sets)), int(nodes["feature"].max()) + 1
     return compact(nodes, sets, starts, tree_sets, leaves, leaf_weights, n_features, False, 2)
 
@@ -170,7 +170,7 @@ def test_trees_of_any_size_and_shape_send_rows_to_the_same_leaves(shape, draw_th
     trees = [grown(rng, n, shape, draw_threshold) for n in (0, 1, 2, 14, 15, 16, 17, 60, 500)]
     nodes, starts = np.concatenate(trees), np.cumsum([0, *map(len, trees)])
     tree_leaves = np.cumsum([0, *((len(tree) + 1) // 2 for tree in trees)])
-    leaf_weights = rng.integers(1, 100, size=tree_leaves[-1]) * weighed
+    leaf_weights = rng.integers(1, 100, size=(tree_leaves[-1], 1), dtype=np.int32) * weighed
     small = nodes, NO_SETS, starts, np.zeros(len(starts), dtype=np.int64), tree_leaves, leaf_weights, 3, False
     own = nodes["threshold"][(nodes["kind"] != 0) & np.isfinite(nodes["threshold"])]
     values = np.concatenate(

@@ -11,7 +11,7 @@ def compact(
     tree_nodes: NDArray[np.int64],
     tree_sets: NDArray[np.int64],
     tree_leaves: NDArray[np.int64],
-    leaf_weights: NDArray[np.int64],
+    leaf_weights: NDArray[np.int32],
     n_features: int,
     gaps: bool,
     n_threads: int = 1,

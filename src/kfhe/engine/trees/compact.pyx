@@ -15,7 +15,7 @@ it left, in the other the highest. Splits by category become several by number.
 cimport cython
 from cython.parallel cimport prange
 from libc.math cimport isinf
-from libc.stdint cimport int32_t, int64_t, uint16_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint64_t
 from libcpp.algorithm cimport lower_bound, unique
 from libcpp.vector cimport vector
 
@@ -328,6 +328,14 @@ cdef inline int64_t side(const Node *node, bint gaps) noexcept nogil:
     return 2 * node.feature + (gaps and (node.kind & MISSING_LEFT) != 0)
 
 
+cdef void mark_columns(const vector[Node] &tree, bint gaps, uint8_t *columns) noexcept nogil:
+    """Mark the columns that a tree's splits look at."""
+    cdef size_t i
+    for i in range(tree.size()):
+        if tree[i].kind != LEAF:
+            columns[side(&tree[i], gaps)] = 1
+
+
 cdef void write_tree(
     const vector[Node] &tree, const vector[vector[double]] &thresholds, const int64_t *columns, bint gaps,
     uint64_t *nodes, int32_t *leaves,
@@ -350,7 +358,7 @@ cdef void write_tree(
 
 def compact(
     const Node[::1] nodes, const uint64_t[:, ::1] category_sets, const int64_t[::1] tree_nodes,
-    const int64_t[::1] tree_sets, const int64_t[::1] tree_leaves, const int64_t[::1] leaf_weights,
+    const int64_t[::1] tree_sets, const int64_t[::1] tree_leaves, const int32_t[:, ::1] leaf_weights,
     int64_t n_features, bint gaps, int n_threads=1,
 ):
     """Return a forest as compact trees, for rows with gaps or without; None if it does not fit into such.
@@ -359,21 +367,23 @@ def compact(
     or if splits by category are too many.
     """
     cdef const uint64_t *sets = &category_sets[0, 0] if category_sets.shape[0] else NULL
-    cdef int64_t t, i, f, n_trees = tree_nodes.shape[0] - 1, n_columns = 0, most = 0
+    cdef int64_t t, f, n_trees = tree_nodes.shape[0] - 1, n_columns = 0, most = 0
     cdef vector[vector[Node]] cut = vector[vector[Node]](n_trees)
     cdef vector[vector[double]] thresholds = vector[vector[double]](n_features)
     cdef vector[int64_t] starts = vector[int64_t](n_trees + 1)
     cdef int64_t[::1] columns = np.zeros(2 * n_features, dtype=np.int64)
+    cdef vector[uint8_t] by_tree
     if n_features * n_trees > MOST_COUNTS:
         return None
     with nogil:
+        by_tree.resize(2 * n_features * n_trees)
         for t in prange(n_trees, num_threads=n_threads, schedule="dynamic"):
             cut_tree(&nodes[tree_nodes[t]], tree_nodes[t + 1] - tree_nodes[t], sets + 4 * tree_sets[t], cut[t])
+            mark_columns(cut[t], gaps, &by_tree[2 * n_features * t])
         for t in range(n_trees):
             starts[t + 1] = starts[t] + <int64_t> cut[t].size()
-            for i in range(<int64_t> cut[t].size()):
-                if cut[t][i].kind != LEAF:
-                    columns[side(&cut[t][i], gaps)] = 1
+            for f in range(2 * n_features):
+                columns[f] |= by_tree[2 * n_features * t + f]
         for f in range(2 * n_features):
             n_columns += columns[f]
     if n_columns == 0 or n_columns > MOST_COLUMNS or starts[n_trees] > MOST_GROWTH * nodes.shape[0]:
@@ -401,6 +411,6 @@ def compact(
             write_tree(cut[t], thresholds, &columns[0], gaps, &trees.nodes[starts[t]], &trees.leaves[starts[t]])
             trees.tops[t] = top_splits_of(&trees.nodes[starts[t]], node_weights(
                 cut[t].data(), <int64_t> cut[t].size(), tree_nodes[t + 1] - tree_nodes[t],
-                &leaf_weights[tree_leaves[t]],
+                &leaf_weights[tree_leaves[t], 0], leaf_weights.shape[1],
             ))
     return trees

@@ -23,7 +23,8 @@ import numpy as np
 
 cdef enum:
     PARALLEL_CELLS = 32768  # rows times features from which threads are worth their start
-    SUBTREES_PER_THREAD = 4
+    SUBTREES_PER_THREAD = 2  # and some more: large nodes above are split by all threads, with little to do for each
+    SUBTREES = 4
     MAX_SORTED_ROWS = 8192
     MAX_DEFERRED_ROWS = 40960  # that fit a core's cache, in a table that is not wide
     BLOCK = 8192  # rows that are taken over together
@@ -296,7 +297,7 @@ cdef class Grower:
         elif growth.exchange != NULL:
             growth.deferred_rows = max(<int64_t> MIN_SENT_ROWS, n // (SENT_PER_WORKER * self.n_workers))
         elif n_threads > 1 or n > MANY_ROWS:
-            growth.deferred_rows = max(1, min(MAX_DEFERRED_ROWS, n // (SUBTREES_PER_THREAD * max(2, n_threads))))
+            growth.deferred_rows = max(1, min(MAX_DEFERRED_ROWS, n // (SUBTREES_PER_THREAD * max(2, n_threads) + SUBTREES)))
             if not self.problem.force_parallel:
                 growth.deferred_rows = max(growth.deferred_rows, self.problem.sorted_rows)
         memset(&root, 0, sizeof(OpenNode))
@@ -389,7 +390,7 @@ cdef class Grower:
             n_rows += roots[i].end - roots[i].start
         larger_first.roots = roots
         sort(by_size.begin(), by_size.end(), larger_first)
-        n_groups = max(1, min(1 + GROUPS * n_rows // self.problem.n_rows, n_roots // (SUBTREES_PER_THREAD * growth.n_threads)))
+        n_groups = max(1, min(1 + GROUPS * n_rows // self.problem.n_rows, n_roots // (SUBTREES_PER_THREAD * growth.n_threads + SUBTREES)))
         for group in range(n_groups):
             self.grow_group(growth, by_size, group, n_groups, &row_sets)
 

@@ -191,12 +191,14 @@ cdef class GrownTree:
         result = np.empty(self.row_leaves.size(), dtype=np.int32)
         cdef int32_t[::1] votes = result
         with nogil:
-            for i in range(n_leaves):
-                leaf_classes[i] = heaviest(&self.weight_list[i * self.n_classes], self.n_classes)
             if self.n_threads == 1 or votes.shape[0] < PARALLEL_ROWS:
+                for i in range(n_leaves):
+                    leaf_classes[i] = heaviest(&self.weight_list[i * self.n_classes], self.n_classes)
                 for i in range(votes.shape[0]):
                     votes[i] = leaf_classes[self.row_leaves[i]]
             else:
+                for i in prange(n_leaves, num_threads=self.n_threads, schedule="static"):
+                    leaf_classes[i] = heaviest(&self.weight_list[i * self.n_classes], self.n_classes)
                 for i in prange(votes.shape[0], num_threads=self.n_threads, schedule="dynamic", chunksize=PARALLEL_ROWS):
                     votes[i] = leaf_classes[self.row_leaves[i]]
         return result

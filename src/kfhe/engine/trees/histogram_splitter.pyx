@@ -22,8 +22,9 @@ from kfhe.engine.trees.splitter cimport (
 
 cdef enum:
     PARALLEL_CELLS = 32768  # rows times features, or cells of histograms, from which threads are worth their start
-    PARALLEL_ROWS = 16384  # rows from which they are for parting them
-    BLOCK = 8192  # rows that are read together: what is known of them stays in the cache for all features
+    PARALLEL_ROWS = 8192  # rows from which they are for parting them
+    MOST_BLOCK = 8192  # rows that are read together: what is known of them stays in the cache for all features
+    LEAST_BLOCK = 2048  # rows that a thread reads at least, as the histograms of all threads are added up
 
 cdef Splitter BY_HISTOGRAM
 BY_HISTOGRAM.defers = defers
@@ -93,23 +94,43 @@ cdef void build_here(Growth *growth, const OpenNode *node, const int32_t *featur
     cdef const Problem *problem = growth.problem
     cdef Workspace *work = growth.work
     cdef int64_t i, block, n_rows = node.end - node.start
-    cdef int64_t size = 1 if problem.force_parallel else BLOCK, n_blocks = (n_rows + size - 1) // size
-    cdef int thread, n_threads = threads_for(growth, n_rows * n)
+    cdef int n_threads = threads_for(growth, n_rows * n)
+    cdef int64_t size = min(<int64_t> MOST_BLOCK, max(n_rows // n_threads, <int64_t> LEAST_BLOCK)), n_blocks
+    cdef int thread
+    if problem.force_parallel:
+        size = 1
+    n_blocks = (n_rows + size - 1) // size
+    n_threads = max(1, min(n_threads, <int> n_blocks))
     cdef vector[int32_t] slots = vector[int32_t](n_threads, node.histogram)
+    cdef vector[uint8_t] begun = vector[uint8_t](n_threads)  # by which threads
+    if n_threads == 1:
+        clear(problem, work, node.histogram, features, n)
+        for block in range(n_blocks):
+            add_block(growth, node, features, n, node.histogram, block * size, min(n_rows, (block + 1) * size))
+        return
     for thread in range(1, n_threads):
         slots[thread] = take_slot(problem, work)
-    for thread in range(n_threads):
-        clear(problem, work, slots[thread], features, n)
-    if n_threads == 1:
-        for block in range(n_blocks):
-            add_block(growth, node, features, n, slots[0], block * size, min(n_rows, (block + 1) * size))
-        return
     for block in prange(n_blocks, num_threads=n_threads, schedule="dynamic", chunksize=1):
+        if not begun[threadid()]:
+            begun[threadid()] = True
+            clear(problem, work, slots[threadid()], features, n)
         add_block(growth, node, features, n, slots[threadid()], block * size, min(n_rows, (block + 1) * size))
+    if not begun[0]:
+        clear(problem, work, node.histogram, features, n)
+    for i in prange(n, num_threads=threads_for(growth, <int64_t> (problem.cells * n * n_threads)), schedule="static"):
+        add_threads(problem, work, slots, begun, features[i])
     for thread in range(1, n_threads):
-        for i in range(n):
-            add_feature(problem, work, node.histogram, slots[thread], features[i], add_up)
         work.free_slots.push_back(slots[thread])
+
+
+cdef void add_threads(
+    const Problem *problem, Workspace *work, const vector[int32_t] &slots, const vector[uint8_t] &begun, int64_t feature
+) noexcept nogil:
+    """Add to the first thread's histogram of a feature those of the others that have one."""
+    cdef size_t thread
+    for thread in range(1, slots.size()):
+        if begun[thread]:
+            add_feature(problem, work, slots[0], slots[thread], feature, add_up)
 
 
 cdef void sum_features(Growth *growth, const OpenNode *node, const int32_t *features, int64_t n) noexcept nogil:

@@ -28,7 +28,7 @@ cdef struct TopSplits:
 
 cdef TopSplits top_splits_of(const uint64_t *nodes, const vector[double] &weights) noexcept nogil
 cdef vector[double] node_weights(
-    const Node *nodes, int64_t n_nodes, int64_t n_grown, const int64_t *leaf_weights
+    const Node *nodes, int64_t n_nodes, int64_t n_grown, const int32_t *leaf_weights, int64_t n_classes
 ) noexcept nogil
 
 

@@ -6,21 +6,22 @@ is the exit that a row leaves them by. They are the splits of the most training 
 that grow best first are long and narrow in places.
 """
 
-from libc.stdint cimport int64_t, uint16_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint16_t, uint64_t
 from libcpp.vector cimport vector
 
 from kfhe.engine.trees.layout cimport LEAF, Node
 
 
 cdef vector[double] node_weights(
-    const Node *nodes, int64_t n_nodes, int64_t n_grown, const int64_t *leaf_weights
+    const Node *nodes, int64_t n_nodes, int64_t n_grown, const int32_t *leaf_weights, int64_t n_classes
 ) noexcept nogil:
     """Weight of the training rows in each node of a tree; nodes that only cut categories get half of their parent's."""
     cdef vector[double] weights = vector[double](n_nodes, 0.0)
-    cdef int64_t i
+    cdef int64_t i, k
     for i in range(n_grown - 1, -1, -1):
         if nodes[i].kind == LEAF:
-            weights[i] = <double> leaf_weights[nodes[i].left]
+            for k in range(n_classes):
+                weights[i] += leaf_weights[nodes[i].left * n_classes + k]
         elif nodes[i].left < n_grown:
             weights[i] = weights[nodes[i].left] + weights[nodes[i].left + 1]
         else:
