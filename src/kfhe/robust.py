@@ -225,12 +225,13 @@ class RobustKFHEClassifier(BaseKFHE):
             class_shares=tuple(found.class_shares.tolist()),
             prior_power=float(DECISIONS.get(self.decision, self.decision)),
         )
+        own = scores[np.arange(len(scores)), rows.labels]
         right = rows.base * ((scores * forest.class_factors).argmax(axis=1) == rows.labels)
         return {
             **attributes,
             "noise_rate_": found.noise_rate,
             "oob_score_": min(1.0, rows.exact_sum(right)),  # weights may sum to a rounding error more
-            "oob_log_loss_": rows.exact_sum(log_losses(scores[np.arange(len(scores)), rows.labels], rows.base)),
+            "oob_log_loss_": rows.exact_sum(log_losses(own, rows.base)),
             "oob_decision_function_": scores,
             "remarks_": self._remarks(run, forest.importances(rows.n_threads)),
         }
