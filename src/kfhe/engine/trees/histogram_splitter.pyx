@@ -23,6 +23,7 @@ from kfhe.engine.trees.splitter cimport (
 cdef enum:
     PARALLEL_CELLS = 32768  # rows times features, or cells of histograms, from which threads are worth their start
     PARALLEL_ROWS = 8192  # rows from which they are for parting them
+    CELLS_AT_ONCE = 4  # that are added up in the time that a row takes to be added to its cell
     MOST_BLOCK = 8192  # rows that are read together: what is known of them stays in the cache for all features
     LEAST_BLOCK = 2048  # rows that a thread reads at least, as the histograms of all threads are added up
 
@@ -96,7 +97,7 @@ cdef void build_here(Growth *growth, const OpenNode *node, const int32_t *featur
     cdef int64_t i, block, n_rows = node.end - node.start
     cdef int n_threads = threads_for(growth, n_rows * n)
     cdef int64_t size = min(<int64_t> MOST_BLOCK, max(n_rows // n_threads, <int64_t> LEAST_BLOCK)), n_blocks
-    cdef int thread
+    cdef int thread, n_adding
     if problem.force_parallel:
         size = 1
     n_blocks = (n_rows + size - 1) // size
@@ -117,7 +118,8 @@ cdef void build_here(Growth *growth, const OpenNode *node, const int32_t *featur
         add_block(growth, node, features, n, slots[threadid()], block * size, min(n_rows, (block + 1) * size))
     if not begun[0]:
         clear(problem, work, node.histogram, features, n)
-    for i in prange(n, num_threads=threads_for(growth, <int64_t> (problem.cells * n * n_threads)), schedule="static"):
+    n_adding = threads_for(growth, <int64_t> (problem.cells * n * n_threads) // CELLS_AT_ONCE)
+    for i in prange(n, num_threads=n_adding, schedule="static"):
         add_threads(problem, work, slots, begun, features[i])
     for thread in range(1, n_threads):
         work.free_slots.push_back(slots[thread])

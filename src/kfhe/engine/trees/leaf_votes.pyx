@@ -254,6 +254,8 @@ def shrunken_shares_of_all(
     cdef int64_t t, n_classes = leaf_weights.shape[1]
     result = np.empty((leaf_weights.shape[0], n_classes))
     cdef double[:, ::1] votes = result
+    if nodes.shape[0] < PARALLEL_NODES:
+        n_threads = 1
     for t in prange(tree_nodes.shape[0] - 1, nogil=True, num_threads=n_threads, schedule="dynamic"):
         filter_one(
             &nodes[tree_nodes[t]], tree_nodes[t + 1] - tree_nodes[t], &leaf_weights[tree_leaves[t], 0],

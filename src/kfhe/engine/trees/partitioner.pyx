@@ -17,6 +17,7 @@ import numpy as np
 
 cdef enum:
     BLOCKS = 8  # for each thread: one that is late has little left to do
+    LEAST_BLOCK = 1024  # rows that are worth their start
     APART = 8  # numbers between those of two threads, so that they don't share a line of the cache
     STRIP = 262144  # rows; their bins in one column fit the cache of a core
 
@@ -76,7 +77,7 @@ cdef int64_t partition_rows(
 
     Threads part blocks; what goes left is then moved together, and followed by the rest.
     """
-    cdef int64_t size = n // (BLOCKS * n_threads if n_threads > 1 else 1) + 1
+    cdef int64_t size = max(n // (BLOCKS * n_threads) + 1, min(n // n_threads + 1, <int64_t> LEAST_BLOCK)) if n_threads > 1 else n + 1
     cdef int64_t n_blocks = (n + size - 1) // size, b, k, first, n_moved = 0, total
     cdef vector[int64_t] n_left = vector[int64_t](n_blocks)
     cdef vector[int64_t] places = vector[int64_t](n_blocks)

@@ -20,6 +20,7 @@ import numpy as np
 
 cdef enum:
     PIECE = 262144  # bytes that a thread copies at a time
+    PARALLEL_NODES = 65536  # from which threads share the sums over them
 
 
 cdef void copy(char *target, const void *data, size_t size, int n_threads) noexcept nogil:
@@ -196,6 +197,8 @@ def gains_of_features(
     cdef int64_t t, i
     result = np.zeros((tree_nodes.shape[0] - 1, n_features))
     cdef double[:, ::1] found = result
+    if tree_nodes[tree_nodes.shape[0] - 1] - tree_nodes[0] < PARALLEL_NODES:
+        n_threads = 1
     for t in prange(tree_nodes.shape[0] - 1, nogil=True, num_threads=n_threads, schedule="dynamic"):
         for i in range(tree_nodes[t], tree_nodes[t + 1]):
             if nodes[i].kind != LEAF:
