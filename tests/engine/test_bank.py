@@ -53,6 +53,12 @@ def test_it_is_judged_by_weighted_brier_score(table):
     np.testing.assert_allclose(bank.brier_scores(), expected, rtol=1e-9)
 
 
+def test_a_label_has_a_score_in_each_state(table):
+    bank = filled(table, 3)
+    expected = bank.states[2][np.arange(len(table[0])), table[0]]
+    np.testing.assert_array_equal(bank.label_scores(2), expected)
+
+
 def test_a_component_misses_unseen_rows_whose_leaf_votes_for_another_class(table):
     labels, base, *_, components = table
     leaves, votes, counts = components[0]

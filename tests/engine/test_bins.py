@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from kfhe import CARTClassifier, KFHEClassifier
-from kfhe.engine.bins import bin_columns
+from kfhe.engine.bins import bin_columns, columns_of
 from kfhe.engine.draws import Stream, random_numbers
 
 SAMPLED = 70_000  # more rows than are looked at to find quantiles
@@ -24,6 +24,16 @@ def bin_all(X, max_bins=255, n_threads=1):
     codes = np.empty(columns.shape, dtype=np.uint8)
     low, high = np.empty((len(columns), 256)), np.empty((len(columns), 256))
     return codes, bin_columns(columns, 0, max_bins, codes, low, high, n_threads), low, high
+
+
+@pytest.mark.parametrize("n_rows", [3, 5000])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_columns_are_the_rows_of_the_table_turned(n_rows, dtype, order):
+    table = np.asarray(np.random.default_rng(0).normal(size=(n_rows, 30)), dtype=dtype, order=order)[:, 3:20]
+    columns = columns_of(table, 3)
+    assert columns.dtype == np.float64
+    np.testing.assert_array_equal(columns, table.T)
 
 
 numbers = st.floats(allow_infinity=False, allow_nan=True)

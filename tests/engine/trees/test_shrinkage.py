@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_iris
 
-from kfhe import CARTClassifier
-from kfhe.engine.trees.leaf_votes import leaf_shares, shrunken_shares
+from kfhe import CARTClassifier, KFHEClassifier
+from kfhe.engine.trees.leaf_votes import leaf_shares, shrunken_shares, shrunken_shares_of_all
 from kfhe.forest import LEAF
 
 
@@ -60,6 +60,14 @@ def test_a_single_leaf_votes_for_its_shares():
     tree = CARTClassifier().fit([[0.0]] * 4, [0, 0, 0, 1]).tree_
     votes = shrunken_shares(tree.nodes, tree.leaf_weights, np.array([0.0, 10.0]))
     assert votes.tolist() == [[[0.75, 0.25]]] * 2
+
+
+def test_many_trees_vote_as_each_does_alone():
+    X, y = load_iris(return_X_y=True)
+    forest = KFHEClassifier(n_estimators=5, random_state=0).fit(X, y).estimators_
+    trees = forest.nodes, forest.leaf_weights, forest.tree_nodes, forest.tree_leaves
+    expected = [shrunken_shares(tree.nodes, tree.leaf_weights, np.array([3.0]))[0] for tree in forest]
+    np.testing.assert_array_equal(shrunken_shares_of_all(*trees, 3.0, 2), np.concatenate(expected))
 
 
 @pytest.mark.parametrize("n_threads", [2, 3, 9])

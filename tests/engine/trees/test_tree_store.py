@@ -5,8 +5,10 @@ import pickle
 import numpy as np
 import pytest
 
+from kfhe import CARTClassifier, KFHEClassifier
 from kfhe.engine.trees.grown_tree import GrownTree
-from kfhe.engine.trees.tree_store import TreeStore
+from kfhe.engine.trees.tree_store import TreeStore, gains_of_features
+from kfhe.forest import LEAF, NODE_DTYPE
 
 NAMES = ("nodes", "gains", "leaf_weights", "category_sets")
 
@@ -22,6 +24,34 @@ def tree(seed, n_classes=3):
         rng.integers(2**63, size=(n_sets, 4), dtype=np.uint64),
         rng.integers(n_leaves, size=7, dtype=np.int32),
     )
+
+
+@pytest.mark.parametrize("n_nodes", [10, 40_000])
+def test_gains_are_added_up_by_tree_and_feature_in_the_order_of_the_nodes(n_nodes):
+    rng = np.random.default_rng(0)
+    nodes = np.zeros(2 * n_nodes, dtype=NODE_DTYPE)
+    nodes["kind"], nodes["feature"] = rng.integers(3, size=2 * n_nodes), rng.integers(5, size=2 * n_nodes)
+    gains, starts = rng.normal(size=2 * n_nodes), np.array([0, n_nodes, 2 * n_nodes])
+    found = gains_of_features(nodes, gains, starts, 5, 3)
+    for t in range(2):
+        some = np.arange(starts[t], starts[t + 1])
+        some = some[nodes["kind"][some] != LEAF]
+        expected = np.bincount(nodes["feature"][some], gains[some].clip(min=0), 5)
+        np.testing.assert_array_equal(found[t], expected)
+
+
+def test_large_trees_are_copied_by_several_threads():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(30_000, 2)), rng.integers(3, size=30_000)
+    kinds = [
+        KFHEClassifier(
+            CARTClassifier(min_samples_split=2, min_samples_leaf=1), n_estimators=2, random_state=0, n_jobs=n
+        )
+        for n in (1, 3)
+    ]
+    first, second = (model.fit(X, y) for model in kinds)
+    assert first.estimators_.nodes.nbytes > 2**19
+    assert first.fingerprint() == second.fingerprint()
 
 
 def store_of(seeds, n_classes=3):
