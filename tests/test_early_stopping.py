@@ -288,8 +288,8 @@ def test_values_that_native_trees_cannot_read_are_refused(iris):
 @pytest.mark.parametrize(
     ("y_val", "message"),
     [
-        ([0, 1, 5, 7], r"y_val: labels that the training data does not have: \[5, 7\]; it has \[0, 1, 2\]"),
-        (["0", "1", "2", "0"], r"y_val: labels that the training data does not have: \['0', '1', '2'\]"),
+        ([0, 1, 5, 7], r"y_val: labels that are not in the training data: \[5, 7\]; it has \[0, 1, 2\]"),
+        (["0", "1", "2", "0"], r"y_val: labels that are not in the training data: \['0', '1', '2'\]"),
         ([0, 1, None, 2], "y_val: y has missing labels .* first in row 2"),
         ([], "y_val: y is empty"),
         ([0, 1, 2], "validation set: X has 4 rows, y has 3"),

@@ -77,8 +77,8 @@ def test_a_column_that_gives_the_label_away_is_named():
     for name, made in leaking.items():
         remarks = told(lambda X, y, name=name, made=made: X.assign(**{name: made(y)}))
         assert remarks == (
-            f"column {name!r} tells the label nearly always, by itself: if it is only known once the label "
-            "is, leave it out",
+            f"column {name!r} predicts nearly all labels on its own: if it is only known after the label"
+            ", leave it out",
         )
 
 

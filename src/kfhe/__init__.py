@@ -41,7 +41,7 @@ __all__ = [
 # Not in __all__, so that `from kfhe import *` needs no extra
 _WITH_EXTRAS = ["plotting", "review"]
 
-# Names are loaded when they are first used, so that the command line starts at once.
+# Names are loaded when they are first used, so that the command line starts quickly.
 _HOMES = {
     "CARTClassifier": "kfhe.tree",
     "Callback": "kfhe.callbacks",

@@ -55,11 +55,11 @@ Floats = NDArray[np.float64]
 class BaseKFHE(NotebookMixin, CallbackSupportMixin, ClassifierMixin, NamedParameters):
     """A classifier that is trained by the loop of `training.py`.
 
-    A classifier of the family says what its loop is made of: `make_run` and `make_emphasis`.
+    Subclasses provide the parts of the loop by `make_run` and `make_emphasis`.
     """
 
-    _saved_as: ClassVar[str]  # name in model files, of those classes that can be loaded
-    _found: ClassVar[tuple[str, ...]] = ()  # fitted attributes of their own that model files keep
+    _saved_as: ClassVar[str]  # name in model files; only for classes that can be loaded
+    _found: ClassVar[tuple[str, ...]] = ()  # additional fitted attributes that model files store
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_estimators": [Interval(Integral, 1, None, closed="left")],
         "max_samples": [
@@ -86,32 +86,32 @@ class BaseKFHE(NotebookMixin, CallbackSupportMixin, ClassifierMixin, NamedParame
 
     @abstractmethod
     def make_run(self, rows: TrainingRows) -> TrainingRun:
-        """Put together what the loop is made of: a sensor, a measurement and their filters.
+        """Create the run: a sensor, a measurement and their filters.
 
         Parameters
         ----------
         rows : TrainingRows
-            The training rows, checked.
+            The validated training rows.
 
         Returns
         -------
         TrainingRun
-            A run that has its initial component only.
+            A run that has only its initial component.
         """
 
     @abstractmethod
     def make_emphasis(self, run: TrainingRun) -> Emphasis:
-        """Return what turns misses into measured sampling weights.
+        """Return the function that turns misses into measured sampling weights.
 
         Parameters
         ----------
         run : TrainingRun
-            The run that it is for.
+            The run.
 
         Returns
         -------
         Emphasis
-            A function of the sampling weights and of the rows that were missed.
+            A function of the sampling weights and the misclassified rows.
         """
 
     @_fit_context(prefer_skip_nested_validation=False)
@@ -151,11 +151,11 @@ class BaseKFHE(NotebookMixin, CallbackSupportMixin, ClassifierMixin, NamedParame
         self
             The fitted classifier. If fitting fails, it is unchanged.
         """
-        # What scikit-learn's callbacks need to be told of an error stays outside of what an error undoes.
+        # State of scikit-learn's callbacks must survive when a failed fit is undone.
         tasks = FitTasks(self, X, y, sample_weight) if hasattr(self, "_skl_callbacks") else None
         with unchanged_on_error(self):
             rows = self._with_copies(self._validate(X, y, sample_weight, groups))
-            if self.warm_start and hasattr(self, "_run"):  # the same rows are to be held back as before
+            if self.warm_start and hasattr(self, "_run"):  # hold out the same rows as before
                 rows = replace(rows, seed=self._run.rows.seed)
             check = partial(self._check_table, reset=False)
             rows, validation = early_stopping.with_validation(self, check, X_val, y_val, rows)
@@ -173,7 +173,7 @@ class BaseKFHE(NotebookMixin, CallbackSupportMixin, ClassifierMixin, NamedParame
         callbacks: Sequence[Callback],
         tasks: FitTasks | None = None,
     ) -> None:
-        """Train on rows that are checked, and take over what was learnt."""
+        """Train on validated rows and set the fitted attributes."""
         run = self._start_or_resume(rows)
         with run.undone_on_error():
             with self._watchers(run, validation, tasks) as watchers:
@@ -281,19 +281,19 @@ class BaseKFHE(NotebookMixin, CallbackSupportMixin, ClassifierMixin, NamedParame
 
     @property
     def feature_importances_(self) -> Floats:
-        """Importances of the components, averaged by component weight."""
+        """Feature importances of the components, averaged by component weight."""
         check_is_fitted(self)
         return self.estimators_.importances()
 
     def _forest(self, asked: str) -> Forest:
-        """Return the native trees; raise if there are other components."""
+        """Return the native trees; raise if the components are something else."""
         check_is_fitted(self)
         if not isinstance(self.estimators_, Forest):
             raise ValueError(f"{asked}() needs native trees (estimator=None, or a CARTClassifier)")
         return self.estimators_
 
     def _with_copies(self, rows: TrainingRows) -> TrainingRows:
-        """Return the rows, those together that are copies, where a classifier looks for them."""
+        """Return the rows; classifiers that look for copies group them here."""
         return rows
 
     def _validate(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> TrainingRows:
@@ -322,7 +322,7 @@ class BaseKFHE(NotebookMixin, CallbackSupportMixin, ClassifierMixin, NamedParame
     def _watchers(
         self, run: TrainingRun, validation: ValidationSet | None, tasks: FitTasks | None
     ) -> Iterator[list[Callback]]:
-        """Give the callbacks that the parameters ask for; early stopping ends at the best length."""
+        """Create the callbacks that the parameters require; early stopping keeps the best components."""
         stopping = early_stopping.resolve(self.early_stopping)
         watchers: list[Callback] = []
         with ExitStack() as stack:
@@ -349,7 +349,7 @@ class BaseKFHE(NotebookMixin, CallbackSupportMixin, ClassifierMixin, NamedParame
         return self.make_run(rows.kept() if self.warm_start else rows)
 
     def _resumes(self, rows: TrainingRows) -> bool:
-        """Whether this call of fit adds to the model that is there."""
+        """Whether this call of `fit` continues the existing model."""
         if not (self.warm_start and hasattr(self, "_run")):
             return False
         changed = self._run.rows.differences(rows)
@@ -377,7 +377,7 @@ class BaseKFHE(NotebookMixin, CallbackSupportMixin, ClassifierMixin, NamedParame
         return {name: value for name, value in self.get_params(deep=False).items() if name not in others}
 
     def _attributes(self, run: TrainingRun, *, resumes: bool) -> dict[str, Any]:
-        """Return the fitted attributes; `resumes`: the run is to go on."""
+        """Return the fitted attributes; `resumes`: the run may be continued."""
         components = run.sensor.harvest(run.trace, resumes=resumes)
         return fitted_attributes(run.rows.classes, run.trace, components)
 
@@ -405,7 +405,7 @@ class BaseKFHE(NotebookMixin, CallbackSupportMixin, ClassifierMixin, NamedParame
         return self._check_table(X, reset=False)
 
     def _check_table(self, X: Any, *, reset: bool) -> Any:
-        """Check X: of which columns it is, or whether it has those of training."""
+        """Validate X, at training or at prediction."""
         return check_table(self, X, reset=reset)
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -413,7 +413,7 @@ class BaseKFHE(NotebookMixin, CallbackSupportMixin, ClassifierMixin, NamedParame
 
 
 def fitted_attributes(classes: NDArray[Any], trace: Trace, components: Ensemble) -> dict[str, Any]:
-    """Return what a fitted classifier has, from what training left or a model file holds."""
+    """Set the fitted attributes from a finished run or a model file."""
     return {
         "classes_": classes,
         "trace_": trace,

@@ -1,17 +1,17 @@
 """Calibration: from scores, which predict the given labels, to probabilities of the true classes.
 
-Scores are the mean votes of shrunken trees. They are too cautious, the more so the noisier the labels. So
-the probabilities are powers of the scores, scaled to sum to 1; the exponent is called the sharpness. If a
-share of the labels is wrong at random, the label is a class of probability q with the probability
-(1 - share) q + share / (c - 1) (1 - q), where c is the number of classes. The share is that by which the
-labels of unseen rows are most likely.
+Scores are the mean votes of shrunken trees. They are too cautious, and more so with noisy labels. So the
+probabilities are powers of the scores, scaled to sum to 1; the exponent is called the sharpness. If a share
+of the labels is wrong at random, a class of probability q has the label probability
+(1 - share) q + share / (c - 1) (1 - q), where c is the number of classes. The share is estimated by maximum
+likelihood on the labels of unseen rows.
 
-With few labels, or labels that are hard to learn, cautious scores can't be told from wrong labels. So both
-have a prior. That of the share is near the rate of disagreement among the surest rows. That of the sharpness
-is half way, in logarithms, between 1, for rows that are just hard, and the value that undoes wrong labels:
-undecided scores that are right about labels tell classes apart by 1 - rate c / (c - 1) of what is true. The
-sharpness is the mean of all values by their likelihood: the single best one is often far too sure where
-classes overlap.
+With few labels, or labels that are hard to learn, cautious scores and wrong labels look the same. So both
+parameters have a prior. That of the share is centred near the rate of disagreement among the most certain
+rows. That of the sharpness is half way, in logarithms, between 1, for rows that are just hard, and the value
+that undoes wrong labels: scores that are right about the labels distinguish the classes only by
+1 - rate c / (c - 1) as much as the true probabilities do. The sharpness is the posterior mean, because the
+single best value is often far too certain where classes overlap.
 """
 
 from __future__ import annotations
@@ -31,38 +31,38 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int32]
 
-ENOUGH = 5_000  # rows; more are thinned out by halves, to one in a block at most
-LEAST_COVERED = 0.95  # share of the weight that has to be of classes with a row that some tree has not seen
-# Both are found in steps, as the last bits of sums are not the same on all machines, and models have to be.
+ENOUGH = 5_000  # rows; larger samples are halved until at most one row per block is left
+LEAST_COVERED = 0.95  # minimum weight of the classes that have a row which some tree has not seen
+# Both are searched on a grid: the last bits of sums differ between machines, and models must not.
 STEPS = range(4, 65)
 SHARPNESSES = np.array(STEPS) / STEPS_OF_SHARPNESS  # 0.5 to 8
 RATES = np.arange(96) / 100
-COARSE = 6  # every so many sharpnesses are tried first, then those around the best
+COARSE = 6  # first every sixth sharpness is tried, then those around the best
 RATE_SPREAD = 0.1  # standard deviation of the prior of the rate
-LEAST_TOLD = 1 / SHARPNESSES[-1]  # of what the true classes would tell apart
-SUREST = 0.2  # share of the rows by which the rate is foretold, at least
+LEAST_TOLD = 1 / SHARPNESSES[-1]  # minimum for 1 - rate c / (c - 1)
+SUREST = 0.2  # minimum share of the rows that the prior of the rate is based on
 
 
 class Calibration(NamedTuple):
-    """What stands between scores and true classes."""
+    """Parameters that turn scores into probabilities of the true classes."""
 
     sharpness: float
     noise_rate: float
     class_shares: Floats  # of the true classes
-    likeliest: float = 1.0  # the sharpness that goes with the rate: both together are the likeliest
+    likeliest: float = 1.0  # the sharpness that maximises the likelihood together with the rate
 
 
 def calibrate(rows: TrainingRows, scores: Floats, n_read: Labels, prior: Floats) -> Calibration:
-    """Find out what stands between scores of the training rows, blind to their labels, and true classes.
+    """Estimate the calibration from the out-of-bag scores of the training rows.
 
     Parameters
     ----------
     rows : TrainingRows
         The training rows.
     scores : ndarray of shape (n_rows, n_classes)
-        Their scores.
+        Their out-of-bag scores.
     n_read : ndarray of shape (n_rows,)
-        How many trees these are of. Rows of none, as those of a large weight may be, have no say.
+        Number of trees behind each score. Rows with none, such as rows of a large weight, are ignored.
     prior : ndarray of shape (n_classes,)
         Share of each label in the weight of the rows.
 
@@ -79,9 +79,9 @@ def calibrate(rows: TrainingRows, scores: Floats, n_read: Labels, prior: Floats)
 
 
 def sampled(scores: Floats, labels: Labels, base: Floats, n_read: Labels, step: int, seed: int) -> Floats:
-    """Return label, base weight and scores of one in so many rows, of those that some tree has not seen.
+    """Return label, base weight and scores of a sample of the rows that some tree has not seen.
 
-    Chance picks one of each stretch of rows, the same ones in each block: workers have whole blocks.
+    One row of each stretch is picked at random, the same ones in each block, since workers have whole blocks.
     """
     starts = np.arange(0, ROWS_OF_BLOCK, step)
     picked = starts + np.random.default_rng([seed, step]).integers(step, size=len(starts))
@@ -92,10 +92,10 @@ def sampled(scores: Floats, labels: Labels, base: Floats, n_read: Labels, step: 
 
 
 def calibrated(sample: Floats, prior: Floats) -> Calibration:
-    """Return what makes the labels of some rows likeliest: rows of a label, a base weight and scores.
+    """Return the parameters under which the labels of some rows are most likely.
 
-    The heavier a row, the fewer trees have not seen it. So the rows of a class are weighed as all of its rows
-    are together; if there are none of a class that matters, scores are left as they are.
+    Heavy rows are unseen by fewer trees. So the rows of each class are reweighted to the total of that class;
+    if a class that matters has no rows, the scores stay as they are.
     """
     labels, scores = sample[:, 0].astype(np.int32), sample[:, 2:]
     n_rows, n_classes = scores.shape
@@ -104,16 +104,16 @@ def calibrated(sample: Floats, prior: Floats) -> Calibration:
     if n_classes == 1 or prior[of_class > 0].sum() < LEAST_COVERED:
         return Calibration(1.0, expected, prior)
     weights = sample[:, 1] * (prior / np.where(of_class > 0, of_class, 1.0))[labels]
-    weights *= weights.sum() / (weights**2).sum()  # as many as they are worth
+    weights *= weights.sum() / (weights**2).sum()  # the effective sample size
     told = max(1 - expected * n_classes / (n_classes - 1), LEAST_TOLD)
 
-    # What a label has of the probability is 1 over the sum of the powers of all scores over the label's own.
+    # The probability of a label is 1 over the sum of the powers of all scores divided by the label's own.
     roots = eighth_root((scores / scores[np.arange(n_rows), labels, None]).T.copy())
 
     losses, rates = np.full((2, len(SHARPNESSES)), np.inf)
 
     def try_out(tried: range) -> int:
-        """Work out how unlikely some sharpnesses are, and at which rates; return the likeliest so far."""
+        """Compute the loss of some sharpnesses, each with its best rate; return the best so far."""
         right = np.empty((len(tried), n_rows))
         power, factor = times_itself(roots, STEPS[tried[0]]), times_itself(roots, tried.step)
         for row in right:
@@ -132,7 +132,7 @@ def calibrated(sample: Floats, prior: Floats) -> Calibration:
 
 
 def mean_sharpness(losses: Floats) -> int:
-    """Return the position of the mean logarithmic sharpness, given how unlikely each is; inf: not tried."""
+    """Return the position of the mean logarithmic sharpness, by the loss of each; inf: not tried."""
     tried = np.flatnonzero(np.isfinite(losses))
     logarithms = np.log(SHARPNESSES[tried])
     chances = np.exp(losses.min() - losses[tried]) * np.gradient(logarithms)
@@ -141,9 +141,9 @@ def mean_sharpness(losses: Floats) -> int:
 
 
 def calibrated_votes(votes: Floats, labels: Labels) -> Calibration:
-    """Return what stands between votes on rows, which count alike, and true classes.
+    """Return the calibration for votes on rows of equal weight.
 
-    Of many rows every so many are enough.
+    Large samples are thinned out.
     """
     n, n_classes = votes.shape
     rows = slice(None, None, max(1, n // ENOUGH))
@@ -152,10 +152,10 @@ def calibrated_votes(votes: Floats, labels: Labels) -> Calibration:
 
 
 def rate_among_the_surest(votes: Floats, labels: Labels) -> float:
-    """Return the lowest rate of disagreement among the rows that votes are surest of, a fifth or more of all.
+    """Return the lowest disagreement rate among the rows with the most certain votes, at least a fifth.
 
-    Rows that are easy to tell apart are wrong as often as others, if labels went wrong by chance. Votes on a
-    single class are sure of nothing.
+    If labels are wrong at random, easy rows are wrong as often as others. Votes for a single class are never
+    certain.
     """
     n, n_classes = votes.shape
     if not n or n_classes < 2:
@@ -167,26 +167,26 @@ def rate_among_the_surest(votes: Floats, labels: Labels) -> float:
 
 
 def best_rates(right: Floats, n_classes: int, weights: Floats, expected: float) -> tuple[Floats, Floats]:
-    """Return the rates of wrong labels by which these are likeliest, and before them how unlikely they are.
+    """Return the losses and the most likely error rates of the labels.
 
     Parameters
     ----------
     right : ndarray of shape (n_fits, n_rows)
-        The probability that each row's label is the true class, for each of some sharpnesses.
+        For each sharpness, the probability that each row's label is the true class.
     n_classes : int
         Number of classes.
     weights : ndarray of shape (n_rows,)
-        How many rows each row counts for.
+        Weight of each row.
     expected : float
-        The rate that is expected.
+        The mean of the prior of the rate.
 
     Returns
     -------
     tuple of (ndarray, ndarray)
-        The negative logarithm of the likelihood times the prior, and the rate, of each fit: one of `RATES` at
-        which labels still tell the classes apart.
+        For each fit, the negative logarithm of likelihood times prior, and the rate: one of `RATES` under
+        which the labels still distinguish the classes.
     """
-    lead = right - (1 - right) / (n_classes - 1)  # of the label's class before any other
+    lead = right - (1 - right) / (n_classes - 1)  # probability of the label minus the mean of the others
 
     def chances(steps: NDArray[np.int64]) -> Floats:
         return right - RATES[steps, None] * lead
@@ -198,7 +198,7 @@ def best_rates(right: Floats, n_classes: int, weights: Floats, expected: float) 
     low = np.zeros(len(right), dtype=np.int64)
     high = np.full_like(low, round(RATES[-1] * (1 - 1 / n_classes) * 100))
     weighted = weights * lead
-    while (low < high).any():  # for the first rate from which on the loss, which is convex, rises
+    while (low < high).any():  # bisection for the first rate from which the convex loss rises
         middle = (low + high) // 2
         slopes = (weighted / chances(middle)).sum(axis=1) + (RATES[middle] - expected) / RATE_SPREAD**2
         low, high = (

@@ -14,13 +14,13 @@ try:
 except ImportError:  # scikit-learn before 1.9
 
     class CallbackSupportMixin:  # type: ignore[no-redef]
-        """Nothing to support."""
+        """Does nothing."""
 
 
 class Callback(Protocol):
-    """What is called with each iteration's row of the trace. It may stop training.
+    """A function that gets the row of the trace after each iteration. It may stop training.
 
-    Any function of one argument will do.
+    Any function of one argument is a callback.
 
     Examples
     --------
@@ -36,31 +36,31 @@ class Callback(Protocol):
     """
 
     def __call__(self, row: Iteration, /) -> bool | None:
-        """Take note of an iteration.
+        """Handle an iteration.
 
         Parameters
         ----------
         row : Iteration
-            Its number, what the filters saw and did, and the validation score if there is one.
+            The number of the iteration, the values of the filters, and the validation score if there is one.
 
         Returns
         -------
         bool or None
-            True if training is to end here. The components so far are kept.
+            True ends training. The components so far are kept.
         """
 
 
 class FitTasks:
-    """A callback that tells those of scikit-learn (`model.set_callbacks`, from 1.9 on) how far training is.
+    """A callback that reports progress to scikit-learn's callbacks (`model.set_callbacks`, since 1.9).
 
-    To them a fit is a task, and its iterations are tasks within it.
+    A fit is a task there, and its iterations are subtasks.
 
     Parameters
     ----------
     estimator : KFHEClassifier
-        Whose callbacks they are.
+        The estimator that has the callbacks.
     X, y, sample_weight
-        What it is trained on.
+        The training data.
     """
 
     def __init__(self, estimator: Any, X: Any, y: Any, sample_weight: Any) -> None:
@@ -72,12 +72,12 @@ class FitTasks:
         self._iteration: Any = None
 
     def start(self, fitted: Callable[[], dict[str, Any]]) -> None:
-        """Begin the first iteration; `fitted` returns the attributes of the model so far."""
+        """Begin the first iteration; `fitted` returns the current attributes of the model."""
         self._fitted = fitted
         self._begin()
 
     def __call__(self, row: Iteration) -> bool:
-        """End an iteration and begin the next, if there can be one."""
+        """End an iteration, and begin the next one if there is one."""
         stop = self._iteration.call_on_fit_task_end(**self._known, reconstruction_attributes=self._fitted)
         self._iteration = None
         if row.iteration < self._n_iter and not stop:
@@ -85,7 +85,7 @@ class FitTasks:
         return bool(stop)
 
     def finish(self) -> None:
-        """End the fit, and an iteration that didn't take place."""
+        """End the fit, including an iteration that was begun but did not take place."""
         if self._iteration is not None:
             self._iteration.call_on_fit_task_end(estimator=self._known["estimator"])
         self._fit.call_on_fit_task_end(**self._known, reconstruction_attributes={})

@@ -1,17 +1,17 @@
-"""Copies: records that stand in a table twice or more often, told from rows that are equal by chance.
+"""Copies: records that occur more than once in a table, as opposed to rows that are equal by chance.
 
-A row is judged by components that have not seen it, and that says little if they have seen its copy. So
-copies have to be drawn together. But in a table of few different rows, equal rows are observations of their
-own: left out together, they would take along what is known of rows like them. Three things tell:
+Rows are judged by components that have not seen them. That says little if the components have seen a copy, so
+copies must be drawn together. But in a table of few distinct rows, equal rows are separate observations.
+Drawing them together would discard what is known about such rows. Three properties tell the cases apart:
 
-- Rows that are equal by chance come with near misses: where columns have few values, there are rows that
-  differ in one column only. Copies come without.
-- Rows that are equal by chance come in threes as well. Whatever the chances of the different rows are, if
-  they are drawn independently, the number of rows that stand three times is at least two thirds of the square
-  of the number of those that stand twice, divided by the number of those that stand once (by the inequality
-  of Cauchy and Schwarz). If all rows stand twice, none of them stands alone.
-- Copies have the same label, right or wrong. If some rows of such a table stand twice by design, those that
-  stand twice agree in their labels more often than those that stand more often, by chance.
+- Rows that are equal by chance have near misses: where columns have few values, other rows differ in a single
+  column. Copies have none.
+- Rows that are equal by chance also occur in threes. If rows are drawn independently, with whatever
+  probabilities, the number of rows that occur three times is at least two thirds of the square of the number
+  that occur twice, divided by the number that occur once (by the Cauchy-Schwarz inequality). If all rows
+  occur twice, none occurs once.
+- Copies have the same label, right or wrong. If some rows of such a table were copied, rows that occur twice
+  agree in their labels more often than rows that occur more often by chance.
 """
 
 from __future__ import annotations
@@ -33,23 +33,23 @@ from kfhe.target_encoding import plain
 
 Hashes = NDArray[np.uint64]
 
-LEAST = 0.01  # share of the rows that have to repeat others before anything is done about it,
-FEWEST = 10  # and how many: of fewer nobody can say why they are equal
-FEW_COLUMNS = 4  # by which most tables show that all their rows are different
-BLOCKS = 16  # of columns; rows that differ in one of them only are near misses
-ASKED = 500  # equal rows whose near misses are looked for
-ALONE = 0.5  # share of these that have no near miss, from which on they are copies
-SURE = 0.001  # chance of so few groups of three, below which rows are copies,
-UNLIKELY = 0.01  # and of labels that agree so much more often where rows stand twice
+LEAST = 0.01  # minimum share of rows that are equal to others,
+FEWEST = 10  # and minimum number; with fewer, the reason can't be found out
+FEW_COLUMNS = 4  # enough in most tables to see that all rows are distinct
+BLOCKS = 16  # of columns; near misses differ in one of them only
+ASKED = 500  # equal rows that are searched for near misses
+ALONE = 0.5  # minimum share without a near miss, if they are copies
+SURE = 0.001  # p-value of the number of threes, below which rows are copies,
+UNLIKELY = 0.01  # and p-value of the agreement of labels in rows that occur twice
 
 
 def row_hashes(
     columns: Columns, some: range | None = None, is_text: NDArray[np.bool_] | None = None
 ) -> Hashes:
-    """Return a number for each row, by its values in some columns: equal for equal rows.
+    """Return a hash of each row by some columns, which is equal for equal rows.
 
-    The numbers by disjoint columns add up to that by all of them. Of a part of a table it has to be said
-    which columns of the whole table are text.
+    Hashes of disjoint sets of columns add up to the hash of all. For a part of a table, the text columns of
+    the whole table must be given.
     """
     hashes = np.zeros(columns.n_rows, dtype=np.uint64)
     some = range(columns.n_columns) if some is None else some
@@ -61,7 +61,7 @@ def row_hashes(
     for j in some:
         if columns.is_text(j) if is_text is None else is_text[j]:
             codes, texts = columns.factorize(j)
-            bits = np.array([*map(_text_bits, texts), 1], dtype=np.uint64)[codes]  # gaps are -1
+            bits = np.array([*map(_text_bits, texts), 1], dtype=np.uint64)[codes]  # missing values are -1
         else:
             bits = _bits(columns.numbers(j))
         hashes += _mixed(bits, np.uint64(j))
@@ -69,7 +69,7 @@ def row_hashes(
 
 
 def _bits(numbers: NDArray[np.float64]) -> Hashes:
-    """Return numbers as their bits; 0 has none, whatever its sign."""
+    """Return the bits of numbers; 0 of either sign has none."""
     return np.where(np.isnan(numbers), np.nan, numbers + 0.0).view(np.uint64)
 
 
@@ -78,7 +78,7 @@ def _text_bits(value: Hashable) -> int:
 
 
 def _mixed(bits: Hashes, j: Any) -> Hashes:
-    """Scramble the bits of a column's values, those of each column in another way; no bits stay none."""
+    """Scramble the bits of a column's values, differently for each column; zero stays zero."""
     mixed = bits * (np.uint64(2) * j + np.uint64(0x9E3779B97F4A7C15))
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
         mixed ^= mixed >> np.uint64(shift)
@@ -87,9 +87,9 @@ def _mixed(bits: Hashes, j: Any) -> Hashes:
 
 
 class RowHashes:
-    """Numbers for the rows of a table, by which equal ones are found.
+    """Hashes of the rows of a table, to find equal ones.
 
-    Rows that live elsewhere (`kfhe.dask`) are a subclass.
+    `kfhe.dask` has a subclass for rows on other machines.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ class RowHashes:
     Attributes
     ----------
     n_columns : int
-        How many columns there are.
+        The number of columns.
     """
 
     def __init__(self, columns: Columns) -> None:
@@ -112,7 +112,7 @@ class RowHashes:
         return range(min(FEW_COLUMNS, self.n_columns))
 
     def of(self, some: range) -> Hashes:
-        """Return the numbers by the values in some columns."""
+        """Return the hashes by some columns."""
         return row_hashes(self._columns, some)
 
     @cached_property
@@ -121,16 +121,16 @@ class RowHashes:
 
     @cached_property
     def whole(self) -> Hashes:
-        """The numbers by all values."""
+        """The hashes by all columns."""
         return self._by_first + self.of(range(self.first.stop, self.n_columns))
 
     def many_are_equal(self) -> bool:
-        """Whether so many rows are equal that it matters; most often the first columns tell that not."""
+        """Whether enough rows are equal to matter; usually a few columns suffice to rule it out."""
         return _many_repeat(self._by_first) and _many_repeat(self.whole)
 
     @cached_property
     def equal(self) -> Groups | None:
-        """Which rows are equal; None if too few are to matter."""
+        """Groups of equal rows; None if there are too few to matter."""
         return Groups.of(self.whole) if self.many_are_equal() else None
 
 
@@ -139,18 +139,18 @@ def _many_repeat(hashes: Hashes) -> bool:
 
 
 def different(hashes: Hashes) -> Hashes:
-    """Return the different numbers, in order; if nearly all are, `np.unique` takes far longer."""
+    """Return the sorted distinct hashes. `np.unique` is far slower if nearly all are distinct."""
     ordered = np.sort(hashes)
     return ordered[np.append(True, ordered[1:] != ordered[:-1])] if len(ordered) else ordered
 
 
 def many_repeat(n_rows: int, n_different: int) -> bool:
-    """Whether so many rows repeat others that it matters."""
+    """Whether enough rows repeat others to matter."""
     return n_rows - n_different >= max(FEWEST, LEAST * n_rows)
 
 
 def share_alone(rows: RowHashes, groups: Groups) -> float:
-    """Return the share of some equal rows to which no other row comes near: they are equal by design."""
+    """Return the share of some equal rows that have no near miss."""
     several = np.flatnonzero(groups.sizes > 1)
     asked = several[:: -(-len(several) // ASKED)]
     row_of = np.unique(groups.numbers, return_index=True)[1]
@@ -161,16 +161,16 @@ def share_alone(rows: RowHashes, groups: Groups) -> float:
         others = rows.whole - rows.of(block)
         mine = others[row_of[asked]]
         near = np.flatnonzero(np.isin(others, mine))
-        # A near miss is like one of them in all other columns, but of another group
+        # A near miss is equal in all other columns, but in another group
         kinds = np.unique(np.stack([others[near], groups.numbers[near].astype(np.uint64)]), axis=1)[0]
         alone &= np.searchsorted(kinds, mine, "right") - np.searchsorted(kinds, mine, "left") < 2
     return float(alone.mean())
 
 
 def in_threes(sizes: NDArray[np.intp]) -> bool:
-    """Whether there are as many groups of three rows as chance would have made, by those of one and two.
+    """Whether the number of threes is as high as chance predicts from the rows that occur once or twice.
 
-    These two numbers are chance as well: each is taken two standard deviations to the side of chance.
+    Both numbers are random, too, so each is shifted by two standard deviations in favour of chance.
     """
     from scipy.stats import poisson
 
@@ -180,7 +180,7 @@ def in_threes(sizes: NDArray[np.intp]) -> bool:
 
 
 def twins_agree(groups: Groups, labels: NDArray[np.int32]) -> bool:
-    """Whether rows that stand twice agree in their labels more often than others that are equal."""
+    """Whether rows that occur twice agree in their labels more often than other equal rows."""
     from scipy.stats import fisher_exact
 
     order, sizes = np.argsort(groups.numbers, kind="stable"), groups.sizes
@@ -194,7 +194,7 @@ def twins_agree(groups: Groups, labels: NDArray[np.int32]) -> bool:
 
 
 def cut(groups: Groups, labels: NDArray[np.int32], size: int) -> Groups:
-    """Return groups cut into groups of a size, rows with the same label together as far as can be."""
+    """Return groups split into groups of a given size, rows with the same label together where possible."""
     order = np.lexsort((labels, groups.numbers))
     numbers = np.empty_like(groups.numbers)
     numbers[order] = np.arange(len(order)) // size
@@ -202,25 +202,25 @@ def cut(groups: Groups, labels: NDArray[np.int32], size: int) -> Groups:
 
 
 def find_copies(rows: RowHashes, labels_of_all: Callable[[], NDArray[np.int32]]) -> Groups | None:
-    """Find out whether rows that are equal are copies; None if there are none, or hardly any.
+    """Find out whether equal rows are copies; None if there are none, or too few to matter.
 
     Parameters
     ----------
     rows : RowHashes
-        Numbers for the rows.
+        Hashes of the rows.
     labels_of_all : callable
-        Returns the rows' classes (int32); it is asked only if rows may be copies.
+        Returns the rows' classes (int32); called only if rows may be copies.
 
     Returns
     -------
     Groups or None
-        Each row with its copies.
+        The groups of copies.
     """
     groups = rows.equal
     if groups is None:
         return None
     times = int(np.gcd.reduce(groups.sizes))
-    if times > 1 and len(groups) >= FEWEST:  # each row stands so many times; others may be equal by chance
+    if times > 1 and len(groups) >= FEWEST:  # each row occurs this often; more may be equal by chance
         return cut(groups, labels_of_all(), times)
     if share_alone(rows, groups) >= ALONE or not in_threes(groups.sizes):
         return replace(groups, one_record=True)
@@ -228,9 +228,9 @@ def find_copies(rows: RowHashes, labels_of_all: Callable[[], NDArray[np.int32]])
 
 
 def labels_overlap(rows: RowHashes, labels_of_all: Callable[[], NDArray[np.int32]]) -> bool:
-    """Whether so many rows are equal to one of another label that it matters: nothing can tell these apart.
+    """Whether many rows are equal to a row of another label. No classifier can tell such rows apart.
 
-    It takes what `find_copies` takes.
+    Parameters are those of `find_copies`.
     """
     groups = rows.equal
     if groups is None:

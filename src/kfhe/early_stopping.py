@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 Scorer = Callable[[Any, Any, Any], float]
-ROUNDS, FRACTION = 10, 0.1  # what early_stopping=True stands for, as elsewhere in scikit-learn
+ROUNDS, FRACTION = 10, 0.1  # values of early_stopping=True, as elsewhere in scikit-learn
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class EarlyStopping:
 
 
 def resolve(early_stopping: bool | int | EarlyStopping | None) -> EarlyStopping | None:
-    """Return what the parameter ``early_stopping`` stands for."""
+    """Return the `EarlyStopping` that the parameter ``early_stopping`` stands for."""
     if early_stopping is None or isinstance(early_stopping, EarlyStopping):
         return early_stopping
     if is_boolean(early_stopping):
@@ -89,23 +89,23 @@ def resolve(early_stopping: bool | int | EarlyStopping | None) -> EarlyStopping 
 
 
 def is_boolean(early_stopping: Any) -> bool:
-    """Whether the parameter ``early_stopping`` leaves it to us how to stop."""
+    """Whether ``early_stopping`` is True or None, so that details are up to `fit`."""
     return isinstance(early_stopping, bool | np.bool_)
 
 
 class ValidationSet:
-    """Rows that the ensemble is scored on as it grows; each component votes for them once.
+    """A validation set on which the growing ensemble is scored; each component votes once.
 
     Parameters
     ----------
     X : array, data frame or sparse matrix
-        The rows, as the user has them.
+        The rows, in the user's container.
     labels : int32 array
-        Position of each row's label among the classes.
+        Position of each row's label in `classes`.
     classes : ndarray
         The class labels.
     scoring : str or scorer
-        What to score by.
+        The metric.
     n_threads : int
         Number of threads.
 
@@ -129,7 +129,7 @@ class ValidationSet:
             self._scorer = get_scorer(scoring)
 
     def catch_up(self, sensor: Sensor, trace: Trace) -> None:
-        """Score h_0 and the components that there are already."""
+        """Score h_0 and the existing components."""
         self._sensor = sensor
         with checks_of("X_val"):
             self._encoded = sensor.encode(self._X)
@@ -140,14 +140,14 @@ class ValidationSet:
             self.follow(step, transition)
 
     def follow(self, step: float, transition: float) -> float:
-        """Let the next component move the scores by its step, and return how good they are then."""
+        """Update the scores by the votes of the next component, and return the new metric."""
         votes = self._sensor.votes(len(self.history), self._encoded)
         take_step(self._scores, votes, step, self._n_threads, transition=transition, prior=self._initial)
         self.history.append(self._score())
         return self.history[-1]
 
     def _score(self) -> float:
-        if self._scorer is None:  # the default: at once, and whichever classes the rows are of
+        if self._scorer is None:  # the default is computed directly, for any subset of the classes
             likelihood = self._scores[np.arange(len(self._labels)), self._labels]
             return float(np.log(likelihood.clip(np.finfo(np.float64).eps, 1)).mean())
         predicted = Predicted(self._classes, self._scores)
@@ -158,9 +158,9 @@ class ValidationSet:
 
 
 class Predicted(ClassifierMixin, BaseEstimator):
-    """What scorers ask: a classifier that has its scores for some rows already.
+    """A classifier for scorers, whose scores for some rows are already known.
 
-    The class with the highest score is predicted, unless other predictions are given.
+    It predicts the class with the highest score, unless predictions are given.
     """
 
     def __init__(self, classes: NDArray[Any], scores: Floats, predicted: NDArray[Any] | None = None) -> None:
@@ -169,18 +169,18 @@ class Predicted(ClassifierMixin, BaseEstimator):
         self._predicted = classes[scores.argmax(axis=1)] if predicted is None else predicted
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Return the predictions, whatever X is."""
+        """Return the predictions, regardless of X."""
         return self._predicted
 
     def predict_proba(self, X: Any) -> Floats:
-        """Return the scores, whatever X is."""
+        """Return the scores, regardless of X."""
         return self._scores.copy()
 
 
 def with_validation(
     estimator: Any, check_table: Callable[[Any], Any], X_val: Any, y_val: Any, rows: TrainingRows
 ) -> tuple[TrainingRows, ValidationSet | None]:
-    """Return the rows to train on and the validation set, if there is one: given to fit, or held back."""
+    """Return the training rows and the validation set, if any: passed to fit, or held out."""
     stopping = resolve(estimator.early_stopping)
     if stopping is not None and is_boolean(estimator.early_stopping) and X_val is None and y_val is None:
         stopping = replace(stopping, validation_fraction=FRACTION)
@@ -194,7 +194,7 @@ def with_validation(
 def _given(
     estimator: Any, check_table: Callable[[Any], Any], X_val: Any, y_val: Any, rows: TrainingRows
 ) -> ValidationSet | None:
-    """Check what fit got beside the training rows; None if there is no validation set."""
+    """Validate X_val and y_val; None if there is no validation set."""
     stopping = resolve(estimator.early_stopping)
     if X_val is None and y_val is None:
         if stopping is not None:
@@ -218,10 +218,10 @@ def _given(
 
 
 def _hold_back(rows: TrainingRows, stopping: EarlyStopping) -> tuple[TrainingRows, ValidationSet]:
-    """Take the share that early stopping asks for out of the training rows, as the validation set.
+    """Hold out the share of the training rows that early stopping requires.
 
-    Each class gives the share of its own rows, and keeps at least one; a class of few rows may give none.
-    Groups are held back as a whole, by the labels of their first rows.
+    It is stratified: each class gives this share of its rows and keeps at least one. Groups are held out as a
+    whole, stratified by the labels of their first rows.
     """
     assert stopping.validation_fraction is not None
     rng, together = np.random.default_rng(rows.seed), rows.together
@@ -234,7 +234,7 @@ def _hold_back(rows: TrainingRows, stopping: EarlyStopping) -> tuple[TrainingRow
         held[own[: min(round(stopping.validation_fraction * len(own)), len(own) - 1)]] = True
     if together is not None:
         held = held[together.first_rows]
-        lost = ~np.isin(rows.labels, rows.labels[~held])  # classes that no first row has
+        lost = ~np.isin(rows.labels, rows.labels[~held])  # classes without any first row
         held &= ~np.isin(together.numbers, together.numbers[lost])
     if not held.any():
         raise ValueError(
@@ -242,7 +242,7 @@ def _hold_back(rows: TrainingRows, stopping: EarlyStopping) -> tuple[TrainingRow
             "class has enough; use a larger share, or pass X_val and y_val to fit"
         )
     kept, others = np.flatnonzero(~held), np.flatnonzero(held)
-    base = rows.base[kept] / rows.base[kept].max()  # equal ones become just 1
+    base = rows.base[kept] / rows.base[kept].max()  # equal weights become exactly 1
     training = replace(
         rows,
         X=some_rows(rows.X, kept),
@@ -257,21 +257,21 @@ def _hold_back(rows: TrainingRows, stopping: EarlyStopping) -> tuple[TrainingRow
 
 @contextmanager
 def best_length(run: TrainingRun, rounds: int, score: float) -> Iterator[Callback]:
-    """Give a callback that stops a run so many rounds after the best score, and then take it back there.
+    """Yield a callback that stops a run a number of rounds after the best score, then restore that state.
 
     Parameters
     ----------
     run : TrainingRun
-        What to stop.
+        The run to stop.
     rounds : int
-        How many iterations without a better score are too many.
+        Maximum number of iterations without a better score.
     score : float
-        The score so far.
+        The current score.
     """
     point = run.checkpoint()
 
     def compare(row: Iteration) -> bool:
-        """Compare the score with the best one; of equal ones the first is the best."""
+        """Compare the score with the best one; among equal scores, the first is the best."""
         nonlocal score, point
         assert row.validation_score is not None
         if row.validation_score > score:
@@ -283,21 +283,21 @@ def best_length(run: TrainingRun, rounds: int, score: float) -> Iterator[Callbac
 
 
 class Watch:
-    """What follows the iterations of a run: the validation set scores each, then the callbacks hear of it.
+    """After each iteration, scores the validation set and calls the callbacks.
 
     Parameters
     ----------
     callbacks : sequence of Callback
-        Whom to tell.
+        The callbacks.
     validation : ValidationSet, optional
-        Scores the iterations.
+        The validation set.
     """
 
     def __init__(self, callbacks: Sequence[Callback], validation: ValidationSet | None) -> None:
         self._callbacks, self._validation = callbacks, validation
 
     def __call__(self, row: Iteration) -> bool:
-        """Return whether one of the callbacks wants training to end; all of them are told."""
+        """Return whether a callback ends training; all of them are called."""
         if self._validation is not None:
             row = row._replace(validation_score=self._validation.follow(row.step, row.transition))
         stops = [bool(callback(row)) for callback in self._callbacks]

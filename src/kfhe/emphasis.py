@@ -1,7 +1,7 @@
 """Emphasis: how misses become the measured sampling weights.
 
 An emphasis is a function of the current sampling weights and of the rows that the measurement
-misclassified. It returns the weights that the weight filter takes as its measurement.
+misclassified. It returns the measured weights for the weight filter.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Floats = NDArray[np.float64]
 Missed = NDArray[np.bool_]
 Emphasis = Callable[[Floats, Missed], Floats]
 
-FLOOR = 0.001  # so much more than nothing is the weight of a row that is surely right
+FLOOR = 0.001  # minimum weight of a row that is certainly right
 
 
 def exponential(weights: Floats, missed: Missed, *, rows: TrainingRows) -> Floats:
@@ -37,37 +37,37 @@ def linear(weights: Floats, missed: Missed, *, rows: TrainingRows) -> Floats:
 
 
 def margin(weights: Floats, missed: Missed, *, rows: TrainingRows, model: Filter) -> Floats:
-    """Weights by the margins of the state, whatever they were before. The result sums to 1."""
+    """Weights by the margins of the state, regardless of previous weights. The result sums to 1."""
     return rows.normalised(margin_weights(rows.base, rows.labels, model.state))
 
 
 def margin_weights(base: Floats, labels: NDArray[np.int32], scores: Floats) -> Floats:
-    """Return base weights that are larger for rows which are missed, or nearly so.
+    """Return base weights that are raised for rows which are missed, or nearly missed.
 
-    A row's margin is by how much its label leads before the next class.
+    The margin of a row is the score of its label minus the highest other score.
     """
     return base * ((1 - margins(scores, labels)) / 2 + FLOOR)
 
 
 class ByMargin:
-    """The robust classifier's: while labels look clean, rows that are nearly missed get more weight.
+    """The robust classifier's emphasis: nearly missed rows get more weight while labels look clean.
 
-    Margins are those of the scores of trees that have not seen the row. Once the bank has found noise, rows
-    that are missed are wrong as often as they are hard, and all weigh the same again.
+    Margins come from the scores of trees that have not seen the row. Once the bank has detected noise, missed
+    rows are as likely to be wrong as hard, and all weights are equal again.
 
     Parameters
     ----------
     rows : TrainingRows
         The training rows.
     bank : FilterBank
-        What is known so far.
+        The bank of filters.
     """
 
     def __init__(self, rows: TrainingRows, bank: FilterBank) -> None:
         self._rows, self._bank = rows, bank
 
     def __call__(self, weights: Floats, missed: Missed) -> Floats:
-        """Return the weights as they are between two readings of the bank, else new ones."""
+        """Keep the weights until the bank is evaluated again, then compute new ones."""
         bank, rows = self._bank, self._rows
         if bank.n_components < WARM_UP or bank.n_components % READ_EVERY:
             return weights
@@ -77,7 +77,7 @@ class ByMargin:
 
 
 def resolve(emphasis: str | Emphasis, rows: TrainingRows, model: Filter) -> Emphasis:
-    """Turn the classifier's ``emphasis`` parameter into a function, for a run's rows and model filter."""
+    """Turn the parameter ``emphasis`` into a function for a run."""
     if callable(emphasis):
         return partial(_checked, emphasis)
     named: dict[str, Emphasis] = {
@@ -89,7 +89,7 @@ def resolve(emphasis: str | Emphasis, rows: TrainingRows, model: Filter) -> Emph
 
 
 def _checked(emphasis: Emphasis, weights: Floats, missed: Missed) -> Floats:
-    """Call the user's own emphasis, on copies, and check what it returns."""
+    """Call the user's emphasis on copies, and check its result."""
     returned = emphasis(weights.copy(), missed.copy())
     try:
         measured = np.asarray(returned, dtype=np.float64, order="C")

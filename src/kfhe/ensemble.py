@@ -1,4 +1,4 @@
-"""Ensembles: components, the steps by which they moved the state, and the scores that follow."""
+"""Ensembles: components, their steps, and the resulting scores."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from kfhe.kalman import component_weights, stages
 
 Floats = NDArray[np.float64]
 
-ROUNDING = 1e-12  # a spread that is no more than this is none
+ROUNDING = 1e-12  # disagreement up to this is a rounding error
 
 
 class Ensemble(Sequence[Any]):
-    """Fitted components, h_0 first. The only place where their votes become scores.
+    """Fitted components, h_0 first. All scores are computed here from their votes.
 
     Attributes
     ----------
     steps : ndarray of shape (n_components - 1,)
         How far each component after h_0 moved the state towards its votes.
     transitions : ndarray of shape (n_components - 1,), or 1.0
-        What each of them left of the state before, in favour of h_0.
+        Share of the state that was kept before each step; the rest is that of h_0.
     """
 
     steps: Floats
@@ -38,41 +38,41 @@ class Ensemble(Sequence[Any]):
 
     @abstractmethod
     def encoded(self, X: Any) -> Any:
-        """Return rows in the form that `add` takes."""
+        """Return rows in the form that `add` expects."""
 
     @abstractmethod
     def add(
         self, rows: Any, first: int, last: int, weights: Floats, total: Floats | None, n_threads: int
     ) -> Floats:
-        """Add the votes of some components, times their weights, to a sum; None: one that begins."""
+        """Add the weighted votes of some components to a sum, or to a new one (None)."""
 
     @abstractmethod
     def spread(self, X: Any, n_threads: int) -> Floats:
-        """Return how far the components disagree on each row: `variance` of their votes, by weight."""
+        """Return how far the components disagree on each row: the weighted variance of their votes."""
 
     @abstractmethod
     def importances(self) -> Floats:
         """Return the components' feature importances, averaged by weight."""
 
     def scores(self, X: Any, n_threads: int) -> Floats:
-        """Return the scores of the classes for each row: they sum to 1."""
+        """Return the class scores of each row, which sum to 1."""
         return self.encoded_scores(self.encoded(X), n_threads)
 
     def encoded_scores(self, rows: Any, n_threads: int) -> Floats:
-        """Return the scores of encoded rows."""
+        """Return the class scores of encoded rows."""
         scores = self.add(rows, 0, len(self), self.weights, None, n_threads)
-        return np.minimum(scores, 1.0, out=scores)  # a rounding error above 1 is too much for a log loss
+        return np.minimum(scores, 1.0, out=scores)  # the log loss rejects values above 1
 
     def probabilities(self, scores: Floats) -> Floats:
-        """Return the probabilities of the classes that scores stand for: the scores themselves."""
+        """Return class probabilities: here, the scores themselves."""
         return scores
 
     def decide(self, scores: Floats) -> NDArray[np.intp]:
-        """Return the position of the class that each row's scores speak for; ties go to the first one."""
+        """Return the position of the class with the highest score; ties go to the first one."""
         return scores.argmax(axis=1)
 
     def decisions(self, X: Any, n_threads: int) -> NDArray[np.intp]:
-        """Return the position of the class that is decided on for each row."""
+        """Return the position of the predicted class of each row."""
         return self.decide(self.scores(X, n_threads))
 
     def staged_scores(self, X: Any, n_threads: int) -> Iterator[Floats]:
@@ -99,6 +99,6 @@ def variance(votes: Iterable[Floats], weights: Iterable[float]) -> Floats:
 
 
 def variance_from(mean: Floats, squares: Floats) -> Floats:
-    """Return that variance, from the mean of the votes and that of their squared lengths."""
+    """Return this variance, from the mean votes and the mean of their squared lengths."""
     found = squares - (mean**2).sum(axis=1)
     return np.where(found > ROUNDING, found, 0.0)

@@ -29,7 +29,7 @@ class EstimatorEnsemble(Ensemble):
     steps : sequence of float, default=()
         How far each component after h_0 moved the state towards its votes.
     transitions : ndarray, default=1.0
-        What each of them left of the state before, in favour of h_0.
+        Share of the state that was kept before each step; the rest is that of h_0.
     """
 
     def __init__(
@@ -61,11 +61,11 @@ class EstimatorEnsemble(Ensemble):
         del self._components[n_components:]
 
     def with_steps(self, steps: Floats, transitions: Floats) -> EstimatorEnsemble:
-        """Return an ensemble of the components so far, which doesn't grow with this one."""
+        """Return an ensemble of the current components that does not change any more."""
         return EstimatorEnsemble(self._components.copy(), self._classes, self._voting, steps, transitions)
 
     def scores_of(self, t: int, X: Any) -> Floats:
-        """Return the n x c scores that component t adds to the ensemble's."""
+        """Return the votes of component t as n x c scores."""
         if (t == 0 or self._voting == "soft") and hasattr(self[t], "predict_proba"):
             probabilities = np.asarray(self[t].predict_proba(X), dtype=np.float64)
             columns = self._positions(np.asarray(self[t].classes_))
@@ -78,7 +78,7 @@ class EstimatorEnsemble(Ensemble):
         return np.eye(len(self._classes))[self._predicted(t, X)]
 
     def votes_of(self, t: int, X: Any) -> Votes:
-        """Return what component t votes for: classes, or scores under soft voting and of h_0."""
+        """Return the votes of component t: classes, or scores for h_0 and with soft voting."""
         return self._predicted(t, X) if t and self._voting == "hard" else self.scores_of(t, X)
 
     def encoded(self, X: Any) -> Any:
@@ -88,7 +88,7 @@ class EstimatorEnsemble(Ensemble):
     def add(
         self, rows: Any, first: int, last: int, weights: Floats, total: Floats | None, n_threads: int
     ) -> Floats:
-        """Add the votes of some components, times their weights, to a sum; None: one that begins."""
+        """Add the weighted votes of some components to a sum, or to a new one (None)."""
         for t in range(first, last):
             votes = weights[t] * self.scores_of(t, rows)
             total = votes if total is None else np.add(total, votes, out=total)
@@ -121,11 +121,11 @@ class EstimatorEnsemble(Ensemble):
 
 
 class ClassShares(DummyClassifier):
-    """Votes by the shares of the classes: an h_0 that is not to know more, or a sample of one class."""
+    """Votes by class shares, for an untrained h_0 or a sample of one class."""
 
     @property
     def feature_importances_(self) -> Floats:
-        """No feature matters."""
+        """All features have importance zero."""
         return np.zeros(self.n_features_in_)
 
 

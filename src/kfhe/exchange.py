@@ -1,8 +1,8 @@
-"""Exchange: what workers tell each other that train together, each on its own rows.
+"""Exchange: sums over workers that train together, each on its own rows.
 
-All else is done by each of them as on one machine, and comes out the same. Only where something is said of
-all rows (a sum, mostly of whole numbers, which may be added up in any order) the others are asked. On one
-machine there are none.
+Everything else is computed by each worker as on one machine, with the same result. Only statements about all
+rows need the others: sums, mostly of integers, which may be added in any order. On one machine there are no
+others.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from kfhe.engine import arrays
 
 Floats = NDArray[np.float64]
 
-SMALL = 2**18  # bytes that a worker sends at once rather than wait for the others twice
+SMALL = 2**18  # bytes that a worker sends to all at once, to save a second round
 
 
 if TYPE_CHECKING:
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 else:
 
     class kept:  # noqa: N801
-        """A `functools.cached_property` without its lock: workers that are threads would wait for each other.
+        """A `functools.cached_property` without its lock, which would make worker threads wait.
 
-        Python has none from 3.12 on.
+        Since 3.12, Python's has no lock.
         """
 
         def __init__(self, make: Callable[[Any], Any]) -> None:
@@ -49,18 +49,18 @@ else:
 
 
 class Exchange:
-    """What a worker knows of the others; here, that there are none.
+    """Communication with the other workers; this class is for one machine, where there are none.
 
-    Where there are others, all of them have to ask the same questions in the same order.
+    All workers must call the same methods in the same order.
 
     Attributes
     ----------
     n : int
-        How many workers there are.
+        The number of workers.
     rank : int
-        The number of this one: 0, 1 and so on. The rows of the first come first.
+        The position of this worker, from 0. Rows are in the order of the workers.
     failure : BaseException or None
-        What went wrong where no error could be raised.
+        An error that occurred where it could not be raised.
 
     Examples
     --------
@@ -73,19 +73,19 @@ class Exchange:
     failure: BaseException | None = None
 
     def swap(self, things: list[Any]) -> list[Any]:
-        """Send each worker one of some things, and return what each has sent here."""
+        """Send each worker one of the items, and return those received."""
         return things
 
     def gather(self, thing: Any) -> list[Any]:
-        """Return what each worker has of something."""
+        """Return the values of all workers."""
         return self.swap([thing] * self.n)
 
     def first(self, make: Callable[[], Any]) -> Any:
-        """Return what the first worker makes: so chance of one machine can't part them."""
+        """Return the result of the first worker, so that differences between machines don't matter."""
         return self.gather(make() if self.rank == 0 else None)[0]
 
     def sum(self, values: Any) -> Any:
-        """Return the sum of numbers, tuples of them, or arrays, over all workers."""
+        """Return the sum of numbers, tuples of numbers, or arrays over all workers."""
         if self.n == 1:
             return values
         if isinstance(values, tuple):
@@ -98,7 +98,7 @@ class Exchange:
         return np.concatenate(self.gather(mine)).reshape(values.shape)
 
     def all(self, function: Callable[[NDArray[Any]], Any], values: NDArray[Any]) -> Any:
-        """Return what a function gives for the values of all rows, which are sent to the first worker."""
+        """Return the result of a function of all rows' values, which are sent to the first worker."""
         if self.n == 1:
             return function(values)
         parts = self.swap([values if q == 0 else None for q in range(self.n)])
@@ -107,7 +107,7 @@ class Exchange:
     def for_each(
         self, function: Callable[[NDArray[Any]], NDArray[Any]], values: NDArray[Any]
     ) -> NDArray[Any]:
-        """Return the own rows of what a function gives for the values of all rows: a value for each row."""
+        """Return this worker's rows of the result of a function of all rows' values."""
         if self.n == 1:
             return function(values)
         parts = self.swap([values if q == 0 else None for q in range(self.n)])
@@ -118,7 +118,7 @@ class Exchange:
         return found
 
     def exact_sum(self, values: Floats, n_threads: int = 1) -> float:
-        """Return the sum of non-negative values, one per row, to the same bit wherever the rows are."""
+        """Return the exact sum of non-negative values, one per row, wherever the rows are."""
         if self.n == 1:
             return arrays.exact_sum(values, n_threads)
         unit = self._unit(arrays.highest(values, n_threads), len(values))
@@ -127,7 +127,7 @@ class Exchange:
         return ldexp(float(self.sum(arrays.sum_of_units(values, unit, n_threads))), -unit)
 
     def effective_sample_size(self, weights: Floats, n_threads: int = 1) -> float:
-        """Return how many equal weights some, one per row, which sum to 1, are worth."""
+        """Return the effective sample size of weights, one per row, that sum to 1."""
         if self.n == 1:
             return arrays.effective_sample_size(weights, n_threads)
         unit = self._unit(arrays.highest(weights, n_threads) ** 2, len(weights))
@@ -135,13 +135,13 @@ class Exchange:
         return 1 / ldexp(float(self.sum(arrays.squares_of_units(weights, unit, n_threads))), -unit)
 
     def _unit(self, top: float, n_values: int) -> int | None:
-        """Return the unit to sum all values in, by the highest here; None if one is NaN somewhere."""
+        """Return the fixed-point unit for all values, given the highest here; None if any value is NaN."""
         tops, numbers = zip(*self.gather((top, n_values)), strict=True)
         highest = float(np.max(tops))
         return None if np.isnan(highest) else arrays.unit_of(highest, sum(numbers))
 
     def shares(self, sizes: Sequence[int]) -> list[list[int]]:
-        """Share pieces of work out among the workers, by their sizes; return the numbers of those of each."""
+        """Assign tasks to the workers by size; return the positions of the tasks of each."""
         shares: list[list[int]] = [[] for _ in range(self.n)]
         loads = [(0, q) for q in range(self.n)]
         heapify(loads)

@@ -1,4 +1,4 @@
-"""Output files, which are complete or absent, and the streams that replace files."""
+"""Output files that are complete or absent, and standard streams."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-NAME = 40  # letters of a file's name in that of the file which becomes it: all of it may leave no room
+NAME = 40  # characters of a file's name in its temporary name; more may be too long
 
 
 def write_whole(path: str | os.PathLike[str], content: str | bytes) -> None:
-    """Write a file so that it is never half there, and an existing one is lost only to the new one.
+    """Write a file completely or not at all; an existing file stays until the new one is complete.
 
-    Folders that are missing are made. What is no regular file, such as a pipe, is written to directly. A file
-    that is there keeps its mode: who may read one may read the other.
+    Missing folders are created. A target that is not a regular file, such as a pipe, is written to directly.
+    An existing file keeps its mode.
 
     Raises
     ------
     OSError
-        The file can't be written: its message names the file and the reason.
+        The file can't be written. The message names the file and the reason.
     """
     with whole_file(path) as file:
         file.write(content.encode() if isinstance(content, str) else content)
@@ -30,8 +30,8 @@ def write_whole(path: str | os.PathLike[str], content: str | bytes) -> None:
 
 @contextmanager
 def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """Open a file to be written as by `write_whole`, piece by piece; it is there once all has gone well."""
-    target = Path(os.path.realpath(path))  # a link stays a link
+    """Open a file for writing as `write_whole` does; it appears when the block ends without an error."""
+    target = Path(os.path.realpath(path))  # links are followed
     try:
         if target.exists() and not (target.is_file() or target.is_dir()):
             with open(target, "wb") as file:
@@ -43,12 +43,13 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             with os.fdopen(handle, "wb") as file:
                 yield file
                 file.flush()
-                os.fsync(handle)  # some file systems notice only now that they are full
-            # Closed by now, for Windows moves no open file; and mkstemp made it for the owner only.
+                os.fsync(handle)  # some file systems report only now that they are full
+            # The file is closed here, as Windows can't rename open files; mkstemp made it readable for the
+            # owner only.
             os.chmod(temporary, _mode(target))
             os.replace(temporary, target)
         except BaseException:
-            with suppress(FileNotFoundError):  # Ctrl-C may come when it has its name already
+            with suppress(FileNotFoundError):  # after Ctrl-C it may have been renamed already
                 os.unlink(temporary)
             raise
     except OSError as error:
@@ -70,7 +71,7 @@ def standard_output() -> BinaryIO:
 
 
 def _mode(target: Path) -> int:
-    """Return who may do what with a file: what they may now, else what the umask allows."""
+    """Return the mode of an existing file, else what the umask allows."""
     if target.exists():
         return target.stat().st_mode & 0o777
     mask = os.umask(0)

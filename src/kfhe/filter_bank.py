@@ -1,9 +1,9 @@
-"""A bank of filters, one for each of several shrinkages; the labels of unseen rows tell which one is right.
+"""A bank of filters, one per shrinkage; the labels of unseen rows show which one is right.
 
-Trees are grown until they fit every label, wrong ones included. A filter down each tree undoes this: the
-votes of a leaf are shrunken towards those of its ancestors, the more the fewer rows it has. The right amount
-depends on the noise, which is unknown. So there is a filter for each of several shrinkages, and their states,
-made of the votes of trees that have not seen a row, are compared with the labels.
+Trees are grown until they fit every label, including wrong ones. A filter down each tree corrects this: the
+votes of a leaf are shrunk towards those of its ancestors, and more so if it has few rows. The right amount
+depends on the noise, which is unknown. So there is one filter for each of several shrinkages. Their states
+are built from the votes of trees that have not seen a row, and are compared with the labels.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ Counts = NDArray[np.int32]
 Labels = NDArray[np.int32]
 
 SHRINKAGES = np.array([0.0, 1.0, 3.0, 10.0, 30.0, 100.0])
-STEERING = 5  # so many of them, the lower ones, steer the training; all are asked in the end
-CLEAN_UP_TO = 1.0  # a shrinkage up to which labels look clean,
-COARSE_FROM = 30.0  # and one from which on the noise is plain, and leaves had better be larger
-WARM_UP = 20  # trees after which the size of the leaves is chosen
-READ_EVERY = 5  # trees between two readings of the bank
+STEERING = 5  # number of low shrinkages that control the training; all are compared at the end
+CLEAN_UP_TO = 1.0  # up to this shrinkage labels look clean,
+COARSE_FROM = 30.0  # and from this one on they are so noisy that larger leaves are better
+WARM_UP = 20  # number of trees before the size of the leaves is chosen
+READ_EVERY = 5  # number of trees between two evaluations of the bank
 
 
 class TreeVotes(NamedTuple):
-    """What a tree votes for the training rows, under each shrinkage."""
+    """Votes of a tree for the training rows, under each shrinkage."""
 
     leaves: NDArray[np.int32]  # the leaf of each row
-    votes: Floats  # per shrinkage, leaf and class
+    votes: Floats  # by shrinkage, leaf and class
 
 
 class Unseen(NamedTuple):
-    """The votes of a tree, and the sample that it was grown on: they count for other rows."""
+    """The votes of a tree, and its sample: they count for the rows outside it."""
 
     tree: TreeVotes
     counts: Counts
@@ -55,17 +55,17 @@ class FilterBank:
     Attributes
     ----------
     prior : ndarray of shape (n_classes,)
-        The share of each class in the weight of the rows.
+        The class shares, by weight.
     n_components : int
-        How many trees there are.
+        The number of trees.
     variance : float
-        Variance of a row that no tree has seen, such as all rows to come.
+        Variance of a row that no tree has seen, such as new rows.
     chosen : int
-        The position of the shrinkage that is believed in now.
+        Position of the current shrinkage.
     coarse : bool
-        Whether leaves are to be larger, as labels are plainly noisy.
+        Whether labels are so noisy that leaves should be larger.
     clean : bool
-        Whether labels look clean, so that a row that is missed is hard rather than wrong.
+        Whether labels look clean, so that a missed row is hard rather than wrong.
     """
 
     def __init__(self, rows: TrainingRows) -> None:
@@ -79,14 +79,14 @@ class FilterBank:
 
     @property
     def shrinkage(self) -> float:
-        """The shrinkage that is believed in now."""
+        """The current shrinkage."""
         return float(SHRINKAGES[self.chosen])
 
     @property
     def clean(self) -> bool:
-        """Whether labels look clean, so that a row that is missed is hard rather than wrong.
+        """Whether labels look clean, so that a missed row is hard rather than wrong.
 
-        A row that is equal to one of another label is neither: no attention helps.
+        A row that is equal to one with another label is neither: more weight does not help.
         """
         looks_clean = self.n_components >= WARM_UP and not self.coarse and self.shrinkage <= CLEAN_UP_TO
         return looks_clean and not self._rows.overlap
@@ -98,21 +98,21 @@ class FilterBank:
 
     @property
     def state(self) -> Floats:
-        """Scores of the training rows, by trees that have not seen them, under the shrinkage of now."""
+        """Scores of the training rows under the current shrinkage, by trees that have not seen them."""
         return self._bank.state(self.chosen)
 
     @property
     def n_read(self) -> Counts:
-        """How many trees have not seen each row."""
+        """Number of trees that have not seen each row."""
         return self._bank.n_read
 
     def predict(self) -> None:
-        """Time update: nothing moves."""
+        """Time update: the state does not change."""
 
     def update(self, measurement: Unseen, noise: float) -> float:
-        """Take the votes of a tree in; return the gain for rows that no tree has seen.
+        """Add the votes of a tree; return the gain for rows that no tree has seen.
 
-        Whatever its own error, a tree is as noisy a measurement as any other: the filter averages.
+        All trees count as equally noisy measurements, whatever their error, so the filter averages them.
         """
         self._bank.update(measurement.tree.leaves, measurement.tree.votes, measurement.counts)
         self.n_components += 1
@@ -124,17 +124,17 @@ class FilterBank:
         return self._unseen_row.update(0.0, 1.0)
 
     def misses(self, measurement: Unseen) -> tuple[NDArray[np.bool_], float]:
-        """Say which rows the newest tree misses, of those that it has not seen, and their share by weight."""
+        """Return which unseen rows the newest tree misses, and their share by weight."""
         tree = measurement.tree
         missed, *weights = self._bank.misses(tree.leaves, tree.votes[self.chosen], measurement.counts)
         wrong, unseen = self._rows.exchange.sum(tuple(weights))
         return missed, wrong / unseen if unseen else 0.0
 
     def verdict(self) -> int:
-        """Return the position of the shrinkage that all rows speak for in the end.
+        """Return the position of the final shrinkage, judged on all rows.
 
-        As CART chooses how far to prune: the most of those whose log loss is within a standard error of the
-        lowest. (The highest shrinkage has to be the best one itself.)
+        As in CART's pruning: the highest shrinkage whose log loss is within one standard error of the lowest.
+        (The last one in the bank must have the lowest log loss itself.)
         """
         rows, share = self._rows, 1 / (self.n_components + 1)
         prior = share * self.prior[rows.labels]
@@ -153,7 +153,7 @@ class FilterBank:
         return best
 
     def scores(self, chosen: int) -> Floats:
-        """Return what the final ensemble would say of the training rows, had it not seen them."""
+        """Return the out-of-bag scores of the training rows under the final shrinkage."""
         share = 1 / (self.n_components + 1)
         scores: Floats = (1 - share) * self._bank.state(chosen) + share * self.prior
         return scores

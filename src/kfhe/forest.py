@@ -22,15 +22,15 @@ from kfhe.tables.schema import Schema
 Floats = NDArray[np.float64]
 
 LEAF, NUMERIC, CATEGORICAL, MISSING_LEFT = 0, 1, 2, 4
-MANY = 1 << 22  # cells of a table of trees and features: more than that are not made at once
-# Fields that set how leaves vote and what is made of the scores
+MANY = 1 << 22  # maximum cells of a table of trees and features that is made at once
+# Settings of how leaves vote and how scores become probabilities and decisions
 SCORE_SETTINGS = ("shrinkage", "sharpness", "class_shares", "prior_power")
-DECISIONS: dict[Any, float] = {"balanced": 0.6, "likeliest": 0.0}  # powers of the classes' shares
+DECISIONS: dict[Any, float] = {"balanced": 0.6, "likeliest": 0.0}  # exponents of the class shares
 STEPS_OF_SHARPNESS = 8
 NO_CLASSES = np.zeros(1, dtype=np.int32)  # of leaves that all vote softly
 FEWEST_ROWS = 16  # that walk down compact trees: as many as they take side by side
 
-# As compiled code sees it: Node in engine/trees/layout.pxd.
+# The same layout as in compiled code: Node in engine/trees/layout.pxd.
 NODE_DTYPE = np.dtype(
     [("threshold", "f8"), ("left", "i4"), ("feature", "u2"), ("kind", "u1"), ("cut", "u1")], align=False
 )
@@ -38,39 +38,39 @@ NODE_DTYPE = np.dtype(
 
 @dataclass(frozen=True)
 class Forest(Ensemble):
-    """Trees, one after the other, h_0 first.
+    """A sequence of trees, h_0 first, with their weights.
 
     Attributes
     ----------
     schema : Schema
-        How to read a table.
+        How tables are encoded.
     classes : ndarray
         The class labels.
     soft : bool
-        Whether trees vote by the class shares in their leaves; h_0 always does.
+        Whether trees vote by the class shares of their leaves; h_0 always does.
     steps : ndarray of shape (n_trees - 1,)
         How far each tree after h_0 moved the state towards its votes.
     transitions : ndarray of shape (n_trees - 1,), or 1.0
-        What each of them left of the state before, in favour of h_0.
+        Share of the state that was kept before each step; the rest is that of h_0.
     nodes : structured array
-        All nodes. Siblings are neighbours; `left` counts from the tree's first node, and in a leaf it is
-        the number of the leaf in its tree.
+        All nodes. Siblings are neighbours. `left` is relative to the first node of the tree; for a leaf, it
+        is the number of the leaf in its tree.
     gains : ndarray
-        How much each node's split lowers the weighted Gini impurity.
+        How much each split lowers the weighted Gini impurity.
     leaf_weights : int32 array of shape (n_leaves, n_classes)
-        Weight of the training rows of each class in each leaf.
+        Weight of the training rows of each class, by leaf.
     category_sets : uint64 array of shape (n_sets, 4)
-        Bins that go left at categorical splits, as bits.
+        Bit sets of the bins that go left at categorical splits.
     tree_nodes, tree_leaves, tree_sets : int64 arrays of shape (n_trees + 1,)
-        Where each tree's nodes, leaves and sets start, and the end.
+        Offsets of each tree's nodes, leaves and sets, and the total.
     shrinkage : float
-        How much the votes of leaves are shrunken towards those of their ancestors, if trees vote softly.
+        How much votes of leaves are shrunk towards those of their ancestors, if trees vote softly.
     sharpness : float
-        What power of the scores the probabilities are.
+        Exponent that turns scores into probabilities.
     class_shares : tuple of float
-        Shares of the classes; empty: those in h_0.
+        Class shares; empty: those in h_0.
     prior_power : float
-        To what power the classes' shares are divided out of the probabilities when one class is decided on.
+        Exponent of the class shares, by which probabilities are divided for predictions.
     """
 
     schema: Schema
@@ -92,13 +92,13 @@ class Forest(Ensemble):
 
     @classmethod
     def stored_in(cls, trees: TreeStore, *, copy: bool = False, **others: Any) -> Forest:
-        """Take over the trees of a store, which can go on growing only if copied; name the other fields."""
+        """Create a forest from the trees of a store, by reference or copied; other fields by name."""
         arrays: dict[str, Any] = trees.arrays(copy=copy)
         nodes = arrays.pop("nodes").view(NODE_DTYPE)
         return cls(nodes=nodes, **arrays, **others)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the fields alone: another thread may be adding what is cached."""
+        """Return the fields only: another thread may be filling the cache."""
         return {column.name: getattr(self, column.name) for column in fields(self)}
 
     def __len__(self) -> int:
@@ -113,17 +113,17 @@ class Forest(Ensemble):
 
     @cached_property
     def leaf_classes(self) -> NDArray[np.int32]:
-        """Class that each leaf votes for; ties go to the first one."""
+        """Predicted class of each leaf; ties go to the first one."""
         return leaf_classes(self.leaf_weights)
 
     @property
     def class_counts(self) -> NDArray[np.int64]:
-        """Weight of the training rows of each class: how many they were, if they had no weights."""
+        """Weight of the training rows of each class; without weights, their number."""
         counts: NDArray[np.int64] = self.leaf_weights[: self.tree_leaves[1]].sum(axis=0, dtype=np.int64)
         return counts
 
     def compact(self, *, gaps: bool = False, n_threads: int = 1) -> CompactTrees | None:
-        """Return the trees as many rows, with gaps or without, walk down them faster, if there is that."""
+        """Return the compact trees, with or without missing values; None if they can't be built."""
         name = "compact_for_gaps" if gaps else "compact_trees"
         if name not in self.__dict__:
             trees = self.nodes, self.category_sets, self.tree_nodes, self.tree_sets, self.tree_leaves
@@ -134,7 +134,7 @@ class Forest(Ensemble):
     def leaf_votes(self, n_threads: int = 1) -> Floats:
         """Return what the leaves of the trees that vote softly vote for: the shares of their classes.
 
-        Those are all trees of a soft forest, and h_0 alone of another one.
+        These are all trees of a soft forest, otherwise h_0 only.
         """
         if "votes" not in self.__dict__:
             if self.shrinkage == 0:
@@ -149,7 +149,7 @@ class Forest(Ensemble):
 
     @cached_property
     def leaf_squares(self) -> Floats:
-        """Squared length of what each leaf votes for, as one column; 1 if that is a single class."""
+        """Squared length of each leaf's vote, as one column; 1 for a hard vote."""
         squares = np.ones((len(self.leaf_weights), 1))
         votes = self.leaf_votes()
         squares[: len(votes), 0] = (votes**2).sum(axis=1)
@@ -157,23 +157,23 @@ class Forest(Ensemble):
 
     @cached_property
     def neighbours(self) -> tuple[Forest, ...]:
-        """The same trees with the bank's next lower and next higher shrinkage, where there is one."""
+        """The same trees with the next lower and next higher shrinkage of the bank, if any."""
         lower, higher = SHRINKAGES[self.shrinkage > SHRINKAGES], SHRINKAGES[self.shrinkage < SHRINKAGES]
         return tuple(replace(self, shrinkage=float(each)) for each in (*lower[-1:], *higher[:1]))
 
     @cached_property
     def class_factors(self) -> Floats:
-        """What the scores are multiplied by before the highest decides, as if they were sharpened."""
+        """Factors of the scores, by class, before the highest one is predicted."""
         shares = np.array(self.class_shares) if self.class_shares else self.tree_votes(0).mean(axis=0)
         power = -self.prior_power / self.sharpness
         return np.where(shares > 0, np.maximum(shares, np.finfo(np.float64).tiny) ** power, 0.0)
 
     def decide(self, scores: Floats) -> NDArray[np.intp]:
-        """Return the position of the class that each row's scores speak for; ties go to the first one."""
+        """Return the position of the class with the highest score; ties go to the first one."""
         return super().decide(scores * self.class_factors if self.prior_power else scores)
 
     def decisions(self, X: Any, n_threads: int) -> NDArray[np.intp]:
-        """Return the position of the class decided on for each row, without votes that can't turn it."""
+        """Return the predicted class of each row; trees that can't change it any more are skipped."""
         return self.encoded_decisions(self.encoded(X), n_threads)
 
     def encoded_decisions(self, rows: Floats | SparseRows, n_threads: int) -> NDArray[np.intp]:
@@ -186,14 +186,14 @@ class Forest(Ensemble):
         return self.decide(np.minimum(scores, 1.0, out=scores))
 
     def probabilities(self, scores: Floats) -> Floats:
-        """Return the probabilities of the true classes: scores are those of labels, of which some are wrong.
+        """Return probabilities of the true classes, from scores, which are for the given labels.
 
-        `kfhe.calibration` says why they are powers of the scores.
+        `kfhe.calibration` explains why they are powers of the scores.
         """
         return scores if self.sharpness == 1 else sharpened(scores, self.sharpness)
 
     def tree_votes(self, t: int) -> Floats:
-        """Return what each leaf of tree t votes for: a score per class."""
+        """Return the votes of the leaves of tree t: a score per class."""
         leaves = slice(*self.tree_leaves[t : t + 2])
         if self.soft or t == 0:
             return self.leaf_votes()[leaves]
@@ -213,7 +213,7 @@ class Forest(Ensemble):
         total: Floats | None,
         n_threads: int,
     ) -> Floats:
-        """Add the votes of some trees, times their weights, to a sum; None: one that begins."""
+        """Add the weighted votes of some trees to a sum, or to a new one (None)."""
         total = np.zeros((len(rows), len(self.classes))) if total is None else total
         self._add_values(rows, self.leaf_votes(n_threads), first, last, weights, total, n_threads)
         return total
@@ -230,9 +230,9 @@ class Forest(Ensemble):
         *,
         factors: Floats | None = None,
     ) -> None:
-        """Add the values of the rows' leaves; leaves beyond the last value vote for their class.
+        """Add the values of the rows' leaves; leaves beyond the last value cast a hard vote.
 
-        With factors of the classes, only as far as it takes to see which score times factor is highest.
+        With factors of the classes, stop when the highest product of score and factor is certain.
         """
         classes = self.leaf_classes if len(values) < len(self.leaf_weights) else NO_CLASSES
         for some, numbers in blocks(rows):
@@ -257,10 +257,10 @@ class Forest(Ensemble):
             )
 
     def _compact_for(self, n_rows: int, n_trees: int, gaps: bool, n_threads: int) -> CompactTrees | None:
-        """Return the compact trees if they are faster for so many rows; they are made once that has paid.
+        """Return the compact trees if they are faster for this number of rows.
 
-        That is when more rows have gone down trees than these have nodes. All values are ranked first, so
-        there have to be enough trees as well.
+        They are built once more rows have been predicted than the trees have nodes. All values are ranked
+        first, so there must be enough trees, too.
         """
         if n_rows < FEWEST_ROWS or n_trees < len(self.schema.names):
             return None
@@ -276,13 +276,13 @@ class Forest(Ensemble):
         return variance_from(scores, squares[:, 0])
 
     def bank_spread(self, X: Any, n_threads: int) -> Floats:
-        """Return how far the shrinkage matters to each row: the variance of its scores among neighbours."""
+        """Return the variance of each row's scores between neighbouring shrinkages."""
         forests = (self, *self.neighbours)
         scores = (forest.scores(X, n_threads) for forest in forests)
         return variance(scores, [1 / len(forests)] * len(forests))
 
     def leaves(self, X: Any, n_threads: int) -> NDArray[np.int32]:
-        """Return the number of the leaf that each row falls into, tree by tree: a column each."""
+        """Return the number of each row's leaf, one column per tree."""
         rows = self.encoded(X)
         found = np.empty((len(rows), len(self)), dtype=np.int32)
         for some, numbers in blocks(rows):
@@ -294,11 +294,11 @@ class Forest(Ensemble):
         """Return each column's share of the trees' gains, trees averaged by weight."""
         total = np.zeros(len(self.schema.columns))
         step = max(1, MANY // max(1, len(self.schema.names)))
-        for first in range(0, len(self), step):  # many trees at once, unless the table is wide
+        for first in range(0, len(self), step):  # many trees at once, fewer if the table is wide
             some = slice(first, first + step)
             for weight, shares in zip(self.weights[some], self.column_shares(some, n_threads), strict=True):
                 total += weight * shares
-        return total / (total.sum() or 1.0)  # trees without a split have none
+        return total / (total.sum() or 1.0)  # trees without splits have no gain
 
     def column_shares(self, trees: slice, n_threads: int = 1) -> Floats:
         """Return each column's share of the gains of some trees' splits; all zero for a tree without any."""
@@ -309,7 +309,7 @@ class Forest(Ensemble):
         return np.divide(columns, totals, out=columns, where=totals > 0)
 
     def digest(self) -> str:
-        """Return a hex digest of all that determines predictions."""
+        """Return a hex digest of everything that predictions depend on."""
         trees = hashlib.sha256(repr((self.classes.tolist(), self.soft, self.schema.categories)).encode())
         for column in fields(self):
             value = getattr(self, column.name)
@@ -327,16 +327,16 @@ class Forest(Ensemble):
             trees.update(repr(encoding.categories).encode() + encoding.shares.tobytes())
         for setting in SCORE_SETTINGS:
             value = getattr(self, setting)
-            if value != getattr(Forest, setting):  # the default
+            if value != getattr(Forest, setting):  # not the default
                 numbers = value if isinstance(value, tuple) else (value,)
                 trees.update(f"{setting}{','.join(number.hex() for number in numbers)}".encode())
         return hashlib.sha256(trees.hexdigest().encode() + self.weights.tobytes()).hexdigest()
 
 
 def sharpened(scores: Floats, sharpness: float) -> Floats:
-    """Return powers of scores, made to sum to 1.
+    """Return powers of scores, normalised to sum to 1.
 
-    The exponent counts in eighths: roots and products have the same bits on all machines, other powers not.
+    The exponent is in eighths: roots and products have the same bits on all machines, other powers don't.
 
     Examples
     --------
@@ -357,7 +357,7 @@ def eighth_root(values: Floats) -> Floats:
 
 
 def times_itself(factor: Floats, times: int) -> Floats:
-    """Return the product of so many equal factors."""
+    """Return the product of equal factors."""
     product = np.ones_like(factor)
     while times:
         product = product * factor if times % 2 else product
@@ -368,12 +368,12 @@ def times_itself(factor: Floats, times: int) -> Floats:
 def leaves_of(
     nodes: NDArray[Any], category_sets: NDArray[np.uint64], rows: Floats | SparseRows, n_threads: int = 1
 ) -> NDArray[np.int32]:
-    """Return the number of the leaf of one tree that each row falls into."""
+    """Return the number of each row's leaf in a tree."""
     return np.concatenate([apply(nodes, category_sets, numbers, n_threads) for _, numbers in blocks(rows)])
 
 
 class Tree:
-    """One tree of a forest: a view, usable like a fitted scikit-learn classifier.
+    """One tree of a forest, usable like a fitted scikit-learn classifier.
 
     Attributes
     ----------
@@ -402,22 +402,22 @@ class Tree:
 
     @property
     def gains(self) -> Floats:
-        """How much each node's split lowers the weighted Gini impurity."""
+        """How much each split lowers the weighted Gini impurity."""
         return self._slice("gains", "tree_nodes")
 
     @property
     def leaf_weights(self) -> NDArray[np.int32]:
-        """Weight of the training rows of each class in each leaf."""
+        """Weight of the training rows of each class, by leaf."""
         return self._slice("leaf_weights", "tree_leaves")
 
     @property
     def leaf_classes(self) -> NDArray[np.int32]:
-        """Class that each leaf votes for; ties go to the first one."""
+        """Predicted class of each leaf; ties go to the first one."""
         return self._slice("leaf_classes", "tree_leaves")
 
     @property
     def category_sets(self) -> NDArray[np.uint64]:
-        """Bins that go left at the categorical splits, as bits."""
+        """Bit sets of the bins that go left at categorical splits."""
         return self._slice("category_sets", "tree_sets")
 
     def _slice(self, array: str, starts: str) -> NDArray[Any]:
@@ -426,20 +426,20 @@ class Tree:
         return piece
 
     def apply(self, X: Any) -> NDArray[np.int32]:
-        """Return the number of the leaf that each row falls into."""
+        """Return the number of each row's leaf."""
         return leaves_of(self.nodes, self.category_sets, self._forest.encoded(X))
 
     def predict_proba(self, X: Any) -> Floats:
-        """Return the shares of the classes in each row's leaf."""
+        """Return the class shares of each row's leaf."""
         return leaf_shares(self.leaf_weights)[self.apply(X)]
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Return the most frequent class in each row's leaf."""
+        """Return the most frequent class of each row's leaf."""
         classes: NDArray[Any] = self.classes_[self.leaf_classes[self.apply(X)]]
         return classes
 
     def get_depth(self) -> int:
-        """Return the number of splits on the longest way from the root to a leaf."""
+        """Return the number of splits on the longest path from the root to a leaf."""
         return int(self._depths().max())
 
     def get_n_leaves(self) -> int:
@@ -448,7 +448,7 @@ class Tree:
 
     @property
     def feature_importances_(self) -> Floats:
-        """Share of each column in the tree's gains; all zero for a tree without a split."""
+        """Share of each column in the tree's gains; zero for a tree without splits."""
         shares: Floats = self._forest.column_shares(slice(self._t, self._t + 1))[0]
         return shares
 
@@ -467,7 +467,7 @@ class Tree:
     def export_text(self, *, decimals: int = 2) -> str:
         """Return the tree as indented text, one line per node."""
         lines: list[str] = []
-        stack = [(0, "", "")]  # node, indentation, the condition that leads to it
+        stack = [(0, "", "")]  # node, indentation, condition
         while stack:
             i, indent, condition = stack.pop()
             is_leaf = self.nodes["kind"][i] == LEAF
@@ -485,7 +485,7 @@ class Tree:
         return f"{self.classes_[self.leaf_classes[leaf]]} {self.leaf_weights[leaf].tolist()}"
 
     def _conditions(self, i: int, decimals: int) -> tuple[str, str]:
-        """Describe what goes left and what goes right at a split."""
+        """Return the conditions of the left and the right side of a split."""
         node = self.nodes[i]
         name = self._forest.schema.names[node["feature"]]
         if node["kind"] & CATEGORICAL:

@@ -1,8 +1,8 @@
-"""Groups: rows that belong together, such as those of one patient, or copies of a row.
+"""Groups: rows that belong together, such as those of one patient, or copies.
 
-They are drawn together, so that none is judged by a component that has seen another one. Each group is drawn
-as often as its rows would be on average: by the sum of their weights, large groups would be in every sample,
-and never be judged at all.
+Groups are drawn as a whole, so that no row is judged by a component that has seen another row of its group.
+Each group is drawn by the mean weight of its rows. If it were drawn by their sum, large groups would be in
+every sample, and would never be judged.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ class Groups:
     Attributes
     ----------
     numbers : int array of shape (n_rows,)
-        The number of each row's group: 0, 1 and so on.
+        The number of each row's group, from 0.
     one_record : bool, default=False
-        Whether the rows of a group are one record that stands there several times.
+        Whether the rows of a group are copies of one record.
 
     Examples
     --------
@@ -62,12 +62,12 @@ class Groups:
 
     @cached_property
     def sizes(self) -> NDArray[np.intp]:
-        """How many rows each group has."""
+        """Number of rows of each group."""
         return np.bincount(self.numbers)
 
     @cached_property
     def first_rows(self) -> NDArray[np.int64]:
-        """For each row, the first one of its group."""
+        """For each row, the first row of its group."""
         return np.unique(self.numbers, return_index=True)[1].astype(np.int64)[self.numbers]
 
     def some(self, rows: NDArray[Any]) -> Groups:
@@ -75,9 +75,9 @@ class Groups:
         return Groups.of(self.numbers[rows], one_record=self.one_record)
 
     def without_repeats(self, labels: Labels) -> NDArray[np.bool_]:
-        """Return which rows are left if of groups of one label only the first row is.
+        """Return which rows remain if groups with a single label are reduced to their first row.
 
-        Rows that differ in their labels are kept: which label is right, most of them tell.
+        Groups with several labels are kept whole: the majority shows which label is right.
         """
         order = np.lexsort((labels, self.numbers))
         starts = self.sizes.cumsum() - self.sizes
@@ -85,7 +85,7 @@ class Groups:
         return (lowest != highest)[self.numbers] | (self.first_rows == np.arange(len(labels)))
 
     def means(self, weights: Floats) -> Floats:
-        """Return the mean weight of the rows of each group, made to sum to 1."""
+        """Return the mean weight of the rows of each group, normalised to sum to 1."""
         means = np.bincount(self.numbers, weights) / self.sizes
         normalised: Floats = means / exact_sum(means)
         return normalised
@@ -93,24 +93,25 @@ class Groups:
     def drawn(
         self, weights: Floats, n_rows: int, seed: int, iteration: int, attempt: int, n_threads: int = 1
     ) -> Labels:
-        """Draw groups until there are about so many rows; return how often each row is in the sample."""
+        """Draw groups until there are about enough rows; return how often each row is in the sample."""
         n_draws = max(1, round(len(self) * n_rows / len(self.numbers)))
         return bootstrap(self.means(weights), seed, iteration, attempt, n_threads, n_draws)[self.numbers]
 
 
 class GroupDraws:
-    """Weighted bootstrap samples of whole groups, with a row of each class if luck allows.
+    """Weighted bootstrap samples of whole groups, if possible with a row of each class.
 
     Parameters
     ----------
     groups : Groups
-        Which rows belong together.
+        The groups.
     labels : int32 array of shape (n_rows,)
         The rows' classes.
     n_present, n_samples, seed, n_threads : int
-        Number of classes that have a row; rows of a sample, about; what the draws depend on; threads.
+        Number of classes that have a row; approximate number of rows in a sample; key of the random numbers;
+        number of threads.
     exchange : Exchange, default=ALONE
-        The other workers, if each has some of the rows: the first one draws for all.
+        The other workers, if each has some of the rows. The first one draws for all.
     """
 
     def __init__(
@@ -130,7 +131,7 @@ class GroupDraws:
         self._exchange = exchange
 
     def draw(self, weights: Floats, iteration: int, attempt: int) -> Labels:
-        """Return how often each row is in the sample; redrawn while a class is missing, but not for ever."""
+        """Return how often each row is in the sample; redraw up to a limit while a class is missing."""
         first = attempt * (REDRAWS + 1)
         for redraw in range(first, first + REDRAWS + 1):
             drawn = partial(

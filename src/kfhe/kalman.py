@@ -1,8 +1,8 @@
 """A Kalman filter for a static state with one scalar variance, and its recursion over the components.
 
-The only place that knows the filter's equations. KFHE runs two of them: the model filter, whose
-state is the ensemble's scores for the training rows, and the weight filter, whose state is the
-sampling weights. What each component moved the first one by, its step, is all that other rows need.
+The filter's equations are only here. KFHE runs two of them: the state of the model filter is the ensemble's
+scores for the training rows, and the state of the weight filter is the sampling weights. The step by which
+each component moved the first state determines the scores of other rows.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from kfhe.engine.arrays import correct
 
 Floats = NDArray[np.float64]
 
-Schedule = float | Sequence[float] | Callable[[int], float]  # process noise, over the time updates
+Schedule = float | Sequence[float] | Callable[[int], float]  # process noise by time update
 
 TINY = float(np.finfo(np.float64).tiny)
-LEAST_LEFT = 1e-200  # of a state, before stages count in another unit
+LEAST_LEFT = 1e-200  # minimum factor of a state before `Stages` changes its unit
 
 
 class Filter(Protocol):
-    """What the training loop needs of the model filter."""
+    """The interface of the model filter in the training loop."""
 
     @property
     def state(self) -> Floats:
@@ -36,7 +36,7 @@ class Filter(Protocol):
         """The current variance of the estimate."""
 
     def predict(self) -> None:
-        """Time update: let the state move on by one step."""
+        """Time update: predict the next state."""
 
     def update(self, measurement: Any, noise: float) -> float:
         """Measurement update; return the gain."""
@@ -45,23 +45,23 @@ class Filter(Protocol):
 class KalmanFilter:
     """Estimate a state from noisy measurements of it.
 
-    Every cell of the state has the same variance, so variance and gain are scalars.
+    All values of the state have the same variance, so variance and gain are scalars.
 
     Parameters
     ----------
     state : array-like or float
-        First estimate of the state, of any shape. It is copied.
+        Initial estimate of the state, of any shape. It is copied.
     variance : float
-        How uncertain that estimate is.
+        Variance of the initial estimate.
     process_noise : float, sequence of float or callable, default=0.0
-        Variance that each time update adds: how much the true state may wander. A sequence has a value for
-        each time update, of which the last one stays; a function gets the number of the update, from 1.
+        Variance that each time update adds: how much the true state may change. A sequence has one value per
+        time update, and the last value is repeated; a function gets the number of the update, from 1.
     transition : float, default=1.0
-        Factor by which each time update multiplies what the state is away from `prior`.
+        Factor by which each time update multiplies the difference of the state from `prior`.
     prior : array-like or float, default=0.0
-        Where transitions below 1 lead the state, in the end.
+        The value that the state returns to if the transition is below 1.
     n_threads : int, default=1
-        Threads that share the correction of a large state.
+        Number of threads for a large state.
 
     Attributes
     ----------
@@ -72,8 +72,8 @@ class KalmanFilter:
 
     Examples
     --------
-    Three readings of a battery's voltage, each with a noise variance of 0.5. A filter that knows
-    nothing to begin with (a huge variance) ends at their mean:
+    Three measurements of a battery's voltage, each with a noise variance of 0.5. A filter with no initial
+    knowledge (a huge variance) ends at their mean:
 
     >>> from kfhe import KalmanFilter
     >>> voltage = KalmanFilter(0.0, 1e12)
@@ -105,7 +105,7 @@ class KalmanFilter:
         self._n_predicted = 0
 
     def predict(self) -> None:
-        """Time update: let the state move on by one step."""
+        """Time update: predict the next state."""
         self._n_predicted += 1
         if self.transition != 1.0:
             self._return()
@@ -117,9 +117,9 @@ class KalmanFilter:
         self.state += (1 - self.transition) * self.prior
 
     def _later(self, variance: Any) -> Any:
-        """Return what a variance is after a time update."""
+        """Return the variance after a time update."""
         noise, transition = self.process_noise, self.transition
-        if type(noise) is not float:  # asked for twice in each iteration
+        if type(noise) is not float:  # called twice per iteration, so be quick
             noise = scheduled(noise, self._n_predicted)
         return transition * variance * transition + noise
 
@@ -129,14 +129,14 @@ class KalmanFilter:
         Parameters
         ----------
         measurement : array-like or float
-            A measurement of the state, of the state's shape.
+            A measurement, of the shape of the state.
         noise : float
-            The measurement's variance; 0 means that it is exact.
+            The variance of the measurement; 0 means that it is exact.
 
         Returns
         -------
         float
-            The gain: 0 ignores the measurement, 1 believes nothing else.
+            The gain: with 0 the measurement is ignored, with 1 it replaces the state.
         """
         variance = self.variance
         gain = variance / (variance + _non_negative(noise, "noise") + TINY)
@@ -153,17 +153,17 @@ class KalmanFilter:
 
 
 class SomeRows(NamedTuple):
-    """A measurement of some rows of a state."""
+    """A measurement of some rows of the state."""
 
-    state: Floats  # of all rows; those that were not measured are as they were
-    measured: NDArray[np.bool_]  # which rows were
+    state: Floats  # of all rows; rows that were not measured are unchanged
+    measured: NDArray[np.bool_]  # the measured rows
 
 
 class RowFilter(KalmanFilter):
-    """A Kalman filter of rows that are not all measured each time: each has a variance of its own.
+    """A Kalman filter with a variance per row, for measurements of some of the rows.
 
-    The parameters are those of `KalmanFilter`, for a state with one row per row. The `variance` is that of a
-    row which every measurement was of, such as all rows to come.
+    The parameters are those of `KalmanFilter`, for a state with one row per row. `variance` is that of a row
+    which every measurement included, such as new rows.
 
     Attributes
     ----------
@@ -188,12 +188,12 @@ class RowFilter(KalmanFilter):
         self.variances: Floats = np.full(len(self.state), self.variance)
 
     def predict(self) -> None:
-        """Time update: let all rows move on by one step."""
+        """Time update: predict the next state of all rows."""
         super().predict()
         self.variances = self._later(self.variances)
 
     def update(self, measurement: Any, noise: float) -> float:
-        """Measurement update: move the rows that `SomeRows` are of; return the gain for rows to come."""
+        """Measurement update with `SomeRows`; return the gain for new rows."""
         noise = _non_negative(noise, "noise") + TINY
         gains = np.where(measurement.measured, self.variances / (self.variances + noise), 0.0)
         self.state += gains[:, np.newaxis] * (measurement.state - self.state)
@@ -210,14 +210,14 @@ def _non_negative(value: float, name: str) -> float:
 
 
 def check_schedule(process_noise: Schedule) -> Schedule:
-    """Return process noise as it came, unless it can't be one; a function is not called."""
+    """Validate process noise and return it unchanged; functions are not called."""
     if type(process_noise) is float:
         return _non_negative(process_noise, "process_noise")
     if not callable(process_noise):
         try:
             values = np.atleast_1d(np.asarray(process_noise, dtype=np.float64))
-        except OverflowError:  # a whole number of 400 digits, say
-            raise ValueError("process_noise must be finite, got more than a number can be") from None
+        except OverflowError:  # for example, an int of 400 digits
+            raise ValueError("process_noise must be finite, got a number that is too large") from None
         if values.ndim != 1 or not len(values):
             raise ValueError(
                 f"process_noise must be a number, a sequence or a function, got {process_noise!r}"
@@ -228,7 +228,7 @@ def check_schedule(process_noise: Schedule) -> Schedule:
 
 
 def scheduled(process_noise: Schedule, time: int) -> float:
-    """Return the process noise of a time update; they are counted from 1."""
+    """Return the process noise of a time update, counted from 1."""
     if callable(process_noise):
         return _non_negative(process_noise(time), f"process_noise({time})")
     if isinstance(process_noise, Sequence | np.ndarray):
@@ -236,25 +236,25 @@ def scheduled(process_noise: Schedule, time: int) -> float:
     return float(process_noise)
 
 
-# What the steps of components come to. Each of them first takes the state back towards h_0, by the share
-# 1 - transition (the time update; most often there is none), then moves it a step towards its votes:
+# The effect of the components' steps. Each component first moves the state back towards h_0 by the share
+# 1 - transition (the time update; zero in the paper), then a step towards its votes:
 # state += step * (votes - state).
 
 
 def component_weights(steps: Floats, transitions: Floats | float = 1.0) -> Floats:
-    """Return how much each component contributes to the scores: the filter's recursion, unrolled.
+    """Return how much each component contributes to the scores: the recursion in closed form.
 
     Parameters
     ----------
     steps : ndarray of shape (n_iterations,)
-        The steps of the components after h_0, which makes the state to begin with.
+        The steps of the components after h_0.
     transitions : ndarray of shape (n_iterations,) or float, default=1.0
         The transitions before these steps.
 
     Returns
     -------
     ndarray of shape (n_iterations + 1,)
-        The weights, h_0's first. They sum to 1.
+        The weights, h_0 first. They sum to 1.
     """
     left: Floats = np.cumprod(np.append(1.0, ((1 - steps) * transitions)[::-1]))[::-1]
     weights: Floats = np.append(1.0, steps) * left
@@ -263,10 +263,10 @@ def component_weights(steps: Floats, transitions: Floats | float = 1.0) -> Float
 
 
 class Stages(NamedTuple):
-    """How to add votes up so that the sum can be looked at after each component, h_0 first.
+    """Factors that give the scores after each component, h_0 first, from a running sum.
 
-    For each component: multiply the sum by its scale; add its votes times its weight, and h_0's times its
-    return; the scores then are the sum, divided by its share.
+    For each component, multiply the sum by its scale, add its votes times its weight, and add those of h_0
+    times its return. The scores are the sum divided by its share.
     """
 
     scales: Floats
@@ -276,12 +276,12 @@ class Stages(NamedTuple):
 
 
 def stages(steps: Floats, transitions: Floats | float = 1.0) -> Stages:
-    """Return how the scores of all stages are added up; steps and transitions as in `component_weights`."""
+    """Return the factors of all stages; steps and transitions as in `component_weights`."""
     kept = ((1 - steps) * transitions).tolist()
     scales, shares = np.ones(len(kept) + 1), np.ones(len(kept) + 1)
     for t in range(len(kept), 0, -1):
         shares[t - 1] = shares[t] * kept[t - 1]
-        if shares[t - 1] < LEAST_LEFT:  # nothing but rounding errors would be left of earlier stages
+        if shares[t - 1] < LEAST_LEFT:  # only rounding errors would be left of earlier stages
             scales[t], shares[t - 1] = shares[t - 1], 1.0
     weights = np.append(1.0, steps) * shares
     returns = np.append(0.0, (1 - steps) * (1 - transitions)) * shares
@@ -297,7 +297,7 @@ def take_step(
     transition: float = 1.0,
     prior: Floats | float = 0.0,
 ) -> None:
-    """Move the scores of rows that are not trained on as a component moved those of the training rows.
+    """Update the scores of rows that are not trained on, as a component updated those of the training rows.
 
     Parameters
     ----------
@@ -308,11 +308,11 @@ def take_step(
     step : float
         The component's step.
     n_threads : int, default=1
-        Threads that share a large table.
+        Number of threads for a large table.
     transition : float, default=1.0
-        The transition before that step.
+        The transition before this step.
     prior : ndarray, default=0.0
-        The scores that it leads back to: h_0's.
+        The scores of h_0.
     """
     if transition != 1.0:
         state *= transition

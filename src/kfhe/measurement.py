@@ -1,7 +1,7 @@
-"""Measurements: what a component's votes say about the state, and how far they can be trusted.
+"""Measurements: what a component's votes say about the state, and how noisy that is.
 
-A measurement is taken of the ensemble's scores for the training rows. It says what these scores should be
-(z), and its error (R) says how noisy that is. The loop knows no more of it than `Measurement` lists.
+A measurement is of the ensemble's scores for the training rows. It consists of a value for these scores (z)
+and an error (R), the noise variance. The loop uses the methods of `Measurement`.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ Floats = NDArray[np.float64]
 Counts = NDArray[np.int32]
 Votes = NDArray[np.int32] | Floats  # a class per row (hard voting), or a score per row and class
 
-FUSION = 0.5  # the paper's: a measurement lies half way between the state and the votes
+FUSION = 0.5  # in the paper, a measurement is half way between the state and the votes
 
 
 class Reading(NamedTuple):
-    """What one measurement gave.
+    """The result of one measurement.
 
     Attributes
     ----------
-    state : ndarray of shape (n_rows, n_classes), or what else the model filter takes
-        z, what the state should be.
+    state : ndarray of shape (n_rows, n_classes), or another type for the model filter
+        z, the measured state.
     error : float
-        R, the measurement's noise: the weighted share of rows that it misclassifies.
+        R, the noise: the weighted share of rows that z misclassifies.
     missed : bool array of shape (n_rows,)
-        Which rows these are.
+        The misclassified rows.
     component_error : float
         The weighted share of rows that the votes alone misclassify.
     guessed : bool
-        Whether the component is no better than guessing, so that the sampling weights are to be reset.
+        Whether the component is no better than guessing, so that the sampling weights are reset.
     """
 
     state: Any
@@ -47,14 +47,14 @@ class Reading(NamedTuple):
 
 
 class Measurement(Protocol):
-    """What the training loop needs of a measurement.
+    """The interface of a measurement in the training loop.
 
     Attributes
     ----------
     fusion : float
-        Share of the votes in z. A gain of K moves the state towards them by a step of K times `fusion`.
+        Share of the votes in z. With gain K, the state moves towards the votes by K times `fusion`.
     transition : float
-        What the model filter's time update leaves of the state; the rest of it is h_0's then.
+        Share of the state that a time update keeps; the rest is that of h_0.
     """
 
     fusion: float
@@ -66,21 +66,21 @@ class Measurement(Protocol):
         Parameters
         ----------
         state : ndarray of shape (n_rows, n_classes)
-            The scores so far.
+            The current scores.
         votes : ndarray, or what else the sensor gives
-            What the component votes for the training rows.
+            The component's votes for the training rows.
         counts : int32 array of shape (n_rows,)
-            How often each row is in the component's sample: 0 if it has not seen the row.
+            How often each row is in the component's sample; 0: unseen.
         """
 
     def error(self, state: Floats) -> float:
         """Return the weighted share of training rows that a state misclassifies."""
 
     def model_filter(self, initial: Floats) -> Filter:
-        """Return the filter that takes the measurements in, with h_0's scores for a start."""
+        """Return the model filter, which starts with the scores of h_0."""
 
     def weight_filter(self) -> KalmanFilter:
-        """Return a filter of sampling weights that has seen nothing yet."""
+        """Return a new filter of the sampling weights."""
 
 
 class OnTrainingRows:
@@ -91,7 +91,7 @@ class OnTrainingRows:
     rows : TrainingRows
         The rows.
     fusion : float, default=0.5
-        How far from the state (0) to the votes (1) it lies.
+        Position between the state (0) and the votes (1).
     process_noise : float, sequence of float or callable, default=0.0
         Of the model filter, as in `KalmanFilter`.
     transition : float, default=1.0
@@ -128,7 +128,7 @@ class OnTrainingRows:
         self._total = float(rows.exchange.sum(self._measurer.total))  # weight of all rows
 
     def take(self, state: Floats, votes: Votes, counts: Counts) -> Reading:
-        """Measure the state; all rows count, whether the component has seen them or not."""
+        """Measure the state on all rows, whether the component has seen them or not."""
         measurer = self._measurer
         missed, alone = self.rows.exchange.sum(measurer.measure(state, votes, self.fusion))
         component_error = alone / self._total
@@ -144,7 +144,7 @@ class OnTrainingRows:
         return self.rows.filter(initial, **self._dynamics(initial))
 
     def _dynamics(self, initial: Floats) -> dict[str, Any]:
-        """Return how the state of the model filter moves on, beginning as h_0's scores."""
+        """Return the process noise, transition and prior of the model filter."""
         return {
             "process_noise": self.process_noise,
             "transition": self.transition,
@@ -152,19 +152,19 @@ class OnTrainingRows:
         }
 
     def weight_filter(self) -> KalmanFilter:
-        """Return a filter of the sampling weights; they begin as the base weights."""
+        """Return a filter of the sampling weights, which start as the base weights."""
         return self.rows.filter(self.rows.base)
 
 
 class OnUnseenRows(OnTrainingRows):
-    """The paper's measurement of the rows that the component has not seen; the others stay as they are.
+    """The paper's measurement on the rows that the component has not seen; other rows are unchanged.
 
-    So no label speaks for itself: state, misses and errors are those of a model that has not seen the row.
-    They are honest if h_0 has not seen it either, that is, knows the shares of the classes only. A row is
-    measured less often than rows to come, so it has a variance of its own.
+    So no label supports itself: state, misses and errors are those of a model that has not seen the row. This
+    requires that h_0 has not seen it either and predicts class shares. A row is measured less often than new
+    rows, so it has a variance of its own.
 
-    The error is that of the unseen rows, with a miss and a hit more than there were: a few rows don't show
-    that a component never errs.
+    The error is that of the unseen rows plus one miss and one hit, because a few rows without a miss do not
+    prove that a component is perfect.
     """
 
     def take(self, state: Floats, votes: Votes, counts: Counts) -> Reading:
@@ -183,7 +183,7 @@ class OnUnseenRows(OnTrainingRows):
         return self.rows.filter(initial, RowFilter, **self._dynamics(initial))
 
     def _unseen_error(self, unseen: NDArray[np.bool_], missed: NDArray[np.bool_]) -> float:
-        """Return the weighted share of the unseen rows that were missed, a miss and a hit added."""
+        """Return the weighted share of missed rows among the unseen ones, with one miss and one hit added."""
         base, n_unseen = self.rows.base, self.rows.exchange.sum(int(unseen.sum()))
         summed = self.rows.exact_sum
         share = summed(base * (unseen & missed)) / summed(base * unseen) if n_unseen else 0.0
@@ -191,14 +191,14 @@ class OnUnseenRows(OnTrainingRows):
 
 
 class OutOfBag:
-    """The robust measurement: the votes themselves, judged on the rows that the component has not seen.
+    """The robust measurement: the votes, judged on the rows that the component has not seen.
 
     Parameters
     ----------
     rows : TrainingRows
         The rows.
     bank : FilterBank
-        The filters that take it in, and know which votes to believe.
+        The bank of filters that takes the measurements.
     """
 
     fusion = transition = 1.0
@@ -209,7 +209,7 @@ class OutOfBag:
         self._total = float(rows.exchange.sum(self._measurer.total))  # weight of all rows
 
     def take(self, state: Floats, votes: TreeVotes, counts: Counts) -> Reading:
-        """Measure the state of the rows that are not in the sample; the others stay as they are."""
+        """Measure the state of the rows that are not in the sample; other rows are unchanged."""
         unseen = Unseen(votes, counts)
         missed, error = self._bank.misses(unseen)
         return Reading(unseen, error, missed, error)
@@ -219,9 +219,9 @@ class OutOfBag:
         return self._rows.exchange.sum(self._measurer.misses(state)) / self._total
 
     def model_filter(self, initial: Floats) -> FilterBank:
-        """Return the bank; its states begin as the shares of the classes."""
+        """Return the bank; its states start as the class shares."""
         return self._bank
 
     def weight_filter(self) -> KalmanFilter:
-        """Return a filter that believes the newest weights only: what rows are worth looking at changes."""
+        """Return a filter that keeps only the newest weights, because the emphasis changes."""
         return self._rows.filter(self._rows.base, process_noise=1e6)

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-# By scikit-learn's names where it has one, and in words
+# Named as in scikit-learn where it has them
 METRICS = {
     "f1_macro": "macro F1",
     "accuracy": "accuracy",
@@ -25,22 +25,22 @@ CALIBRATION_BINS = 15
 def metrics_of(
     true: NDArray[np.intp], predicted: NDArray[np.intp], scores: Any, n_classes: int
 ) -> dict[str, float]:
-    """Return the `METRICS` of some rows.
+    """Return the `METRICS` for some rows.
 
     Parameters
     ----------
     true, predicted : int arrays of shape (n_rows,)
-        Classes, by their numbers from 0.
+        True classes, by position.
     scores : array of shape (n_rows, n_classes) or None
-        The scores of the classes; they need not sum to 1. Without them there are only those of
-        predictions: macro F1, accuracy and balanced accuracy.
+        The scores of the classes, which need not sum to 1. Without them, only the metrics of
+        predictions are returned: macro F1, accuracy and balanced accuracy.
     n_classes : int
-        Number of classes. Macro F1 is over all of them, with 0 for one that has no rows.
+        Number of classes. Macro F1 is over all of them, with 0 for a class without rows.
 
     Returns
     -------
     dict of str to float
-        The metrics by name. AUROC is missing if all rows are of one class.
+        The metrics by name. AUROC is missing if there is only one class.
 
     Examples
     --------
@@ -55,7 +55,7 @@ def metrics_of(
     found = {
         "f1_macro": float(f1_score(true, predicted, labels=classes, average="macro", zero_division=0)),
         "accuracy": float(accuracy_score(true, predicted)),
-        # scikit-learn's own warns of predicted classes that have no rows
+        # scikit-learn's own function warns of predicted classes without rows
         "balanced_accuracy": float(recall_score(true, predicted, labels=np.unique(true), average="macro")),
     }
     if scores is None:
@@ -73,7 +73,7 @@ def metrics_of(
 
 
 def roc_auc(true: NDArray[np.intp], shares: NDArray[np.float64]) -> float | None:
-    """Return the mean area under the ROC curves of each class against all others, where both have rows.
+    """Return the mean area under the ROC curve of each class against the others, where both have rows.
 
     Examples
     --------
@@ -91,7 +91,7 @@ def roc_auc(true: NDArray[np.intp], shares: NDArray[np.float64]) -> float | None
 
 
 def brier_score(true: NDArray[np.intp], shares: NDArray[np.float64]) -> float:
-    """Return the mean squared distance of the shares from 1 for the true class and 0 for others: 0 to 2.
+    """Return the mean squared distance of the scores from 1 for the true class and 0 for others: 0 to 2.
 
     Examples
     --------
@@ -106,14 +106,14 @@ def brier_score(true: NDArray[np.intp], shares: NDArray[np.float64]) -> float:
 
 
 class CalibrationBins(NamedTuple):
-    """Rows in bins of equal width by the share of their likeliest class.
+    """Rows in bins of equal width, by the score of their most likely class.
 
     Attributes
     ----------
     n_rows : int array of shape (n_bins,)
-        How many rows are in each bin.
+        Number of rows in each bin.
     said, right : arrays of shape (n_bins,)
-        Sum of the shares of the likeliest class, and in how many rows it is the true one.
+        Sum of the scores of the most likely class, and number of rows in which it is true.
     """
 
     n_rows: NDArray[Any]
@@ -124,7 +124,7 @@ class CalibrationBins(NamedTuple):
     def of(
         cls, true: NDArray[np.intp], shares: NDArray[np.float64], n_bins: int = CALIBRATION_BINS
     ) -> CalibrationBins:
-        """Put rows into bins, by their true classes and by the shares that classes are given."""
+        """Assign rows to bins."""
         import numpy as np
 
         surest = shares.max(axis=1)
@@ -135,18 +135,18 @@ class CalibrationBins(NamedTuple):
 
     @property
     def error(self) -> float:
-        """The expected calibration error: the mean difference of said and right, bins counting by rows."""
+        """The expected calibration error: the mean difference of confidence and accuracy."""
         import numpy as np
 
         return float(np.abs(self.said - self.right).sum() / self.n_rows.sum())
 
 
 def calibration_error(true: NDArray[np.intp], shares: NDArray[np.float64]) -> float:
-    """Return the expected calibration error: how far shares of the likeliest class are from being right.
+    """Return the expected calibration error.
 
-    Rows are put into 15 bins of equal width by the share of their likeliest class. In each bin, the mean of
-    these shares is compared with how often that class is the true one; the error is the mean difference,
-    each bin counting by its rows.
+    Rows are assigned to 15 bins of equal width by the score of their most likely class. In each bin, the mean
+    of these scores is compared with how often that class is true. The error is the mean difference, weighted
+    by rows.
 
     Examples
     --------
@@ -162,7 +162,7 @@ def calibration_error(true: NDArray[np.intp], shares: NDArray[np.float64]) -> fl
 
 
 class ClassMetrics(NamedTuple):
-    """How well a class is found; None where there is nothing to divide by."""
+    """Precision, recall and F1 of a class; None where they are undefined."""
 
     rows: int
     precision: float | None
@@ -181,7 +181,7 @@ def class_metrics(confusion: NDArray[np.integer[Any]]) -> list[ClassMetrics]:
     Returns
     -------
     list of ClassMetrics
-        Those of each class. A class that is never predicted has no precision, one without rows no recall.
+        One per class. A class that is never predicted has no precision, one without rows no recall.
 
     Examples
     --------

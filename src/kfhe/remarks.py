@@ -1,4 +1,4 @@
-"""Remarks: what a table has that may be a mistake: copies of rows, columns that say nothing or too much."""
+"""Remarks: possible mistakes in a table, such as copies of rows, or columns that say nothing or too much."""
 
 from __future__ import annotations
 
@@ -15,31 +15,31 @@ from kfhe.tree_settings import TreeSettings
 
 Floats = NDArray[np.float64]
 
-COPIES, LEAK = "copies", "leak"  # topics of remarks for which something can be done
-UNIQUE = 0.95  # values of so many rows, per row, are said to be as many as rows
-MAIN = 0.5  # share in the importances from which on a column may give the label away
-GIVEN_AWAY = 0.02  # of the errors of the most frequent class: what a column may leave that gives it away
-TREES = 5  # that judge a column alone
-ATTEMPT = 3  # of draws, so that no other trees have these samples
+COPIES, LEAK = "copies", "leak"  # topics of remarks that come with advice
+UNIQUE = 0.95  # distinct values per row from which a column counts as unique
+MAIN = 0.5  # minimum share of the importances for a column that may give the label away
+GIVEN_AWAY = 0.02  # maximum error of such a column, relative to predicting the most frequent class
+TREES = 5  # number of trees that judge a single column
+ATTEMPT = 3  # key of their draws, used for nothing else
 
 
 class TableWarning(UserWarning):
-    """Something about a table that may be a mistake: copies of rows, columns of no use, columns that leak."""
+    """A possible mistake in a table: copies of rows, useless columns, columns that give the label away."""
 
 
 class Remark(str):
-    """A sentence on what a table has that may be a mistake.
+    """A sentence on a possible mistake in a table.
 
     Parameters
     ----------
     found : str
         What was found.
     advice : str
-        What may be done about it, in Python.
+        Advice, for Python.
     topic : str
-        What kind of remark it is: one of the constants of this module.
+        The topic: one of the constants of this module.
     column : str or None
-        The column that it is about, where advice needs its name.
+        The column, if the advice needs its name.
     """
 
     __slots__ = ("column", "found", "topic")
@@ -49,7 +49,7 @@ class Remark(str):
     column: str | None
 
     def __new__(cls, found: str, advice: str = "", topic: str = "", column: str | None = None) -> Remark:
-        """Make the sentence of what was found and what may be done."""
+        """Join the finding and the advice."""
         remark = super().__new__(cls, found + advice)
         remark.found, remark.topic, remark.column = found, topic, column
         return remark
@@ -59,7 +59,7 @@ class Remark(str):
 
 
 def remarks_on(rows: TrainingRows, table: BinnedTable) -> list[Remark]:
-    """Return what there is to say of a table before anything is trained, in sentences."""
+    """Return the remarks that need no training, as sentences."""
     remarks = []
     if rows.copies is not None:
         remarks.append(of_copies(rows.n_rows - len(rows.copies), rows.n_rows))
@@ -97,7 +97,7 @@ def remarks_on(rows: TrainingRows, table: BinnedTable) -> list[Remark]:
 
 
 def of_copies(n_copies: int, n_rows: int) -> Remark:
-    """Say that rows are copies of others."""
+    """Return the remark on copies of rows."""
     return Remark(
         f"{n_copies:,} of {n_rows:,} rows are copies of others: copies are kept together, so that "
         "no row is judged by trees that have seen its copy",
@@ -107,7 +107,7 @@ def of_copies(n_copies: int, n_rows: int) -> Remark:
 
 
 def _named(columns: list[str], besides: list[str] | None = None) -> str:
-    """Return the first few columns, each with what is said of it, and how many more there are."""
+    """Return the first few columns with their notes, and the number of others."""
     besides = besides or [""] * len(columns)
     shown = [f"{name!r}{more}" for name, more in zip(columns, besides, strict=True)]
     return f"column{'s' * (len(columns) > 1)} {some(shown)}"
@@ -124,18 +124,18 @@ def _left_out(several: bool) -> str:
 def leaking_column(
     rows: TrainingRows, table: BinnedTable, settings: TreeSettings, importances: Floats
 ) -> str | None:
-    """Return the column that gives the label away by itself, judged by trees that have not seen a row.
+    """Return the column that gives the label away on its own, judged by trees that have not seen a row.
 
     Parameters
     ----------
     rows : TrainingRows
         The training rows.
     table : BinnedTable
-        The table that the model was trained on.
+        The binned training table.
     settings : TreeSettings
         How trees are grown.
     importances : ndarray of shape (n_columns,)
-        Shares of the columns in the gains of the trees; only the main one is looked at.
+        Feature importances; only the most important column is tested.
     """
     j = int(importances.argmax())
     if importances[j] < MAIN or rows.n_present < 2 or len(table.schema.columns) < 2:
@@ -158,16 +158,16 @@ def leaking_column(
 def weighed(
     base: Floats, scores: Floats, labels: NDArray[np.int32], n_read: NDArray[np.int32], right: bool | None
 ) -> Floats:
-    """Return the base weight of each row that some tree has judged, of all or those judged right or wrong."""
+    """Return the base weight of the rows that some tree has judged: of all, right or wrong ones."""
     some = n_read > 0
     return base * (some if right is None else some & ((scores.argmax(axis=1) == labels) == right))
 
 
 def of_leak(column: str) -> Remark:
-    """Say that a column gives the label away."""
+    """Return the remark on a column that gives the label away."""
     return Remark(
-        f"column {column!r} tells the label nearly always, by itself",
-        ": if it is only known once the label is, leave it out",
+        f"column {column!r} predicts nearly all labels on its own",
+        ": if it is only known after the label, leave it out",
         LEAK,
         column,
     )

@@ -27,7 +27,7 @@ from kfhe.tree_settings import TreeSettings, check_classes
 
 Floats = NDArray[np.float64]
 
-SPLIT = 4  # rows that a node needs to be split; the last splits of a tree to purity cost most and say least
+SPLIT = 4  # minimum rows of a node to split; the last splits to purity are slow and say least
 TREE_SETTINGS = ("min_samples_leaf", "max_leaf_nodes", "max_bins", "categorical_features")
 
 
@@ -158,8 +158,8 @@ class RobustKFHEClassifier(BaseKFHE):
         self.verbose = verbose
 
     def make_run(self, rows: TrainingRows) -> TrainingRun:
-        """Put a run together: trees, measured out of the bag by a bank of filters."""
-        check_classes(len(rows.classes))  # a bank for too many would take all memory
+        """Create the run: trees, measured out of the bag by a bank of filters."""
+        check_classes(len(rows.classes))  # a bank for too many classes would use all memory
         bank = FilterBank(rows)
         return TrainingRun(rows, RobustSensor(rows, self._tree_settings(), bank), OutOfBag(rows, bank))
 
@@ -172,19 +172,19 @@ class RobustKFHEClassifier(BaseKFHE):
         )
 
     def _with_copies(self, rows: TrainingRows) -> TrainingRows:
-        """Return the rows, copies together, unless the user has said what belongs together."""
+        """Return the rows with copies grouped, unless the user has given groups."""
         return rows if rows.groups is not None else rows.with_copies()
 
     def make_emphasis(self, run: TrainingRun) -> Emphasis:
-        """Return an emphasis by margins, while labels look clean."""
+        """Return an emphasis by margins, which ends when labels look noisy."""
         assert isinstance(run.model, FilterBank)
         return ByMargin(run.rows, run.model)
 
     def predict_uncertainty(self, X: Any) -> Floats:
-        """Return what is still unknown about each row: how far the trees disagree, and the bank of filters.
+        """Return how uncertain each row is: how far the trees and the filters of the bank disagree.
 
-        That is the variance of the trees' votes, by weight, plus that of the scores over the shrinkage which
-        is believed in and those next to it in the bank; both are summed over the classes.
+        It is the weighted variance of the trees' votes, plus the variance of the scores between the chosen
+        shrinkage and its neighbours in the bank. Both are summed over the classes.
 
         Parameters
         ----------
@@ -194,7 +194,7 @@ class RobustKFHEClassifier(BaseKFHE):
         Returns
         -------
         ndarray of shape (n_samples,)
-            The uncertainty of each row; 0 where all trees vote alike, under each of these shrinkages.
+            The uncertainty of each row; 0 where all trees agree under each of these shrinkages.
 
         Examples
         --------
@@ -210,7 +210,7 @@ class RobustKFHEClassifier(BaseKFHE):
 
     @property
     def lambda_(self) -> float:
-        """The shrinkage that the bank ended at."""
+        """The final shrinkage of the bank."""
         check_is_fitted(self)
         return float(self.estimators_.shrinkage)
 
@@ -237,7 +237,7 @@ class RobustKFHEClassifier(BaseKFHE):
         }
 
     def _remarks(self, run: TrainingRun, importances: Floats) -> tuple[str, ...]:
-        """Return what there is to say of the training table."""
+        """Return the remarks on the training table."""
         assert isinstance(run.sensor, RobustSensor)
         remarks = remarks_on(run.rows, run.sensor.table)
         leaking = leaking_column(run.rows, run.sensor.table, self._tree_settings(), importances)

@@ -1,4 +1,4 @@
-"""The robust classifier's sensor: trees with the best cuts and with random cuts in turn."""
+"""The robust classifier's sensor: trees that alternate between best and random cuts."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ from kfhe.tree_settings import TreeSettings
 
 Floats = NDArray[np.float64]
 
-COARSE_LEAF = 5  # rows in a leaf, once labels are known to be noisy
+COARSE_LEAF = 5  # minimum rows in a leaf once labels are known to be noisy
 
 
 class RobustSensor(StoredTrees):
-    """Grows large trees, in turn with the best cuts of few features and with random cuts of more.
+    """Grows large trees, alternately with the best cuts of few features and random cuts of more features.
 
-    Sensors that err in different ways are worth more together than any of them.
+    Sensors with different errors complement each other.
 
     Parameters
     ----------
     rows : TrainingRows
         The training rows.
     settings : TreeSettings
-        How to grow trees, apart from the features per split; leaves may have to be larger.
+        Settings of the trees, except for the features per split and the size of leaves.
     bank : FilterBank
-        Says how noisy the labels look.
+        The bank, which estimates how noisy the labels are.
     """
 
     def __init__(self, rows: TrainingRows, settings: TreeSettings, bank: FilterBank) -> None:
@@ -47,11 +47,11 @@ class RobustSensor(StoredTrees):
         self._settings = settings
         n_columns = max(1, len(self._table.schema.columns) - len(self._table.schema.left_out))
         self._few, self._more = int(n_columns**0.5), min(n_columns, int(2 * n_columns**0.5))
-        self._growers: dict[tuple[str, int, int], Grower] = {}  # by splitter, features, size of leaves
-        self._believed: list[float] = []  # the shrinkage that each tree was grown under
+        self._growers: dict[tuple[str, int, int], Grower] = {}  # by splitter, features and size of leaves
+        self._believed: list[float] = []  # the shrinkage when each tree was grown
 
     def __getstate__(self) -> dict[str, Any]:
-        """Give trees as plain arrays; growers are made again when they are needed."""
+        """Return trees as plain arrays; growers are created again when needed."""
         return {**self.__dict__, "_growers": {}, "_trees": self._trees.arrays()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -59,11 +59,11 @@ class RobustSensor(StoredTrees):
 
     @property
     def shrinkage(self) -> float:
-        """The shrinkage that the bank believes in."""
+        """The current shrinkage of the bank."""
         return self.bank.shrinkage
 
     def initial(self) -> Floats:
-        """Make h_0: a tree of one leaf, whose votes are the shares of the classes."""
+        """Create h_0: a tree with a single leaf, which votes by the class shares."""
         leaf = one_leaf(self.rows)
         self._append(leaf)
         return leaf.share_votes()
@@ -83,14 +83,14 @@ class RobustSensor(StoredTrees):
         del self._believed[n_components:]
 
     def harvest(self, trace: Trace, *, resumes: bool) -> Forest:
-        """Return the forest, with the shrinkage that the bank ends at."""
+        """Return the forest, with the final shrinkage of the bank."""
         shrinkage = float(SHRINKAGES[self.bank.verdict()])
         return self.forest(trace, copy=resumes, soft=True, shrinkage=shrinkage)
 
     def votes(self, t: int, encoded: Floats | SparseRows) -> Floats:
-        """Return what tree t votes for other rows, under the shrinkage that was believed in as it grew.
+        """Return the votes of tree t for other rows, under the shrinkage when it was grown.
 
-        So a run that goes on scores a validation set as one that was never stopped.
+        So a resumed run scores a validation set like one that was never stopped.
         """
         nodes, leaf_weights, leaves = self.leaves(t, encoded)
         believed = np.array([self._believed[t]])
@@ -102,9 +102,9 @@ class RobustSensor(StoredTrees):
         self._believed.append(self.shrinkage)
 
     def _grower(self, *, random: bool) -> Grower:
-        """Return what grows trees with random or the best cuts, and with leaves as large as the bank wants.
+        """Return the grower for random or best cuts, and for the size of leaves that the bank chooses.
 
-        Emphasis makes trees differ enough: while there is some, all splits look at more features.
+        While the emphasis makes trees different enough, all splits consider more features.
         """
         splitter, features = "random" if random else "best", self._few
         if random or self.bank.clean:

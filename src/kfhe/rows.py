@@ -1,7 +1,7 @@
-"""The training rows: a table, its labels and weights, and all that the loop needs done row by row.
+"""The training rows: table, labels, weights, and everything that the loop does row by row.
 
-On a cluster each worker has some of them, and runs the same loop on these. What is said of all rows, mostly
-a sum, it asks of an exchange with the others; on one machine there are none.
+On a cluster, each worker has some of the rows and runs the same loop on them. Statements about all rows,
+mostly sums, go through an exchange with the other workers. On one machine there are no others.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ from kfhe.validation import integer_weights, same_table
 Floats = NDArray[np.float64]
 
 
-AUTO_ROWS = 50_000  # up to which "auto" draws as many rows as there are
+AUTO_ROWS = 50_000  # up to this number, "auto" draws as many rows as there are
 
 
 def sample_size(max_samples: int | float | str | None, n_rows: int) -> int:
-    """Return how many rows a component's sample has.
+    """Return the number of rows in a component's sample.
 
     Parameters
     ----------
     max_samples : int, float, "auto" or None
-        The number; a share of the rows; None for as many as there are; or "auto": so too up to 50,000
-        rows, beyond that the geometric mean of 50,000 and their number.
+        A number; a share of the rows; None for as many as there are; or "auto": as many as there are up to
+        50,000, and beyond that the geometric mean of 50,000 and their number.
     n_rows : int
-        How many there are.
+        The number of training rows.
 
     Returns
     -------
@@ -71,35 +71,35 @@ def sample_size(max_samples: int | float | str | None, n_rows: int) -> int:
 
 @dataclass(frozen=True)
 class TrainingRows:
-    """The rows to train on, checked and encoded.
+    """The training rows, validated and encoded.
 
     Attributes
     ----------
     X : array, data frame or sparse matrix
-        The rows, in the user's own container.
+        The rows, in the user's container.
     labels : int32 array
         Position of each row's label in `classes`.
     classes : ndarray
         The class labels, sorted.
     base : ndarray
-        Base weights: they sum to 1, each is positive.
+        Base weights, all positive; they sum to 1.
     seed : int
-        What all randomness follows from.
+        The seed of all random numbers.
     n_threads : int
-        Threads that may be used.
+        Number of threads.
     max_samples : int, float, "auto" or None, default=None
-        How many of the rows a sample has, as `sample_size` takes it.
+        Number of rows in a sample, as in `sample_size`.
     groups : Groups, optional
-        Rows that belong together, as the user says.
+        Rows that belong together, given by the user.
     copies : Groups, optional
-        Rows that were found to be copies of one another.
+        Rows that were found to be copies of each other.
     overlap : bool, default=False
-        Whether many rows are equal to one of another label, and no copies: these are not hard, nothing can
-        tell them apart.
+        Whether many rows are equal to a row of another label without being copies. Such rows are not hard:
+        no classifier can tell them apart.
     exchange : Exchange, default=ALONE
         The other workers, if each has some of the rows. Groups and copies are those of all rows.
     remember : callable, optional
-        Returns, for what grows trees on the table, what remembers them.
+        Returns what encodes categories by the labels.
     """
 
     X: Any
@@ -122,18 +122,18 @@ class TrainingRows:
 
     @kept
     def n_present(self) -> int:
-        """How many of the classes have a row."""
+        """Return the number of classes that have a row."""
         return int(np.count_nonzero(self.exchange.sum(np.bincount(self.labels, minlength=len(self.classes)))))
 
     @kept
     def uniform(self) -> bool:
-        """Whether all rows weigh the same."""
+        """Whether all rows have the same weight."""
         ranges = self.exchange.gather((self.base.min(), self.base.max()))
         return len({weight for range in ranges for weight in range}) == 1
 
     @kept
     def n_samples(self) -> int:
-        """How many rows a sample has, with repetitions."""
+        """Return the number of rows in a sample, with repetitions."""
         n_samples = sample_size(self.max_samples, self.n_rows)
         if n_samples < self.n_present:
             raise ValueError(
@@ -144,11 +144,11 @@ class TrainingRows:
 
     @kept
     def n_rows(self) -> int:
-        """How many rows there are, those of all workers."""
+        """Return the number of rows of all workers."""
         return int(self.exchange.sum(len(self.labels)))
 
     def draws(self) -> Draws | GroupDraws:
-        """Return where bootstrap samples of the rows come from."""
+        """Return the source of bootstrap samples."""
         if self.together is not None:
             return GroupDraws(
                 self.together,
@@ -170,7 +170,7 @@ class TrainingRows:
         )
 
     def with_copies(self) -> TrainingRows:
-        """Return the rows, those together that are copies of one another; else, whether labels overlap."""
+        """Return the rows with copies grouped; if there are none, with a note on whether labels overlap."""
         hashes = RowHashes(open_columns(self.X))
         copies = find_copies(hashes, lambda: self.labels)
         return replace(
@@ -179,22 +179,22 @@ class TrainingRows:
 
     @kept
     def once(self) -> NDArray[np.bool_] | None:
-        """Which rows trees are trained on, if some are copies of the same record; None: all."""
+        """Rows that trees are trained on, if some are copies of the same record; None: all."""
         together = self.together
         if together is None or not together.one_record:
             return None
         return self.exchange.for_each(together.without_repeats, self.labels)
 
     def without_copies(self, counts: NDArray[np.int32]) -> NDArray[np.int32]:
-        """Return how often each row is in a sample to train on: a record that stands twice says no more."""
+        """Return how often each row is trained on; a record that occurs twice counts once."""
         return counts if self.once is None else counts * self.once
 
     def initial_sample(self) -> NDArray[np.int32]:
-        """Return how often each row is in the sample for h_0, where that is not trained on all of them."""
+        """Return how often each row is in the sample for h_0, if it is not trained on all of them."""
         return self.draws().draw(self.base, 0, 0)
 
     def exact_sum(self, values: Floats) -> float:
-        """Return the sum of non-negative values, one per row, to the same bit wherever the rows are."""
+        """Return the exact sum of non-negative values, one per row, wherever the rows are."""
         return self.exchange.exact_sum(values, self.n_threads)
 
     def normalised(self, values: Floats) -> Floats:
@@ -202,42 +202,42 @@ class TrainingRows:
         return values / self.exact_sum(values)
 
     def normalise(self, weights: KalmanFilter) -> None:
-        """Divide the sampling weights that a filter holds by their sum; raise if that is not positive."""
+        """Normalise the sampling weights of a filter to sum to 1; raise if their sum is not positive."""
         total = self.exact_sum(weights.state)
         if not total > 0:
             raise ValueError("emphasis left no row with a positive weight to sample from")
         divide(weights.state, total, self.n_threads)
 
     def effective_sample_size(self, weights: Floats) -> float:
-        """Return how many equal weights the sampling weights, which sum to 1, are worth."""
+        """Return the effective sample size of sampling weights that sum to 1."""
         return self.exchange.effective_sample_size(weights, self.n_threads)
 
     def filter(self, state: Floats, kind: type[KalmanFilter] = KalmanFilter, **settings: Any) -> KalmanFilter:
-        """Return a filter of a state with a value, or several, per row; its variance begins as 1."""
+        """Return a filter of a state with one or more values per row; its variance starts at 1."""
         return kind(state, 1.0, n_threads=self.n_threads, **settings)
 
     def measurer(self) -> Measurer:
-        """Return what takes measurements of the rows, and tells how wrong they are."""
+        """Return what computes the paper's measurement and its error."""
         return Measurer(self.labels, self.base, len(self.classes), self.n_threads)
 
     def bank(self, prior: Floats, n_filters: int) -> HonestBank:
-        """Return a bank of filters that have read no component: every row's state is the prior."""
+        """Return a bank of filters without measurements: every row's state is the prior."""
         return HonestBank(self.labels, self.base, prior, n_filters, self.n_threads)
 
     def whole_weights(self) -> tuple[NDArray[np.int32], bool]:
-        """Return the base weights as a tree takes them: whole numbers, and whether they count rows."""
+        """Return the base weights as integers for a tree, and whether they count rows."""
         return integer_weights(np.ones(len(self.base)) if self.uniform else self.base, self.exchange)
 
     @kept
     def class_units(self) -> NDArray[np.int32]:
-        """Return the whole weight of each class."""
+        """Return the integer weight of each class."""
         units, _ = self.whole_weights()
         totals = self.exchange.sum(class_totals(self.labels, units, len(self.classes)))
         return np.asarray(totals, dtype=np.int32)
 
     @cached_property
     def target(self) -> Target:
-        """The labels, as many categories are encoded by them."""
+        """The labels, for encoding columns of many categories."""
         together, weights = self.together, self.base * self.effective_sample_size(self.base)
         if together is None:
             return Target(self.labels, self.classes, weights, np.arange(self.n_rows), None, self.seed)
@@ -245,24 +245,24 @@ class TrainingRows:
         return Target(self.labels, self.classes, weights, together.first_rows, sizes, self.seed)
 
     def table(self, settings: TreeSettings) -> BinnedTable:
-        """Return the table as bins; those of all workers are read as one, and come as bins."""
+        """Return the binned table; the rows of all workers are binned alike."""
         if isinstance(self.X, BinnedTable):
             return self.X
         target = self.target if settings.honest_categories else None
         return settings.binned(self.X, self.n_threads, target)
 
     def grower(self, settings: TreeSettings, table: BinnedTable, n_threads: int | None = None) -> Grower:
-        """Return what grows trees on the rows, with all threads unless it is said how many."""
+        """Return a grower for the rows, with all threads unless a number is given."""
         n_threads = self.n_threads if n_threads is None else n_threads
         grower = settings.grower(table, self.labels, len(self.classes), self.seed, n_threads, self.exchange)
         return grower if self.remember is None or table is not self.X else self.remember(grower, table)
 
     def kept(self) -> TrainingRows:
-        """Return the rows for a run that is to go on later, when the table may have been changed in place."""
+        """Return the rows for a run that may be resumed; the user may change the table in the meantime."""
         return replace(self, X=deepcopy(self.X))
 
     def differences(self, other: TrainingRows) -> str:
-        """Name what is not the same in other rows: "" if all of it is."""
+        """Name what differs in other rows: "" if nothing does."""
         same = {
             "classes": np.array_equal(self.classes, other.classes),
             "labels": np.array_equal(self.labels, other.labels),

@@ -29,50 +29,50 @@ Floats = NDArray[np.float64]
 
 
 class Sensor(Protocol):
-    """What the training loop needs of a sensor.
+    """The interface of a sensor in the training loop.
 
     Attributes
     ----------
     shrinkage : float
-        How much their votes are shrunken now.
+        How much votes are shrunk now.
     """
 
     @property
     def shrinkage(self) -> float:
-        """How much their votes are shrunken now."""
+        """How much votes are shrunk now."""
 
     def initial(self) -> Floats:
         """Train h_0 on all rows and return its class probabilities for them."""
 
     def read(self, counts: Counts, iteration: int, attempt: int) -> Any:
-        """Train a component on a sample and return its votes for all rows, as the measurement takes them.
+        """Train a component on a sample and return its votes for all rows.
 
         Parameters
         ----------
         counts : int32 array
             How often each row is in the sample.
         iteration, attempt : int
-            What all randomness of the component is to be keyed by. A second attempt (1) replaces the first.
+            Keys of the component's random numbers. A second attempt (1) replaces the first.
         """
 
     def keep(self, n_components: int) -> None:
         """Drop all components but the first ones."""
 
     def harvest(self, trace: Trace, *, resumes: bool) -> Ensemble:
-        """Return the ensemble of the components, h_0 first; `resumes`: more are to be added later.
+        """Return the ensemble of the components, h_0 first; `resumes`: more may be added later.
 
-        What the components moved the state by is in the trace.
+        The steps of the components are in the trace.
         """
 
     def encode(self, X: Any) -> Any:
-        """Return other rows in the form that `votes` takes."""
+        """Return other rows in the form that `votes` expects."""
 
     def votes(self, t: int, encoded: Any) -> Votes:
-        """Return what component t votes for other rows; h_0 always gives scores."""
+        """Return the votes of component t for other rows; h_0 always returns scores."""
 
 
 def one_leaf(rows: TrainingRows) -> GrownTree:
-    """Return a tree without a split: it votes by the shares of the classes."""
+    """Return a tree without splits, which votes by the class shares."""
     return GrownTree.from_arrays(
         np.zeros(1, dtype=NODE_DTYPE).view(np.uint8),
         np.zeros(1),
@@ -83,14 +83,14 @@ def one_leaf(rows: TrainingRows) -> GrownTree:
 
 
 class StoredTrees:
-    """What sensors of native trees share: the trees so far, and how other rows are read.
+    """The base of sensors of native trees: the trees so far, and how other rows are encoded.
 
     Parameters
     ----------
     rows : TrainingRows
         The training rows.
     settings : TreeSettings
-        How to read a table.
+        How tables are encoded.
     """
 
     def __init__(self, rows: TrainingRows, settings: TreeSettings) -> None:
@@ -100,7 +100,7 @@ class StoredTrees:
 
     @property
     def table(self) -> BinnedTable:
-        """The training table, as trees see it."""
+        """The binned training table."""
         return self._table
 
     def keep(self, n_components: int) -> None:
@@ -119,33 +119,33 @@ class StoredTrees:
     def leaves(
         self, t: int, encoded: Floats | SparseRows
     ) -> tuple[NDArray[Any], NDArray[np.int32], NDArray[np.int32]]:
-        """Return the nodes of tree t, the class weights of its leaves, and the leaf of each of other rows."""
+        """Return the nodes of tree t, the class weights of its leaves, and each row's leaf."""
         nodes, leaf_weights, category_sets = self._trees.tree(t)
         nodes = nodes.view(NODE_DTYPE)
         return nodes, leaf_weights, leaves_of(nodes, category_sets, encoded, self.rows.n_threads)
 
 
 class TreeSensor(StoredTrees):
-    """Grows native CART trees on bootstrap counts: of one kind, or of several in turn.
+    """Grows native CART trees on bootstrap samples, with one set of settings or several in turn.
 
     Parameters
     ----------
     rows : TrainingRows
         The training rows.
     settings : list of TreeSettings
-        How to grow the trees of each kind; h_0 is of the first. They agree in how they read a table, and in
-        the shrinkage.
+        Settings of the trees, which take turns; h_0 has the first ones. How tables are read and shrinkage
+        must be the same in all of them.
     voting : {"hard", "soft"}
-        Whether a tree votes for the largest class of a leaf, or by the shares of the classes in it.
+        Whether a tree votes for the largest class of a leaf, or by its class shares.
     from_shares : bool, default=False
-        Whether h_0 is to know the shares of the classes only.
+        Whether h_0 only predicts the class shares.
 
     Attributes
     ----------
     rows : TrainingRows
         As given.
     shrinkage : float
-        How much soft votes are shrunken, as given or found.
+        How much soft votes are shrunk, as given or found.
     """
 
     def __init__(
@@ -158,7 +158,7 @@ class TreeSensor(StoredTrees):
         self.shrinkage = resolve(settings[0].shrinkage, self._growers, rows, alone=False)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Give growers and trees as plain arrays, which skops can save as well as pickle."""
+        """Return growers and trees as plain arrays, which skops and pickle can save."""
         arguments = [grower.__reduce__()[1] for grower in self._growers]
         return {**self.__dict__, "_growers": arguments, "_trees": self._trees.arrays()}
 
@@ -167,7 +167,7 @@ class TreeSensor(StoredTrees):
         self.__dict__.update(state, _growers=growers, _trees=TreeStore.from_arrays(state["_trees"]))
 
     def initial(self) -> Floats:
-        """Grow h_0 on all rows, by weight, or on a sample where samples are smaller."""
+        """Grow h_0 on all rows by weight, or on a sample if samples are smaller."""
         rows, grow = self.rows, self._growers[0].grow
         if self._from_shares:
             tree = one_leaf(rows)
@@ -180,14 +180,14 @@ class TreeSensor(StoredTrees):
 
     def read(self, counts: Counts, iteration: int, attempt: int) -> Votes:
         """Grow a tree on a sample and return its votes for all rows."""
-        self._trees.keep(iteration)  # drops a tree that was given up
+        self._trees.keep(iteration)  # drops a rejected attempt
         grower = self._growers[(iteration - 1) % len(self._growers)]
         tree = grower.grow(counts, True, 2 * iteration + attempt)
         self._trees.append(tree)
         return tree.class_votes() if self._hard else soft_votes(tree, self.shrinkage)
 
     def harvest(self, trace: Trace, *, resumes: bool) -> Forest:
-        """Return the forest; it takes over the trees' memory unless that is still needed."""
+        """Return the forest. It takes over the trees' memory unless the run resumes."""
         voting = {"soft": not self._hard, "shrinkage": self.shrinkage}
         return self.forest(trace, copy=resumes, transitions=trace["transition"], **voting)
 
@@ -201,18 +201,18 @@ class TreeSensor(StoredTrees):
 
 
 class EstimatorSensor:
-    """Trains clones of a scikit-learn classifier on resampled rows, or of several in turn.
+    """Trains clones of one scikit-learn classifier, or of several in turn, on resampled rows.
 
     Parameters
     ----------
     rows : TrainingRows
-        The training rows; `rows.X` is the user's own container.
+        The training rows; `rows.X` is the user's container.
     estimators : list of classifiers
-        What to clone for the components; h_0 is a clone of the first.
+        The classifiers to clone; h_0 is a clone of the first.
     voting : {"hard", "soft"}
         Whether components vote by `predict` or by `predict_proba`.
     from_shares : bool, default=False
-        Whether h_0 is to know the shares of the classes only.
+        Whether h_0 only predicts the class shares.
 
     Attributes
     ----------
@@ -239,7 +239,7 @@ class EstimatorSensor:
         self.components = EstimatorEnsemble([], rows.classes, voting)
 
     def initial(self) -> Floats:
-        """Train h_0 on all rows, by weight if it can be, or on a sample where samples are smaller."""
+        """Train h_0 on all rows, by weight if it supports weights, or on a sample if samples are smaller."""
         rows = self.rows
         y = rows.classes[rows.labels]
         if self._from_shares:
@@ -257,12 +257,12 @@ class EstimatorSensor:
 
     def read(self, counts: Counts, iteration: int, attempt: int) -> Votes:
         """Train a component on a sample and return its votes for all rows."""
-        self.keep(iteration)  # drops a component that was given up
+        self.keep(iteration)  # drops a rejected attempt
         try:
             self.components.append(self.trained(counts, iteration, attempt))
             return self.components.votes_of(iteration, self.rows.X)
         except Exception as error:
-            if iteration == 1 and self._from_shares:  # as that of a trained h_0: it tells of the data
+            if iteration == 1 and self._from_shares:  # as for a trained h_0, the data are the reason
                 raise
             name = type(self.estimator_of(iteration)).__name__
             reason = f"component {iteration} ({name}) failed: {type(error).__name__}: {error}"
@@ -277,22 +277,22 @@ class EstimatorSensor:
         return self.components.with_steps(trace["step"], trace["transition"])
 
     def encode(self, X: Any) -> Any:
-        """Return other rows as they are."""
+        """Return other rows unchanged."""
         return X
 
     def votes(self, t: int, encoded: Any) -> Votes:
-        """Return what component t votes for other rows."""
+        """Return the votes of component t for other rows."""
         return self.components.votes_of(t, encoded)
 
     def trained(self, counts: Counts, iteration: int, attempt: int) -> Any:
-        """Return a component that is fitted to a sample. Another way of training replaces this method."""
+        """Return a component fitted to a sample. Subclasses can train it differently."""
         rows = self.rows
         sample = np.repeat(np.arange(len(counts)), counts)
         y = rows.classes[rows.labels[sample]]
         return self._unfitted(y, iteration, attempt).fit(some_rows(rows.X, sample), y)
 
     def clone(self, iteration: int, attempt: int) -> Any:
-        """Clone the iteration's estimator and seed each `random_state` in it by the iteration."""
+        """Clone the iteration's estimator, and set each `random_state` in it by the iteration."""
         component = clone(self.estimator_of(iteration))
         names = sorted(name for name in component.get_params() if name.split("__")[-1] == "random_state")
         seeds = {
@@ -306,5 +306,5 @@ class EstimatorSensor:
         return self.estimators[max(iteration - 1, 0) % len(self.estimators)]
 
     def _unfitted(self, y: NDArray[Any], iteration: int, attempt: int) -> Any:
-        """Return a component to fit to y; many classifiers refuse labels of one class."""
+        """Return a component to fit; labels of a single class get one that accepts them."""
         return self.clone(iteration, attempt) if (y != y[0]).any() else ClassShares()

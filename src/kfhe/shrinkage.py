@@ -1,8 +1,7 @@
-"""Shrinkage of leaves: how much their votes give way to their ancestors', and which amount is right.
+"""Shrinkage of leaves: how far their votes move towards those of their ancestors.
 
-The filter down each tree itself is compiled (`engine/trees/leaf_votes.pyx`). Its measurement noise, the
-shrinkage, is a number, or found out by pilot trees: the rows that a tree has not seen tell what its leaves
-are worth.
+The filter down each tree is compiled (`engine/trees/leaf_votes.pyx`). Its measurement noise, the shrinkage,
+is given as a number, or estimated from a few trees by the rows that they have not seen.
 """
 
 from __future__ import annotations
@@ -21,11 +20,11 @@ from kfhe.rows import TrainingRows
 Floats = NDArray[np.float64]
 
 PILOT_TREES = 20
-PILOT = 2  # their attempt, so that no other trees have their samples
+PILOT = 2  # key of the draws for these trees, used for nothing else
 
 
 def soft_votes(tree: GrownTree, shrinkage: float) -> Floats:
-    """Return what a tree votes for the rows of its table: the shares in their leaves, shrunken."""
+    """Return the votes of a tree for the rows of its table: the shrunk class shares of their leaves."""
     return tree.share_votes() if shrinkage == 0 else tree.votes(_leaf_votes(tree, np.array([shrinkage]))[0])
 
 
@@ -37,16 +36,16 @@ def resolve(shrinkage: float | str, growers: list[Grower], rows: TrainingRows, *
     shrinkage : float or "auto"
         The parameter.
     growers : list of Grower
-        What grows the trees that it is for, in turn.
+        Grow the trees, in turn.
     rows : TrainingRows
         The training rows.
     alone : bool
-        Whether a tree is to vote alone, instead of having its votes averaged with others'.
+        Whether a tree votes alone, or its votes are averaged with others.
 
     Returns
     -------
     float
-        The number; of "auto", the one with the lowest Brier score on rows that pilot trees have not seen.
+        The number; for "auto", the one with the lowest Brier score on out-of-bag rows of some trees.
     """
     if isinstance(shrinkage, str):
         return float(SHRINKAGES[_pilot_scores(growers, rows, alone).argmin()])
@@ -54,7 +53,7 @@ def resolve(shrinkage: float | str, growers: list[Grower], rows: TrainingRows, *
 
 
 def _pilot_scores(growers: list[Grower], rows: TrainingRows, alone: bool) -> Floats:
-    """Return the Brier score of each shrinkage: the sum of single trees', or that of their mean votes."""
+    """Return the Brier score of each shrinkage: summed over the trees, or of their mean votes."""
     draws, scores = rows.draws(), np.zeros(len(SHRINKAGES))
     bank = _empty_bank(rows)
     for t in range(1, PILOT_TREES + 1):
@@ -67,7 +66,7 @@ def _pilot_scores(growers: list[Grower], rows: TrainingRows, alone: bool) -> Flo
 
 
 def _empty_bank(rows: TrainingRows) -> Any:
-    """Return a bank of filters that have read no tree; a row that none reads counts alike in all of them."""
+    """Return a bank of filters without trees; rows that no tree has judged count equally in all of them."""
     prior = np.full(len(rows.classes), 1 / len(rows.classes))
     return rows.bank(prior, len(SHRINKAGES))
 

@@ -69,7 +69,7 @@ class StateSpace(NamedParameters):
     }
 
     def check(self) -> None:
-        """Raise unless the parameters are sound, one by one and together."""
+        """Raise unless the parameters are valid, alone and in combination."""
         self._validate_params()
         check_schedule(self.process_noise)
         if self.transition < 1 and not callable(self.process_noise) and not np.any(self.process_noise):
@@ -80,11 +80,11 @@ class StateSpace(NamedParameters):
 
     @property
     def from_shares(self) -> bool:
-        """Whether h_0 is not trained: the state goes back to it, or is to be honest from the start."""
+        """Whether h_0 is untrained: because the state returns to it, or to measure out of the bag."""
         return self.transition < 1 or self.measurement == "out-of-bag"
 
     def make_measurement(self, rows: TrainingRows) -> Measurement:
-        """Return what measures the components' votes for these rows."""
+        """Return the measurement for these rows."""
         return MEASUREMENTS[self.measurement](
             rows, self.fusion, process_noise=self.process_noise, transition=self.transition
         )

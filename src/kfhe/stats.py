@@ -1,8 +1,8 @@
-"""The rank tests of the paper's study: which algorithm is better over many datasets, beyond chance.
+"""The rank tests of the paper: which algorithms differ significantly over many datasets.
 
-Scores are a table of datasets (rows) by algorithms (columns); higher is better. Aligned ranks are taken of
-plain floating-point differences, as other programs do, so that figures can be compared with theirs: rounding
-may part what is equal (0.3 - 0.2 and 0.2 - 0.1), and change a statistic's fourth digit.
+Scores are a table of datasets (rows) by algorithms (columns); higher is better. Aligned ranks are based on
+plain floating-point differences, as in other programs, so that results can be compared. Rounding may separate
+equal differences (0.3 - 0.2 and 0.2 - 0.1) and change the fourth digit of a statistic.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 
 class AlignedRanksResult(NamedTuple):
-    """Outcome of the Friedman aligned ranks test.
+    """Result of the Friedman aligned ranks test.
 
     Attributes
     ----------
     statistic : float
-        T; chi-square with k - 1 degrees of freedom if all k algorithms are equally good.
+        T; chi-squared with k - 1 degrees of freedom if all k algorithms are equally good.
     pvalue : float
-        Probability of a T at least this large in that case.
+        Probability of a T at least this large under that hypothesis.
     mean_ranks : ndarray or Series of shape (k,)
         Mean aligned rank of each algorithm, lower is better; a Series for a DataFrame of scores.
     """
@@ -93,8 +93,8 @@ def average_ranks(scores: ArrayLike | pd.DataFrame) -> NDArray[np.float64] | pd.
 def friedman_aligned_ranks(scores: ArrayLike | pd.DataFrame) -> AlignedRanksResult:
     """Friedman aligned ranks test of the hypothesis that all algorithms are equally good.
 
-    The mean of each dataset is subtracted from its scores; what is left is ranked over all datasets together,
-    the highest first [1]_.
+    The mean of each dataset is subtracted from its scores. The differences are ranked over all datasets
+    together, the highest first [1]_.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ def friedman_aligned_ranks(scores: ArrayLike | pd.DataFrame) -> AlignedRanksResu
 
 
 def aligned_ranks_posthoc(scores: ArrayLike | pd.DataFrame) -> NDArray[np.float64] | pd.DataFrame:
-    """Which pairs of algorithms differ: adjusted p-values, from the mean aligned ranks.
+    """Post-hoc test of the mean aligned ranks: adjusted p-values for each pair of algorithms.
 
     The difference of two mean aligned ranks is taken as normal with standard deviation
     sqrt(k (n k + 1) / 6), for n datasets and k algorithms. The p-values are two-sided, and adjusted by
@@ -171,7 +171,7 @@ def aligned_ranks_posthoc(scores: ArrayLike | pd.DataFrame) -> NDArray[np.float6
 
 
 def groups_alike(ranks: pd.Series, pvalues: pd.DataFrame, *, alpha: float = 0.05) -> list[list[str]]:
-    """Largest groups of algorithms, neighbours by average rank, of which no two differ.
+    """Largest groups of neighbouring algorithms, by average rank, without a significant difference.
 
     Parameters
     ----------
@@ -185,7 +185,7 @@ def groups_alike(ranks: pd.Series, pvalues: pd.DataFrame, *, alpha: float = 0.05
     Returns
     -------
     list of lists of str
-        Groups of two or more, from the best to the worst. An algorithm can be in several, or in none.
+        Groups of two or more, best first. An algorithm can be in several groups, or in none.
 
     Examples
     --------
@@ -202,14 +202,14 @@ def groups_alike(ranks: pd.Series, pvalues: pd.DataFrame, *, alpha: float = 0.05
         end = start + 1
         while end < len(order) and (pvalues.loc[order[end], order[start:end]] >= alpha).all():
             end += 1
-        # A group within the one before says nothing new
+        # A subset of the previous group is omitted
         if end - start > 1 and not (groups and order[end - 1] in groups[-1]):
             groups.append(order[start:end])
     return groups
 
 
 def finner(pvalues: ArrayLike) -> NDArray[np.float64]:
-    """P-values adjusted for their number by Finner's step-down procedure.
+    """P-values adjusted for multiple comparisons by Finner's step-down procedure.
 
     The i-th smallest of m p-values becomes the largest 1 - (1 - p_j) ** (m / j) over j = 1..i.
 
@@ -237,8 +237,8 @@ def finner(pvalues: ArrayLike) -> NDArray[np.float64]:
         raise ValueError(f"pvalues must be between 0 and 1, got {raw[outside[0]]} at position {outside[0]}")
     order = np.argsort(raw)
     exponents = raw.size / np.arange(1, raw.size + 1)
-    with np.errstate(divide="ignore"):  # log(0) of a p-value of 1 is right: it stays 1
-        # 1 - (1 - p)**exponent that keeps p-values below 1e-16
+    with np.errstate(divide="ignore"):  # log(0) is correct for a p-value of 1
+        # 1 - (1 - p)**exponent, without rounding p-values below 1e-16 to 0
         powers = -np.expm1(exponents * np.log1p(-raw[order]))
     adjusted = np.empty_like(raw)
     adjusted[order] = np.maximum.accumulate(powers)
@@ -280,16 +280,16 @@ def wilcoxon_table(scores: ArrayLike | pd.DataFrame) -> pd.DataFrame:
         difference = _without_rounding(x - y, values)
         counts = [int(np.sum(np.sign(difference) == sign)) for sign in (1, -1, 0)]
         with warnings.catch_warnings():
-            # Old SciPy warns of fewer than ten datasets, the new one doesn't
+            # Old SciPy warns if there are fewer than ten datasets
             warnings.filterwarnings("ignore", "Sample size too small", UserWarning)
-            # "approx": the name of the normal approximation that both know
+            # "approx" selects the normal approximation in old and new versions
             pvalue = wilcoxon(difference, zero_method="zsplit", correction=False, method="approx").pvalue
         rows.append([first, second, *counts, float(pvalue)])
     return _pandas().DataFrame(rows, columns=["first", "second", "wins", "losses", "ties", "pvalue"])
 
 
 def _checked(scores: Any, *, least: int = 2, gaps: bool = False) -> tuple[NDArray[np.float64], Any]:
-    """Scores as an array, and the column names of a DataFrame."""
+    """Return scores as an array, and the column names of a DataFrame."""
     is_frame = hasattr(scores, "columns") and hasattr(scores, "index")
     try:
         values = scores.to_numpy(np.float64, na_value=np.nan) if is_frame else np.asarray(scores, np.float64)
@@ -316,7 +316,7 @@ def _checked(scores: Any, *, least: int = 2, gaps: bool = False) -> tuple[NDArra
 
 
 def _without_rounding(difference: NDArray[np.float64], values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Differences to about 1e-12 of the largest score, so that equal ones are ties."""
+    """Return differences rounded to about 1e-12 of the largest score, so that equal ones are ties."""
     exponent = math.floor(math.log10(max(np.abs(values).max(), 1e-290)))
     rounded: NDArray[np.float64] = np.rint(difference * 10.0 ** (11 - exponent))
     return rounded

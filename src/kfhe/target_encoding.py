@@ -1,13 +1,13 @@
-"""Target encoding: a category of many stands for the shares of the classes in it.
+"""Target encoding: in columns of many categories, each category becomes its class shares.
 
-A split that orders categories by the labels of its rows, and is judged by the same labels, always looks
-excellent where each category has a few rows only. So what a category says is measured on other rows than
-those it is applied to: the training rows are dealt into folds, and a row gets the shares among the rows of
-its category in the other folds. They are filtered like everything else, by the gain N / (N + noise), N being
-the rows of the category: the fewer they are, the closer the shares stay to those of the whole table.
+A split that sorts categories by the labels of its rows, and is judged by the same labels, always looks
+excellent if each category has only a few rows. So a category is measured on other rows than those it is
+applied to: the training rows are divided into folds, and a row gets the class shares of its category in the
+other folds. The shares are filtered by the gain N / (N + noise), where N is the number of rows of the
+category: the fewer rows, the closer they stay to the shares of the whole table.
 
-How noisy categories are as a measurement, the column tells by itself: the noise is the one under which its
-counts are likeliest. If they are no likelier than with categories that say nothing, the column is left out.
+The noise is estimated by maximum likelihood from the counts of the column. If the likelihood is not clearly
+higher than for categories that say nothing, the column is left out.
 """
 
 from __future__ import annotations
@@ -25,26 +25,26 @@ from kfhe.engine.draws import folds
 
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int32]
-Factorized = tuple[NDArray[Any], list[Hashable]]  # positions in a list of values, -1 for a gap
+Factorized = tuple[NDArray[Any], list[Hashable]]  # positions in a list of values; -1 is missing
 
-FEW = 12  # categories that trees split in sets, whatever they say
+FEW = 12  # up to this number of categories, trees always split sets
 FOLDS = 5
 NOISES = np.array([1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0])
-LEAST_EVIDENCE = 3.0  # logarithm of how much likelier the counts have to be if categories matter
-MOST_SHARES = 10  # features that a column becomes at most
-UNIT = 2.0**20  # counts of weighted rows are of multiples of 1 / UNIT: their sums are exact in any order
+LEAST_EVIDENCE = 3.0  # minimum log likelihood ratio of a column that matters
+MOST_SHARES = 10  # maximum number of features that a column becomes
+UNIT = 2.0**20  # weighted counts are multiples of 1 / UNIT, so sums are exact in any order
 
 
 @dataclass(frozen=True, eq=False)
 class TargetEncoding:
-    """How a column of categories becomes shares of classes.
+    """The encoding of a column of categories as class shares.
 
     Attributes
     ----------
     categories : dict
-        The position of each category in `shares`.
+        Position of each category in `shares`.
     shares : ndarray of shape (n_categories + 1, n_features)
-        Shares of some of the classes in each category; in the last row those for all other categories.
+        Shares of some classes in each category. The last row is for all other categories.
     """
 
     categories: dict[Hashable, int]
@@ -58,28 +58,28 @@ class TargetEncoding:
     __hash__ = None  # type: ignore[assignment]
 
     def encoded(self, factorized: Factorized) -> Floats:
-        """Return the shares for each row, NaN where the category is missing."""
+        """Return the shares for each row; NaN where the category is missing."""
         shares = np.vstack([self.shares, np.full((1, self.shares.shape[1]), np.nan)])
         encoded: Floats = shares[self.positions(factorized, len(self.shares) - 1, len(self.shares))]
         return encoded
 
     def positions(self, factorized: Factorized, other: int, gap: int) -> NDArray[np.intp]:
-        """Return the position of each row's category, or what stands for an unknown one and for none."""
+        """Return the position of each row's category, with one for unknown and one for missing values."""
         codes, values = factorized
         known = [self.categories.get(plain(value), other) for value in values]
-        return np.array([*known, gap], dtype=np.intp)[codes]  # the code -1 picks the last one
+        return np.array([*known, gap], dtype=np.intp)[codes]  # the code -1 is the last one
 
 
 @dataclass(frozen=True)
 class ClassShares:
-    """The classes, and how many training rows each counts for.
+    """The classes and their weights.
 
     Attributes
     ----------
     classes : ndarray
         The class labels.
     counts : ndarray of shape (n_classes,)
-        How many rows each class counts for, in units.
+        The weight of each class, in units.
     """
 
     classes: NDArray[Any]
@@ -87,26 +87,26 @@ class ClassShares:
 
     @cached_property
     def told(self) -> NDArray[np.intp]:
-        """The classes whose shares become features: of two the second, of many the most frequent."""
+        """The classes whose shares become features: the second of two, the most frequent of many."""
         if len(self.classes) == 2:
             return np.array([1])
         return np.sort(np.argsort(-self.counts, kind="stable")[:MOST_SHARES])
 
     @property
     def told_parts(self) -> list[str]:
-        """What these classes are called."""
+        """The names of these classes."""
         return [str(label) for label in self.classes[self.told].tolist()]
 
     @property
     def prior(self) -> Floats:
-        """The shares of the classes in the table."""
+        """The class shares of the table."""
         shares: Floats = self.counts / self.counts.sum()
         return shares
 
 
 @dataclass(frozen=True)
 class Target:
-    """What categories are encoded by: the labels of the training rows, or of some of them.
+    """The labels of some training rows, for encoding categories.
 
     Attributes
     ----------
@@ -115,14 +115,14 @@ class Target:
     classes : ndarray
         The class labels.
     weights : ndarray of shape (n_rows,)
-        How many rows each row counts for.
+        The weight of each row.
     ids : int64 array of shape (n_rows,)
-        Rows of one number belong together: they are in the same fold, and count for one row where they have
-        the same category.
+        Rows with the same number belong together: they are in the same fold, and in the same category they
+        count as one row.
     sizes : ndarray of shape (n_rows,) or None
-        How many rows belong together with each row, itself included, in the whole table; None: each is alone.
+        The number of rows in each row's group, in the whole table; None: each row is alone.
     seed : int
-        What the folds depend on.
+        The seed of the folds.
     """
 
     labels: Labels
@@ -139,7 +139,7 @@ class Target:
 
     @cached_property
     def shares(self) -> ClassShares:
-        """The classes, and what the rows of each count for: those that belong together, for one."""
+        """The classes, and their weights; a group counts as one row."""
         weights = self.weights if self.sizes is None else self.weights / self.sizes
         return ClassShares(self.classes, _sums(self.labels, np.rint(weights * UNIT), len(self.classes)))
 
@@ -158,13 +158,13 @@ class Target:
 
 
 def _sums(places: NDArray[Any], values: Floats, n_places: int) -> Floats:
-    """Return the sum of the values at each place."""
+    """Return the sum of the values at each position."""
     sums: Floats = np.bincount(places, values, n_places).astype(np.float64, copy=False)
     return sums
 
 
 class Cells(NamedTuple):
-    """How many rows there are, in units, of each class in each category that has any."""
+    """The number of rows, in units, for each category and class that occur together."""
 
     categories: NDArray[np.int64]
     classes: NDArray[np.int64]
@@ -172,7 +172,7 @@ class Cells(NamedTuple):
 
 
 class Together(NamedTuple):
-    """Rows that belong together with others, which may be elsewhere, one by one."""
+    """Rows that belong together with others, which may be on other machines."""
 
     ids: NDArray[np.int64]
     cells: NDArray[np.int64]
@@ -180,24 +180,24 @@ class Together(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """How many rows there are, in units, of each category, class and fold that has any.
+    """The number of rows, in units, for each category, class and fold that occur together.
 
-    Units are whole numbers: counts of parts of a table add up to those of the whole, to the bit.
+    Units are integers, so the counts of parts of a table add up exactly to those of the whole.
     """
 
     values: list[Hashable]  # the categories, sorted
     n_classes: int
-    cells: NDArray[np.int64]  # numbers of category, class and fold as one, the last one counting fastest
+    cells: NDArray[np.int64]  # category, class and fold as one number, the fold counting fastest
     units: Floats
-    together: Together | None = None  # rows that are not counted yet, as those of a group count for one
+    together: Together | None = None  # rows not yet counted, because a group counts as one row
 
     @classmethod
     def summed(
         cls, values: list[Hashable], n_classes: int, cells: NDArray[np.int64], units: Floats
     ) -> Counts:
-        """Add up what is in the same cell."""
+        """Add up the counts of equal cells."""
         size = len(values) * n_classes * FOLDS
-        if size <= len(cells):  # no need to sort
+        if size <= len(cells):  # few enough for an array of all cells
             sums = _sums(cells, units, size)
             found = np.flatnonzero(sums)
             return cls(values, n_classes, found, sums[found])
@@ -207,7 +207,7 @@ class Counts(NamedTuple):
 
     @classmethod
     def merged(cls, parts: Sequence[Counts]) -> Counts:
-        """Return the counts of a table by those of its parts."""
+        """Return the sum of the counts of the parts of a table."""
         values = sorted({value for part in parts for value in part.values}, key=by_value)
         numbers = dict(zip(values, range(len(values)), strict=True))
         width = parts[0].n_classes * FOLDS
@@ -225,7 +225,7 @@ class Counts(NamedTuple):
         return counts._replace(together=Together(*map(np.concatenate, zip(*together, strict=True))))
 
     def settled(self) -> Counts:
-        """Count the rows that belong together, too: those of one group and category are one row's worth."""
+        """Add the rows that belong together: those of one group and category count as one row."""
         if self.together is None:
             return self
         ids, cells, units = self.together
@@ -245,16 +245,16 @@ class Counts(NamedTuple):
         )
 
     def by_class(self) -> Cells:
-        """Return the counts of all folds together."""
+        """Return the counts summed over the folds."""
         pairs = self.cells // FOLDS
         first = np.flatnonzero(
             np.diff(pairs, prepend=-1)
-        )  # cells are in order: those of a pair are neighbours
+        )  # cells are sorted, so those of a pair are neighbours
         counts = np.add.reduceat(self.units, first)
         return Cells(*np.divmod(pairs[first], self.n_classes), counts)
 
     def by_fold(self, told: NDArray[np.intp]) -> Floats:
-        """Return the counts by category, class that features tell of (then: all others) and fold."""
+        """Return the counts by category, class (those with features, then all others) and fold."""
         place = np.full(self.n_classes, len(told))
         place[told] = np.arange(len(told))
         categories, classes, folds = np.unravel_index(self.cells, (len(self.values), self.n_classes, FOLDS))
@@ -264,29 +264,29 @@ class Counts(NamedTuple):
 
 
 class Way(Enum):
-    """What is done with categories that are not encoded."""
+    """What happens to categories that are not encoded."""
 
     SETS = "sets"  # trees split them
-    LEFT_OUT = "left out"  # they say nothing
+    LEFT_OUT = "left out"  # they are not informative
 
 
 @dataclass(frozen=True)
 class CrossFitted:
-    """An encoding, and what the training rows get instead.
+    """An encoding for new rows, and the cross-fitted values of the training rows.
 
     Attributes
     ----------
     encoding : TargetEncoding
-        For rows to come.
+        For new rows.
     others : ndarray of shape (n_categories, n_folds, n_features)
-        For each category what its rows of each fold get: the shares among rows of the other folds.
+        For each category and fold, the shares among the rows of the other folds.
     """
 
     encoding: TargetEncoding
     others: Floats
 
     def values(self, factorized: Factorized, folds: NDArray[np.uint8]) -> Floats:
-        """Return what training rows get, which may be some of them, by the fold of each."""
+        """Return the values of some training rows, by their folds."""
         positions = self.encoding.positions(factorized, -1, -1)
         present = positions >= 0
         honest = np.full((len(positions), self.others.shape[2]), np.nan)
@@ -297,17 +297,17 @@ class CrossFitted:
 def noise_of(cells: Cells, n_categories: int, prior: Floats) -> float:
     """Return how noisy the categories are as a measurement of the classes; infinite: they say nothing.
 
-    The shares in a category are taken to be drawn around those of the table, the closer the higher the noise;
-    the likelihood of the counts is then that of a Dirichlet-multinomial distribution.
+    The shares in a category are assumed to be drawn around those of the table; the higher the noise, the
+    closer. The counts then have a Dirichlet-multinomial distribution.
 
     Parameters
     ----------
     cells : Cells
         The counts.
     n_categories : int
-        How many categories there are.
+        Number of categories.
     prior : ndarray of shape (n_classes,)
-        The shares of the classes in the table.
+        The class shares of the table.
 
     Returns
     -------
@@ -330,23 +330,23 @@ def noise_of(cells: Cells, n_categories: int, prior: Floats) -> float:
 
 
 def filtered(counts: Floats, prior: Floats, noise: float) -> Floats:
-    """Return the shares of the classes by their counts along an axis: filtered, and short to write down."""
+    """Return filtered and rounded class shares, from the counts along an axis."""
     total = counts.sum(axis=1, keepdims=True)
     shares = (counts / UNIT + noise * prior[:, None]) / (total / UNIT + noise)
     return shares.astype(np.float32).astype(np.float64)
 
 
 def tables_of(counts: Floats, prior: Floats, noise: float) -> tuple[Floats, Floats]:
-    """Return the shares by category, and those that the rows of each fold get: of the other folds.
+    """Return the shares by category, and the cross-fitted shares by category and fold.
 
     Parameters
     ----------
     counts : ndarray of shape (n_categories, n_told + 1, n_folds)
-        Counts in units, the last class standing for all that no feature tells of.
+        Counts in units; the last class stands for all that have no feature.
     prior : ndarray of shape (n_told + 1,)
         The shares in the table.
     noise : float
-        What `noise_of` found.
+        The noise.
 
     Returns
     -------
@@ -354,7 +354,7 @@ def tables_of(counts: Floats, prior: Floats, noise: float) -> tuple[Floats, Floa
         Of shapes (n_categories + 1, n_told) and (n_categories, n_folds, n_told).
     """
     total = counts.sum(axis=2, keepdims=True)
-    alone = total.sum(axis=1, keepdims=True) <= UNIT  # what one row says nobody else can have judged
+    alone = total.sum(axis=1, keepdims=True) <= UNIT  # a single row can't be judged by others
     all_rows = filtered(np.where(alone, 0.0, total), prior, noise)[:, :-1, 0]
     others = filtered(total - counts, prior, noise)[:, :-1].transpose(0, 2, 1)
     unknown = filtered(np.zeros((1, len(prior), 1)), prior, noise)[:, :-1, 0]
@@ -362,12 +362,12 @@ def tables_of(counts: Floats, prior: Floats, noise: float) -> tuple[Floats, Floa
 
 
 def cross_fitted(counts: Counts, shares: ClassShares) -> CrossFitted | Way:
-    """Encode a column of categories, honestly, or say what else to do with it.
+    """Encode a column of categories by cross-fitting, or return what else happens to it.
 
     Parameters
     ----------
     counts : Counts
-        The column's counts.
+        The counts of the column.
     shares : ClassShares
         The classes in the table.
     """
@@ -386,9 +386,9 @@ def cross_fitted(counts: Counts, shares: ClassShares) -> CrossFitted | Way:
 def encoded_categories(
     columns: dict[int, Counts], shares: ClassShares
 ) -> tuple[dict[int, int], dict[int, CrossFitted]]:
-    """Return the columns that say nothing, and how others are encoded, each told by the column's number.
+    """Return the columns that say nothing, and the encodings of others, by the number of the column.
 
-    Of those that say nothing it is said how many categories they have.
+    For columns that say nothing, the value is the number of categories.
     """
     found = {j: cross_fitted(counts, shares) for j, counts in columns.items()}
     left_out = {j: len(columns[j].values) for j, each in found.items() if each is Way.LEFT_OUT}
@@ -396,13 +396,13 @@ def encoded_categories(
 
 
 def prior_of(class_counts: Floats, told: NDArray[np.intp]) -> Floats:
-    """Return the shares of the classes that features tell of, and of all others together."""
+    """Return the shares of the classes that have features, and of all others together."""
     shares = class_counts / class_counts.sum()
     return np.append(shares[told], max(0.0, 1 - shares[told].sum()))
 
 
 def in_order(factorized: Factorized) -> Factorized:
-    """Return the same with the categories sorted by value, those only that a row has."""
+    """Return the categories that occur, sorted by value, with their codes."""
     codes, values = factorized
     texts = [plain(value) for value in values]
     present = np.bincount(codes[codes >= 0], minlength=len(texts)) > 0
@@ -413,12 +413,12 @@ def in_order(factorized: Factorized) -> Factorized:
 
 
 def by_value(category: Any) -> tuple[str, Any]:
-    """Return what categories are sorted by: those of one type by value."""
+    """Return the sort key of a category: first its type, then its value."""
     return type(category).__name__, category
 
 
 def plain(value: Any) -> Any:
-    """Write equal categories alike, whichever container they come from: 1 for 1.0 and for True."""
+    """Convert equal categories of any container to one value: 1.0 and True to 1."""
     if isinstance(value, np.generic):
         value = value.item()
     return (

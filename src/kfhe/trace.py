@@ -12,38 +12,38 @@ from numpy.typing import NDArray
 
 
 class Iteration(NamedTuple):
-    """What happened in one iteration: a row of the trace, as callbacks get it.
+    """One iteration: a row of the trace, which callbacks get.
 
     Attributes
     ----------
     iteration : int
-        Number of the iteration, from 1; of the measurement, if an iteration takes several.
+        Number of the iteration, from 1; of the measurement, if an iteration makes several.
     measurement_error : float
-        R, the share of training rows that the measurement misclassifies; out of bag, of those that the
+        R, the share of training rows that the measurement misclassifies; out of bag, among the rows that the
         component has not seen.
     prior_variance, posterior_variance : float
         P of the model filter before and after the measurement update.
     gain : float
         K, how far the state moved towards the measurement.
     step : float
-        How far the state moved towards the component's votes: the gain times the `fusion`, which in the paper
-        is a half.
+        How far the state moved towards the component's votes: the gain times `fusion`, which is one half in
+        the paper.
     transition : float
-        The share of itself that the state kept before that, the rest being h_0's; 1 in the paper's variants.
+        Share of the state that was kept before the step; the rest is that of h_0. 1 in the paper.
     shrinkage : float
-        How much the component's votes were shrunken; 0 in the paper's variants.
+        How much the component's votes were shrunk; 0 in the paper.
     component_error : float
         The share of the same rows that the component alone misclassifies.
     training_error : float
-        The share of training rows that the ensemble so far misclassifies.
+        The share of training rows that the ensemble misclassifies.
     effective_sample_size : float
-        How many equally weighted rows the sampling weights of the iteration are worth.
+        Effective sample size of the sampling weights.
     resets : int
         1 if the component was no better than guessing and the sampling weights were reset.
     seconds : float
-        Time that the iteration took. It tells nothing of the model: model files don't hold it.
+        Duration of the iteration. It is not saved in model files.
     validation_score : float or None
-        Score of the ensemble so far for the validation set, if there is one; higher is better.
+        Score of the ensemble on the validation set, if there is one; higher is better.
     """
 
     iteration: int
@@ -62,20 +62,20 @@ class Iteration(NamedTuple):
     validation_score: float | None = None
 
 
-# The columns of a trace: all between the number of a row and its validation score
+# The columns of a trace
 COLUMNS = Iteration._fields[1:-1]
-TIME = "seconds"  # the one that is different each time
+TIME = "seconds"  # the only column that differs between equal runs
 
 
 class Trace:
-    """What the filters saw and did: columns with an entry per iteration, as `Iteration` describes them.
+    """The history of the filters: columns with one value per iteration, as described in `Iteration`.
 
-    Traces are equal if all columns but `seconds` are.
+    Traces are equal if all columns except `seconds` are equal.
 
     Parameters
     ----------
     columns : mapping of str to sequence, default=None
-        The columns of a training that was; None: a trace of no iterations.
+        The columns of an earlier training; None: no iterations.
 
     Attributes
     ----------
@@ -97,7 +97,7 @@ class Trace:
 
     def __init__(self, columns: Mapping[str, Sequence[float]] | None = None) -> None:
         given = dict.fromkeys(COLUMNS, ()) if columns is None else columns
-        self.columns = list(given)  # without seconds, if it comes from a file
+        self.columns = list(given)  # without seconds if loaded from a file
         self._rows = list(zip(*(given.get(name, repeat(nan)) for name in COLUMNS), strict=False))
 
     def append(self, row: Iteration) -> None:
@@ -114,7 +114,7 @@ class Trace:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Trace) and self.lasting() == other.lasting()
 
-    __hash__ = None  # type: ignore[assignment]  # it can grow
+    __hash__ = None  # type: ignore[assignment]  # mutable
 
     def __getitem__(self, column: str) -> NDArray[Any]:
         """Return a column as an array."""
@@ -124,7 +124,7 @@ class Trace:
         return np.array([row[place] for row in self._rows])
 
     def lasting(self) -> dict[str, list[float]]:
-        """Return the columns that are the same for the same training: all but the seconds."""
+        """Return the columns that are the same for each run: all except the seconds."""
         return {name: self[name].tolist() for name in self.columns if name != TIME}
 
     def to_frame(self) -> Any:

@@ -17,7 +17,7 @@ from kfhe.trace import Iteration, Trace
 
 
 class Checkpoint(NamedTuple):
-    """A point of a run that it can go back to."""
+    """A state of a run that can be restored."""
 
     n_iter: int
     model: Filter
@@ -36,7 +36,7 @@ class TrainingRun:
     measurement : Measurement
         Makes measurements of their votes.
     n_measurements : int, default=1
-        How many are fused, one after the other, between two time updates.
+        Number of measurements between two time updates.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class TrainingRun:
     ) -> None:
         """Run the filters until there are ``n_estimators`` components, or nothing is left to learn.
 
-        ``watch`` gets each row of the trace; training ends when it returns True.
+        ``watch`` is called with each row of the trace; training ends when it returns True.
         """
         rows, trace, model, measurement = self.rows, self.trace, self.model, self.measurement
         stopped = False
@@ -75,10 +75,10 @@ class TrainingRun:
             prior_variance, shrinkage = model.variance, self.sensor.shrinkage
             gain = model.update(reading.state, reading.error)
             ends = iteration % self.n_measurements == 0
-            if ends and model.variance > 0:  # a filter that is certain draws no more rows
+            if ends and model.variance > 0:  # a filter without variance needs no more rows
                 self.weights.update(emphasis(self.weights.state, reading.missed), reading.error)
                 rows.normalise(self.weights)
-            row = Iteration(  # in the order of its fields: by name it would take as long as a filter does
+            row = Iteration(  # positional, because keywords take as long as a filter does
                 iteration,
                 reading.error,
                 prior_variance,
@@ -94,19 +94,19 @@ class TrainingRun:
                 perf_counter() - started,
             )
             trace.append(row)
-            del counts, votes, reading  # what is large makes room for the next
+            del counts, votes, reading  # free large arrays before the next iteration
             stopped = watch(row)
 
     def checkpoint(self) -> Checkpoint:
-        """Return the point where the run is; of the rows, which never change, there is no copy."""
+        """Return the current state. The rows never change, so they are not copied."""
         model, weights = deepcopy((self.model, self.weights), {id(self.rows): self.rows})
         return Checkpoint(len(self.trace), model, weights)
 
     def restore(self, point: Checkpoint) -> None:
-        """Go back to an earlier point, once.
+        """Return to an earlier state, once.
 
-        What the model filter knew is put back into the filter itself: sensor, measurement and emphasis may
-        hold it as well.
+        The state of the model filter is restored in place, because sensor, measurement and emphasis may refer
+        to it.
         """
         self.trace.cut(point.n_iter)
         self.sensor.keep(point.n_iter + 1)
@@ -115,8 +115,8 @@ class TrainingRun:
 
     @contextmanager
     def undone_on_error(self) -> Iterator[None]:
-        """Forget the iterations of a training that fails, so that the run can still be resumed."""
-        if not len(self.trace):  # nobody resumes a run that has never succeeded
+        """Drop the iterations of a training that fails, so that the run can still be resumed."""
+        if not len(self.trace):  # a run that never succeeded is not resumed
             yield
             return
         start = self.checkpoint()

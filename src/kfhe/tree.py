@@ -156,7 +156,7 @@ class CARTClassifier(ClassifierMixin, NamedParameters):
         y : array-like of shape (n_samples,)
             Their labels.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows, whole or real numbers; zero means that the row is absent.
+            Weights of the rows; a row with weight zero is ignored.
         """
         with unchanged_on_error(self):
             X = check_table(self, X, reset=True)
@@ -164,7 +164,7 @@ class CARTClassifier(ClassifierMixin, NamedParameters):
             check_same_length(X, labels)
             weights = row_weights(sample_weight, self.class_weight, classes, labels)
             present = np.flatnonzero(weights)
-            if len(present) < len(weights):  # the others are absent: they have no say in the bins either
+            if len(present) < len(weights):  # ignored rows don't affect the bins either
                 X, labels, weights = some_rows(X, present), labels[present], weights[present]
             units, counts = integer_weights(weights)
             n_threads = thread_count(self.n_jobs)
@@ -196,13 +196,13 @@ class CARTClassifier(ClassifierMixin, NamedParameters):
 
     @property
     def shrinkage_(self) -> float:
-        """The shrinkage, as given or found."""
+        """The shrinkage that was given or chosen."""
         check_is_fitted(self)
         return self._forest.shrinkage
 
     @property
     def feature_importances_(self) -> Floats:
-        """Share of each feature in the lowering of the Gini impurity."""
+        """Share of each feature in the decrease of the Gini impurity."""
         return self.tree_.feature_importances_
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -212,19 +212,19 @@ class CARTClassifier(ClassifierMixin, NamedParameters):
         return classes
 
     def predict_proba(self, X: Any) -> Floats:
-        """Return the shares of the classes in each row's leaf, shrunken by `shrinkage_`."""
+        """Return the class shares in each row's leaf, shrunk by `shrinkage_`."""
         check_is_fitted(self)
         X = check_table(self, X, reset=False)
         return self._forest.scores(X, thread_count(self.n_jobs))
 
     def predict_log_proba(self, X: Any) -> Floats:
-        """Return the logarithms of the shares; minus infinity where one is 0."""
+        """Return the logarithms of the class probabilities."""
         with np.errstate(divide="ignore"):
             logarithms: Floats = np.log(self.predict_proba(X))
         return logarithms
 
     def apply(self, X: Any) -> NDArray[np.int32]:
-        """Return the number of the leaf that each row falls into, as `tree_` numbers them, from 0."""
+        """Return the number of each row's leaf, from 0, as in `tree_`."""
         check_is_fitted(self)
         X = check_table(self, X, reset=False)
         return self._forest.leaves(X, thread_count(self.n_jobs))[:, 0]

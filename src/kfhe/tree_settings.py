@@ -16,16 +16,16 @@ from kfhe.exchange import ALONE, Exchange
 from kfhe.tables.binned import BinnedTable
 from kfhe.target_encoding import Target
 
-MOST_COLUMNS = MOST_CLASSES = 65535  # compiled code counts them with 16 bits
+MOST_COLUMNS = MOST_CLASSES = 65535  # compiled code uses 16 bits
 
 
-# Settings of how a table is read, and what is made of a tree that is grown
+# Settings of how a table is encoded and how a tree is used, rather than grown
 NOT_OF_GROWING = ("splitter", "shrinkage", "max_bins", "categorical_features", "honest_categories")
-LARGEST = 2**63 - 1  # number that the engine can hold
+LARGEST = 2**63 - 1  # the largest number in compiled code
 
 
 def _accepts(*accepted: Any) -> dict[str, Any]:
-    """Note what a setting accepts, in the words of scikit-learn's validation."""
+    """Add the accepted values of a setting, as in scikit-learn's validation."""
     return {"accepted": list(accepted)}
 
 
@@ -35,9 +35,9 @@ def _at_least(least: int) -> Interval:
 
 @dataclass(frozen=True)
 class TreeSettings:
-    """How to grow native trees; `CARTClassifier` describes each setting. The defaults are the paper's.
+    """How native trees are grown; `CARTClassifier` describes each setting. The defaults are the paper's.
 
-    A setting is declared here, and named in the signature of each classifier that shows it.
+    A setting is declared here, and in the signature of each classifier that has it.
 
     Examples
     --------
@@ -71,16 +71,16 @@ class TreeSettings:
 
     @classmethod
     def of(cls, estimator: Any) -> TreeSettings:
-        """Take the settings from the parameters of a classifier."""
+        """Create the settings from the parameters of a classifier."""
         return cls(**{setting.name: getattr(estimator, setting.name) for setting in fields(cls)})
 
     @classmethod
     def constraints(cls) -> dict[str, list[Any]]:
-        """Return what each setting accepts, for scikit-learn's validation of parameters."""
+        """Return the accepted values of each setting, for scikit-learn's validation of parameters."""
         return {setting.name: setting.metadata["accepted"] for setting in fields(cls)}
 
     def features_per_split(self, n_features: int) -> int:
-        """Return how many features a node tries."""
+        """Return the number of features that a node considers."""
         wanted = self.max_features
         if wanted is None:
             return n_features
@@ -91,7 +91,7 @@ class TreeSettings:
         return max(1, min(n_features, int(wanted)))
 
     def binned(self, X: Any, n_threads: int, target: Target | None = None) -> BinnedTable:
-        """Read a table and bin its columns; the target is what honest categories are encoded by."""
+        """Bin a table; columns of many categories are encoded by the target."""
         return BinnedTable.from_table(X, self.categorical_features, self.max_bins, n_threads, target)
 
     def grower(
@@ -120,7 +120,7 @@ class TreeSettings:
         )
 
     def rules(self, n_features: int, seed: int) -> dict[str, Any]:
-        """Return what the engine has to know of the settings: the fields of `Rules` in its rules.h."""
+        """Return the settings for compiled code: the fields of `Rules` in rules.h."""
         grown = {name: value or 0 for name, value in vars(self).items() if name not in NOT_OF_GROWING}
         translated = {
             "max_features": self.features_per_split(n_features),
@@ -136,6 +136,6 @@ def check_columns(n_columns: int) -> None:
 
 
 def check_classes(n_classes: int) -> None:
-    """Raise if there are more classes than trees can tell apart."""
+    """Raise if there are more classes than trees support."""
     if n_classes > MOST_CLASSES:
         raise ValueError(f"y has {n_classes} classes; at most {MOST_CLASSES} are accepted")

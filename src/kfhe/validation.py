@@ -22,7 +22,7 @@ from kfhe.tables.columns import is_frame, is_missing, is_sparse, same_values, so
 
 Floats = NDArray[np.float64]
 
-# What parameters accept that all classifiers have, in the words of scikit-learn's validation
+# Constraints of parameters that all classifiers have, as in scikit-learn's validation
 COMMON_CONSTRAINTS: dict[str, list[Any]] = {
     "class_weight": [dict, StrOptions({"balanced"}), None],
     "random_state": ["random_state", np.random.Generator],
@@ -33,14 +33,14 @@ COMMON_CONSTRAINTS: dict[str, list[Any]] = {
     ],
     "device": [StrOptions({"cpu", "cuda"})],
 }
-SPARSE_FORMATS = ("csr", "csc")  # others, which can't be indexed, become the first
-LIGHTEST = 2.0**-500  # of a weight beside the largest
-PLAIN = (np.number, np.bool_, np.str_, np.bytes_)  # NumPy's scalars that stand for Python's own values
-MAX_WEIGHT = 2**30  # squares of sums of weights stay well within 64 bits
+SPARSE_FORMATS = ("csr", "csc")  # others can't be indexed and are converted to the first
+LIGHTEST = 2.0**-500  # minimum weight relative to the largest
+PLAIN = (np.number, np.bool_, np.str_, np.bytes_)  # NumPy's scalars with an equivalent in Python
+MAX_WEIGHT = 2**30  # squares of sums of weights fit into 64 bits
 
 
 class NamedParameters(BaseEstimator):
-    """An estimator that looks up the names of its parameters once: that takes as long as a few trees."""
+    """An estimator that caches the names of its parameters; looking them up takes as long as a few trees."""
 
     @classmethod
     @cache
@@ -51,7 +51,7 @@ class NamedParameters(BaseEstimator):
 
 @contextmanager
 def unchanged_on_error(estimator: Any) -> Iterator[None]:
-    """Leave an estimator as it was if fitting it fails."""
+    """Restore an estimator if fitting fails."""
     before = dict(vars(estimator))
     try:
         yield
@@ -63,7 +63,7 @@ def unchanged_on_error(estimator: Any) -> Iterator[None]:
 
 @contextmanager
 def checks_of(argument: str) -> Iterator[None]:
-    """Say which argument it was that a check refused."""
+    """Add the name of the argument to the errors of a check."""
     try:
         yield
     except (TypeError, ValueError) as error:
@@ -72,7 +72,7 @@ def checks_of(argument: str) -> Iterator[None]:
 
 
 def check_list(estimators: list[Any]) -> None:
-    """Raise unless a list is of estimators."""
+    """Raise unless a list contains only valid estimators."""
     if not estimators:
         raise ValueError("estimator is an empty list; give at least one classifier, or None for native trees")
     for each in estimators:
@@ -90,7 +90,7 @@ def check_component(estimator: Any) -> None:
 
 
 def check_tree_component(tree: Any) -> None:
-    """Raise unless a `CARTClassifier` can say how native components are grown."""
+    """Raise unless a `CARTClassifier` is valid as the settings of native components."""
     tree._validate_params()
     if tree.class_weight is not None:
         raise ValueError(
@@ -101,7 +101,7 @@ def check_tree_component(tree: Any) -> None:
 
 
 def check_table(estimator: Any, X: Any, *, reset: bool) -> Any:
-    """Check a table for a classifier of native trees, which read the columns themselves."""
+    """Validate a table for a classifier of native trees, which encode the columns themselves."""
     if _is_frame(X, estimator):
         return validate_data(estimator, X, reset=reset, skip_check_array=True)
     X = sound(X) if is_sparse(X) else _as_rows(X)
@@ -112,7 +112,7 @@ def check_table(estimator: Any, X: Any, *, reset: bool) -> Any:
 
 
 def check_foreign_table(estimator: Any, X: Any, *, reset: bool) -> Any:
-    """Check a table for a given estimator, which gets it as it came; sparse rows have to be indexed."""
+    """Validate a table for a given estimator, which gets it unchanged; sparse rows must be indexable."""
     if is_sparse(X) and X.format not in SPARSE_FORMATS:
         X = X.tocsr()
     _check_even(X)
@@ -120,7 +120,7 @@ def check_foreign_table(estimator: Any, X: Any, *, reset: bool) -> Any:
 
 
 def readable_table(X: Any, who: str, *, sparse: bool = False) -> Any:
-    """Check a table for a function that is no estimator; ``who`` is its name."""
+    """Validate a table for a function; ``who`` is its name."""
     if is_sparse(X) and not sparse:
         raise TypeError(f"{who} does not take sparse input, got {type(X).__name__}; use X.toarray()")
     if _is_frame(X, who):
@@ -133,16 +133,16 @@ def readable_table(X: Any, who: str, *, sparse: bool = False) -> Any:
 
 
 def _as_rows(X: Any) -> Any:
-    """Return X; a list of rows of numbers and text as an array that keeps both as they are."""
+    """Return X; a list of rows with numbers and text becomes an array of objects."""
     _check_even(X)
     if not (isinstance(X, list | tuple) and all(isinstance(row, list | tuple) for row in X)):
         return X
     mixed = len({isinstance(value, str) for row in X for value in row}) > 1
-    return np.array(X, dtype=object) if mixed else X  # else 1 and NaN would become "1" and "nan"
+    return np.array(X, dtype=object) if mixed else X  # otherwise 1 and NaN would become strings
 
 
 def _check_even(X: Any) -> None:
-    """Raise if X is a list of rows that are not all as long as the first one."""
+    """Raise if X is a list of rows of different lengths."""
     if not (isinstance(X, list | tuple) and all(isinstance(row, list | tuple | np.ndarray) for row in X)):
         return
     lengths = [np.size(row) if isinstance(row, np.ndarray) else len(row) for row in X]
@@ -162,7 +162,7 @@ def _numbers_if_sparse(X: Any) -> Any:
 
 
 def _is_frame(X: Any, who: Any) -> bool:
-    """Whether X is a data frame, with a row and a column at least; raise if it is nothing to read at all."""
+    """Whether X is a data frame; raise if it is of an unsupported type or empty."""
     if type(X).__name__ == "LazyFrame":
         raise TypeError(f"{_name(who)} does not take a LazyFrame; use X.collect()")
     if type(X).__name__ == "RecordBatch":
@@ -180,17 +180,17 @@ def _is_frame(X: Any, who: Any) -> bool:
 
 
 def is_masked(values: Any) -> bool:
-    """Whether values are masked, of which scikit-learn and NumPy would take those under the mask."""
+    """Whether values are masked; scikit-learn and NumPy would ignore the mask."""
     return isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values)
 
 
 def _name(who: Any) -> str:
-    """Return how messages call a function (by its name) or an estimator."""
+    """Return how messages call a function (its name) or an estimator."""
     return who if isinstance(who, str) else type(who).__name__
 
 
 def encode_labels(y: Any, who: Any) -> tuple[NDArray[Any], NDArray[np.int32]]:
-    """Return the sorted classes and each row's position among them; ``who`` asks, an estimator or a name."""
+    """Return the sorted classes and each row's position among them; ``who`` is the caller, for messages."""
     if y is None:
         raise ValueError(f"{_name(who)} requires y to be passed, but the target y is None")
     if is_masked(y):
@@ -224,17 +224,17 @@ def _missing_labels(rows: NDArray[np.intp]) -> ValueError:
 
 
 def encode_known_labels(y: Any, classes: NDArray[Any], estimator: Any) -> NDArray[np.int32]:
-    """Return each row's position among classes that are known already."""
+    """Return each row's position among known classes."""
     found, labels = encode_labels(y, estimator)
     positions = {label: position for position, label in enumerate(classes.tolist())}
     unknown = [label for label in found.tolist() if label not in positions]
     if unknown:
-        raise ValueError(f"labels that the training data does not have: {unknown}; it has {list(positions)}")
+        raise ValueError(f"labels that are not in the training data: {unknown}; it has {list(positions)}")
     return np.array([positions[label] for label in found.tolist()], dtype=np.int32)[labels]
 
 
 def check_callbacks(callbacks: Any) -> list[Any]:
-    """Return the callbacks of a call of fit."""
+    """Validate the callbacks of a call of fit."""
     if callbacks is None:
         return []
     if not (isinstance(callbacks, list | tuple) and all(map(callable, callbacks))):
@@ -245,28 +245,28 @@ def check_callbacks(callbacks: Any) -> list[Any]:
 
 
 def _as_labels(y: Any) -> Any:
-    """Return y in a form that scikit-learn's conversion leaves as it is."""
+    """Return y in a form that scikit-learn does not change."""
     if hasattr(y, "to_numpy"):  # pandas' nullable integers and booleans would become floats
-        of_pyarrow = type(y).__module__.split(".")[0] == "pyarrow"  # whose arrays refuse to copy text
+        of_pyarrow = type(y).__module__.split(".")[0] == "pyarrow"  # its arrays refuse to copy text
         y = np.asarray(y) if of_pyarrow else y.to_numpy()
     if isinstance(y, list | tuple) and len({isinstance(label, str) for label in y}) > 1:
         return np.array(y, dtype=object)  # 1 and "a" would become "1" and "a"
     if isinstance(y, list | tuple) and any(isinstance(label, str) and label[-1:] == "\0" for label in y):
-        return np.array(y, dtype=object)  # NumPy takes zeros at the end for no part of a text
-    if isinstance(y, np.ndarray) and y.dtype.kind == "T":  # NumPy's own strings would be refused
+        return np.array(y, dtype=object)  # NumPy drops null characters at the end of a text
+    if isinstance(y, np.ndarray) and y.dtype.kind == "T":  # NumPy's strings would be rejected
         return y.astype(object)
     return y
 
 
 def check_same_length(X: Any, labels: NDArray[np.int32]) -> None:
-    """Raise unless X has a row for each label."""
+    """Raise unless X has one row per label."""
     n_rows = _num_samples(X)
     if n_rows != len(labels):
         raise ValueError(f"X has {n_rows} rows, y has {len(labels)}: inconsistent numbers of samples")
 
 
 def check_groups(groups: Any, n_rows: int) -> NDArray[Any]:
-    """Return what groups rows are of: a text or a number for each."""
+    """Validate groups: one text or number per row."""
     values = np.asarray(_as_labels(groups))
     if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]
@@ -291,7 +291,7 @@ def check_groups(groups: Any, n_rows: int) -> NDArray[Any]:
 
 
 def same_table(X: Any, other: Any) -> bool:
-    """Whether two checked tables hold the same values; missing ones are the same."""
+    """Whether two validated tables have the same values; missing values are equal."""
     if X is other:
         return True
     if type(X) is not type(other) or X.shape != other.shape:
@@ -306,7 +306,7 @@ def same_table(X: Any, other: Any) -> bool:
 def row_weights(
     sample_weight: Any, class_weight: Any, classes: NDArray[Any], labels: NDArray[np.int32]
 ) -> Floats:
-    """Return each row's weight: its sample weight times its class's weight."""
+    """Return each row's weight: its sample weight times its class weight."""
     weights = (
         np.ones(len(labels)) if sample_weight is None else _up_to_one(sample_weights(sample_weight, labels))
     )
@@ -320,7 +320,7 @@ def row_weights(
 
 
 def sample_weights(sample_weight: Any, labels: NDArray[np.int32]) -> Floats:
-    """Return sample weights as an array, checked."""
+    """Validate sample weights and return them as an array."""
     if is_masked(sample_weight):
         raise ValueError("sample_weight has masked values; give 0 to rows that are to be left out")
     try:
@@ -341,25 +341,25 @@ def _up_to_one(weights: Floats) -> Floats:
 
 
 def up_to_one(weights: Floats, largest: float) -> Floats:
-    """Scale the largest weight to 1: no sum or product can overflow, and equal weights are just ones.
+    """Scale the largest weight to 1, so that nothing overflows, and equal weights are exactly 1.
 
-    A weight that is next to nothing beside it stays above nothing, in products of two as well.
+    Tiny weights stay positive, also in products of two.
     """
     if not largest > 0:
         return weights
-    exponent = np.frexp(largest)[1]  # the reciprocal of a tiny weight is no double
+    exponent = np.frexp(largest)[1]  # the reciprocal of a tiny weight would overflow
     scaled = np.ldexp(weights, -exponent) / np.ldexp(largest, -exponent)
     return np.where(weights > 0, np.maximum(scaled, LIGHTEST), 0.0)
 
 
 def _class_totals(weights: Floats, labels: NDArray[np.int32], n_classes: int) -> Floats:
-    """Return what each class weighs."""
+    """Return the weight of each class."""
     return np.array([exact_sum(weights[labels == k]) for k in range(n_classes)])
 
 
 def balanced(weights: Floats, labels: NDArray[np.int32], totals: Floats) -> Floats:
-    """Let every class weigh the same in total, by what each weighs in total now."""
-    # Powers of two are taken out first: the factor of a class that weighs next to nothing would be no double.
+    """Return class weights that give all classes the same total weight."""
+    # Powers of two are separated first, because the factor of a tiny class would overflow.
     parts, exponents = np.frexp(totals)
     factors = np.divide(totals.max(), parts, out=np.zeros_like(totals), where=totals > 0)
     balanced: Floats = np.ldexp(weights, -exponents[labels]) * factors[labels]
@@ -367,7 +367,7 @@ def balanced(weights: Floats, labels: NDArray[np.int32], totals: Floats) -> Floa
 
 
 def class_weights(class_weight: Any, classes: NDArray[Any]) -> Floats:
-    """Return the factor of each class, the largest 1."""
+    """Return the factor of each class, scaled so that the largest is 1."""
     known = classes.tolist()
     unknown = [label for label in class_weight if label not in known]
     if unknown:
@@ -379,15 +379,15 @@ def class_weights(class_weight: Any, classes: NDArray[Any]) -> Floats:
 
 
 def integer_weights(weights: Floats, exchange: Exchange = ALONE) -> tuple[NDArray[np.int32], bool]:
-    """Return weights as whole numbers, and whether they are all 0 or 1: then they are counts of rows.
+    """Return weights as integers, and whether they are all 0 or 1, that is, counts of rows.
 
-    Multiples of the smallest weight become those multiples. Others are scaled to about 2^30 in total; a
-    positive one stays positive.
+    If all weights are multiples of the smallest one, these multiples are used. Other weights are scaled to a
+    total of about 2^30; positive weights stay positive.
     """
     present = weights > 0
     if all(exchange.gather(np.array_equal(weights, present))):
         return present.astype(np.int32), True
-    with np.errstate(over="ignore"):  # an infinite multiple is too large like any other
+    with np.errstate(over="ignore"):  # an infinite multiple is too large in any case
         multiples = weights / min(exchange.gather(weights[present].min(initial=np.inf)))
         total = exchange.exact_sum(multiples)
     whole = np.rint(multiples)
@@ -398,7 +398,7 @@ def integer_weights(weights: Floats, exchange: Exchange = ALONE) -> tuple[NDArra
 
 
 def seed_from(random_state: Any) -> int:
-    """Draw one 64-bit seed from what `random_state` may be."""
+    """Draw one 64-bit seed from `random_state`."""
     if isinstance(random_state, Integral):
         return int(np.random.SeedSequence(int(random_state)).generate_state(1, np.uint64)[0])
     if isinstance(random_state, np.random.Generator):

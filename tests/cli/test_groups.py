@@ -102,7 +102,7 @@ class TestFit:
         table.assign(closed=table["label"] == "ill", one=1).to_csv("leak.csv", index=False)
         _, said = kfhe("fit", "leak.csv", *FIT)
         assert (
-            "kfhe: column 'closed' tells the label nearly always, by itself. If it is only known once" in said
+            "kfhe: column 'closed' predicts nearly all labels on its own. If it is only known after" in said
         )
         assert "--drop closed\n" in said
         assert "kfhe: column 'one' has one value only: it can't tell classes apart\n" in said

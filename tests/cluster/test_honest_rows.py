@@ -112,12 +112,12 @@ def test_what_there_is_to_say_of_a_table_is_said(client):
     X, y = coded()
     X["told"] = y + np.where(np.arange(N) % 3, "", "!")
     given = X, y
-    with pytest.warns(kfhe.TableWarning, match="column 'told' tells the label nearly always"):
+    with pytest.warns(kfhe.TableWarning, match="column 'told' predicts nearly all labels"):
         model, _ = check(RobustKFHEClassifier, {"n_estimators": 3}, frames(4, *given), given)
     said = "\n".join(model.remarks_)
     assert "'name' has (nearly) as many values as rows" in said
     assert "'same' has one value only" in said
-    assert "'told' tells the label nearly always" in said
+    assert "'told' predicts nearly all labels" in said
 
 
 # Copies

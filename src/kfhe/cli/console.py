@@ -244,7 +244,7 @@ def in_options(remark: str) -> str:
         )
     if remark.topic == LEAK and remark.column is not None:
         return (
-            f"{remark.found}. If it is only known once the label is, leave it out: "
+            f"{remark.found}. If it is only known after the label, leave it out: "
             f"--drop {quote(remark.column)}"
         )
     return remark
