@@ -187,7 +187,7 @@ def test_what_is_no_date_is_told(model):
         ValueError, match=r"column 'when', row 7: found 'soon'; training had dates such as 2024-12-31"
     ):
         model.predict(FRAME.assign(when=["2024-01-01"] * 7 + ["soon"] * (N - 7)))
-    with pytest.raises(ValueError, match="column 'when' holds numbers, but held dates in training"):
+    with pytest.raises(ValueError, match="column 'when' has numbers, but had dates in training"):
         model.predict(FRAME.assign(when=7))
 
 

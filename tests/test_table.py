@@ -434,7 +434,7 @@ def test_numbers_where_text_was_trained_are_told(by_code, frame):
     if isinstance(numbers, np.ndarray):
         model = KFHEClassifier(n_estimators=3).fit(X.to_numpy(), X["code"] < "01")
     with pytest.warns(
-        UserWarning, match=r"column '(code|0)' holds numbers .* text such as '00012' .* none can"
+        UserWarning, match=r"column '(code|0)' has numbers .* text such as '00012' .* none can"
     ):
         model.predict(numbers)
 
@@ -445,7 +445,7 @@ def test_text_where_numbers_were_trained_is_told(rng):
         X, X["month"] > 6
     )
     with pytest.warns(
-        UserWarning, match=r"holds text such as '\d+', but was numbers such as 1 .*dtype={'month': int}"
+        UserWarning, match=r"has text such as '\d+', but had numbers such as 1 .*dtype={'month': int}"
     ):
         model.predict(X.astype(str))
 

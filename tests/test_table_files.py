@@ -159,7 +159,7 @@ BAD = {
     "blank": ("\n\n", "is empty"),
     "header only": ("a,b\n", "there are no rows below the header"),
     "ragged": ("a,b\n1,2\n\n1,2,3\n", r"row 3 has 3 values, but the header \(row 1\) names 2 columns"),
-    "title": ("My report\n\na,b\n1,2\n", r"row 2 has 2 values, .* names one column; leave titles above"),
+    "title": ("My report\n\na,b\n1,2\n", r"row 2 has 2 values, .* names one column; remove titles above"),
     "short": ("a,b\n1,2\n1\n", r"row 3 has 1 value, but the header \(row 1\) names 2 columns"),
     "no names": ("a,,b,\n1,2,3,4\n", "columns 2, 4 have no name in the header; name them"),
     "same names": ("a,b,a\n1,2,3\n", "there are several columns named 'a'; rename them"),
@@ -231,14 +231,14 @@ def test_what_windows_writes_is_read_and_said(write, encoding, how):
         (note,) = table.notes
     assert rows.to_dict(as_series=False) == {"größe": [1, 2], "b": ["Zoë", "x"]}
     found = "utf-16" if encoding == "utf-16" else "cp1252"
-    assert f"it is not UTF-8, so it is read as {found}; --encoding names another" in note
+    assert f"it is not UTF-8, so it is read as {found}; --encoding sets another" in note
 
 
 def test_an_encoding_that_is_wrong_or_unknown_is_said(write):
     path = write("a,b\n1,é\n".encode("latin-1"))
     with pytest.raises(TableFileError, match=r"mine\.csv: there are bytes that are not utf-8"):
         read_table(path, dialect=Dialect(encoding="utf-8"))
-    with pytest.raises(TableFileError, match="encoding 'latin-x' is not known; there are utf-8, latin-1"):
+    with pytest.raises(TableFileError, match="unknown encoding 'latin-x'; for example, utf-8, latin-1"):
         read_table(path, dialect=Dialect(encoding="latin-x"))
 
 
@@ -358,11 +358,13 @@ def test_a_parquet_file_whose_columns_are_called_in_two_ways_is_damaged(tmp_path
 def test_files_of_other_kinds_are_told_from_damaged_ones(tmp_path, name, write):
     write(pd.DataFrame({"a": [1, 2, 3], "y": ["u", "v", "u"]}), tmp_path / name)
     ending = re.escape(name[name.rindex(".") :])
-    with pytest.raises(TableFileError, match=rf"{ending} files are not read; accepted are \.csv, \.csv\.gz"):
+    with pytest.raises(
+        TableFileError, match=rf"{ending} files are not supported; accepted are \.csv, \.csv\.gz"
+    ):
         read_table(tmp_path / name)
     if name in ("mine.feather", "mine.csv.bz2", "mine.csv.xz"):
         called = (tmp_path / name).rename(tmp_path / "mine.csv")
-        with pytest.raises(TableFileError, match=r"mine\.csv: this kind of file is not read"):
+        with pytest.raises(TableFileError, match=r"mine\.csv: this kind of file is not supported"):
             read_table(called)
 
 
@@ -372,9 +374,9 @@ def test_a_parquet_file_without_rows_or_of_another_type_is_refused(tmp_path):
         read_table(tmp_path / "none.parquet")
     pd.DataFrame({"a": ["x"], "b": [1]}).to_parquet(tmp_path / "mine.parquet")
     with open_table(tmp_path / "mine.parquet") as table:
-        with pytest.raises(TableFileError, match=r"column 'a' holds text; accepted is numbers"):
+        with pytest.raises(TableFileError, match=r"column 'a' is text; accepted are numbers"):
             list(table.batches({"a": "number"}))
-        with pytest.raises(TableFileError, match=r"column 'b' holds numbers; accepted is text"):
+        with pytest.raises(TableFileError, match=r"column 'b' has numbers; accepted is text"):
             list(table.batches({"b": "category"}))
 
 
@@ -443,7 +445,7 @@ def test_what_does_not_fit_into_an_excel_file_is_told(tmp_path, monkeypatch):
 
 
 def test_the_ending_of_an_output_file_has_to_tell_its_kind(tmp_path):
-    with pytest.raises(TableFileError, match=r"out.txt: the ending must tell what to write: .csv, .csv"):
+    with pytest.raises(TableFileError, match=r"out.txt: the name must end in .csv, .csv"):
         write_table(tmp_path / "out.txt", pl.DataFrame({"a": [1]}))
 
 

@@ -101,7 +101,7 @@ def of_copies(n_copies: int, n_rows: int) -> Remark:
     return Remark(
         f"{n_copies:,} of {n_rows:,} rows are copies of others: copies are kept together, so that "
         "no row is judged by trees that have seen its copy",
-        ". If they are observations of their own, say so by `groups`: a value of its own for each row",
+        ". If they are separate observations, pass `groups` with a different value for each row",
         COPIES,
     )
 

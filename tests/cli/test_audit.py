@@ -181,8 +181,8 @@ class TestFindings:
     def test_odd_rows_are_said(self, audit, odd):
         out, _ = audit(odd, "-t", "outcome", *FEW)
         assert "Rows that repeat an earlier row: 2. The first is row 502: same as row 12." in out
-        assert "Rows that are like a row of another label" in out
-        assert "Rows that hold a number far from all others: 1. The first is row 32: age is far" in out
+        assert "Rows that are nearly equal to a row with another label" in out
+        assert "Rows that have a number far from all others: 1. The first is row 32: age is far" in out
 
     def test_notes_are_written(self, audit, odd):
         audit(odd, "-t", "outcome", *FEW, "--all", "-o", "all.csv")

@@ -88,4 +88,4 @@ def test_a_sheet_is_one_wherever_its_name_is_in_its_file(kfhe, before):
                 assert starts == (CHUNK - before, 2 * CHUNK - before)
             other.writestr(part, content)
     _, said = kfhe("fit", "far.xlsx", "-t", "label", "-o", "model.kfhe", code=1)
-    assert "delete what stands far from the table" in said
+    assert "delete cells far from the table" in said

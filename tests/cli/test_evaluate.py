@@ -104,7 +104,7 @@ def test_of_many_classes_the_worst_and_the_most_frequent_mistakes_are_shown(caps
     predicted = true.copy()
     predicted[50:57] = 9  # most of the sixth class are taken for the tenth
     out = printed(outcome_of(true, predicted, [f"class {i}" for i in range(30)]), capsys)
-    assert "The 10 worst of 30 classes; --json has all:" in out
+    assert "The 10 worst of 30 classes; --json lists all:" in out
     worst = out.split("10 worst")[1]
     assert worst.index("class 5 ") < worst.index("class 9 ") < worst.index("class 0 ")
     assert "class 5 │ class 9   │    7 │          70%" in out
@@ -129,7 +129,7 @@ def test_pictures_are_written_into_a_folder(evaluate):
     Path("deep").mkdir()
     out, said = evaluate("customers.csv", "-t", "outcome", *QUICK, "--plots", "deep/pictures", "--json")
     assert json.loads(out)["rows"] == 500
-    assert "The pictures are in deep/pictures" in said
+    assert "The plots are in deep/pictures" in said
     files = sorted(path.name for path in Path("deep/pictures").iterdir())
     assert files == ["calibration.png", "confusion.png", "roc.png"]
     for name in files:

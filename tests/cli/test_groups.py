@@ -135,8 +135,8 @@ class TestFit:
         table["patient"] = table["patient"].mask(np.arange(len(table)) == 3)
         table.to_csv("gaps.csv", index=False)
         assert (
-            "gaps.csv: column 'patient' of groups has 1 gap, in row 5 (the header is row 1); give a row that "
-            "belongs to no other a value of its own"
+            "gaps.csv: column 'patient' of groups has 1 gap, in row 5 (the header is row 1); give a row "
+            "without a group a value of its own"
         ) in refused("--groups", "patient", file="gaps.csv")
         table.assign(patient=np.where(np.arange(len(table)) < 2, np.nan, 1.5)).to_parquet("gaps.parquet")
         assert "has 2 gaps, in rows 1, 2; give" in refused("--groups", "patient", file="gaps.parquet")
@@ -266,7 +266,7 @@ class TestEvaluate:
         _, said = kfhe("evaluate", "copies.csv", "-t", "label", *QUICK)
         assert (
             said.count(
-                "kfhe: there are copies of rows. If a model is trained on a row and tested on its copy"
+                "kfhe: there are copies of rows. A model that is trained on a row and tested on its copy"
             )
             == 1
         )
@@ -351,5 +351,5 @@ class TestParts:
         )
         fit = ("fit", "a.parquet", "b.parquet", *FIT, "--jobs", 2)
         _, said = kfhe(*fit, "--groups", "patient", code=1)
-        assert "b.parquet: column 'patient' of groups has 1 gap, in row 8; give a row that belongs" in said
+        assert "b.parquet: column 'patient' of groups has 1 gap, in row 8; give a row without a group" in said
         assert "there is no column 'patinet'; did you mean" in kfhe(*fit, "--groups", "patinet", code=1)[1]

@@ -30,13 +30,13 @@ BAD_TABLES = {
     "one class": (GOOD.replace(",y\n", ",x\n"), "target 'label' has one class only (x)"),
     "fractions": (
         "a,label\n" + "".join(f"{i},{i % 7 / 2}\n" for i in range(50)),
-        "target 'label' has 7 different values in 50 rows: fractions. kfhe learns classes",
+        "target 'label' has 7 different values in 50 rows: fractions. kfhe predicts classes",
     ),
     "names": (
         "a,label\n" + "".join(f"{i},row {i}\n" for i in range(50)),
         "target 'label' has 50 different values in 50 rows: too many to be classes",
     ),
-    "target alone": ("label\nx\ny\nx\ny\n", "mine.csv: there is no column left to learn from"),
+    "target alone": ("label\nx\ny\nx\ny\n", "mine.csv: no columns are left to learn from"),
     "infinite": (GOOD + "inf,u,x\n", "mine.csv: column 'a', row 62: found infinity; accepted are finite"),
     "ragged": (GOOD + "1,u,x,x\n", "row 62 has 4 values, but the header (row 1) names 3 columns"),
     "not UTF-8": (
@@ -160,7 +160,7 @@ def test_wrong_use_ends_with_2_and_is_told(kfhe, arguments, message):
 
 def test_output_is_refused_before_the_work_begins(kfhe):
     _, said = kfhe("predict", "absent.kfhe", "absent.csv", "-o", "out.txt", code=2)
-    assert "out.txt: the ending must tell what to write" in said
+    assert "out.txt: the name must end in .csv" in said
 
 
 @pytest.mark.posix
@@ -183,7 +183,7 @@ def test_a_full_disk_is_told_and_the_old_file_stays(kfhe, model):
 def test_a_model_file_is_no_table(kfhe, model):
     for command in (["fit", "-o", "out.kfhe"], ["evaluate"], ["audit"]):
         _, said = kfhe(command[0], model, "-t", "outcome", *command[1:], code=1)
-        assert f"{model}: is a model file, where a table is needed" in said
+        assert f"{model}: is a model file, not a table" in said
 
 
 def test_an_output_never_overwrites_the_input(kfhe, model):
@@ -304,7 +304,7 @@ def test_what_looks_like_a_mistake_in_a_table_is_said(kfhe):
     frame.to_csv("mine.csv")
     _, said = kfhe("fit", "mine.csv", "-t", "outcome", "-o", "ours.kfhe")
     assert "Column 'Unnamed: 0' has no name in the header." in said
-    assert "Column 'age' holds numbers but for old, so it is taken for categories." in said
+    assert "Column 'age' has numbers except for old, so it is treated as categories." in said
     assert "Column 'many' has 300 categories" not in said
     _, said = kfhe("fit", "mine.csv", "-t", "outcome", "-o", "ours.kfhe", "--model", "kfhe-l")
-    assert "Column 'many' has 300 categories; the rarest are taken for one" in said
+    assert "Column 'many' has 300 categories; the rarest are merged" in said

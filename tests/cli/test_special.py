@@ -167,11 +167,11 @@ def test_days_that_may_be_months_are_asked_for(kfhe):
     fit = ("fit", "mine.csv", "-t", "label", "-o", "model.kfhe")
     said = kfhe(*fit)
     assert (
-        "column 'due' may hold dates such as 01/01/2024, but no value tells whether the day or the month"
+        "column 'due' may hold dates such as 01/01/2024, but no value shows whether the day or the month"
         in said
     )
-    assert "so it is taken for categories. If you know: --as due=day-first or --as due=month-first" in said
-    assert "; say which: --as due=day-first or" in kfhe(*fit, "--as", "due=date", code=1)
+    assert "so it is treated as categories. To choose: --as due=day-first or --as due=month-first" in said
+    assert "; choose one: --as due=day-first or" in kfhe(*fit, "--as", "due=date", code=1)
     said = kfhe(*fit, "--as", "due=month-first")
     assert "read as dates: due (month first)" in said
     Path("new.csv").write_text("due\n3/1/2024\n12/31/2024\n")  # of which one tells nothing
@@ -188,8 +188,8 @@ def test_years_of_two_digits_are_asked_for(kfhe):
     Path("mine.csv").write_text("due,label\n" + rows)
     fit = ("fit", "mine.csv", "-t", "label", "-o", "model.kfhe")
     said = kfhe(*fit)
-    assert "may hold dates such as 1/1/24, but years of two digits leave doubt, so it is taken" in said
-    assert "If you know: --as due=month-first\n" in said  # there is no 28th month
+    assert "may hold dates such as 1/1/24, but years of two digits are ambiguous, so it is treated" in said
+    assert "To choose: --as due=month-first\n" in said  # there is no 28th month
     said = kfhe(*fit, "--as", "due=month-first")
     assert "│ due    │ date   │ 2024-01-01 to 2024-12-24 │" in said
 
@@ -202,11 +202,11 @@ def test_a_mark_that_may_be_a_gap_is_named(kfhe):
     Path("mine.csv").write_text("size,sign,colour,label\n" + "".join(lines))
     fit = ("fit", "mine.csv", "-t", "label", "-o", "model.kfhe")
     said = kfhe(*fit)
-    assert "'?' is taken for a category in size, colour. If it stands for a gap: --na '?'" in said
+    assert "'?' is treated as a category in size, colour. If it means missing: --na '?'" in said
     assert "'-'" not in said  # it is one of two signs
     said = kfhe(*fit, "--na", "?")
     assert "│ size   │ number   │ 0 to 2" in said
-    assert "is taken for a category" not in said
+    assert "is treated as a category" not in said
 
 
 def test_a_few_cells_that_do_not_fit_are_named(kfhe):
@@ -215,8 +215,8 @@ def test_a_few_cells_that_do_not_fit_are_named(kfhe):
     Path("mine.csv").write_text("when,price,label\n" + "".join(rows))
     fit = ("fit", "mine.csv", "-t", "label", "-o", "model.kfhe")
     said = kfhe(*fit)
-    assert "Column 'when' holds dates but for soon, so it is taken for categories." in said
-    assert "Column 'price' holds numbers but for unknown" in said
+    assert "Column 'when' has dates except for soon, so it is treated as categories." in said
+    assert "Column 'price' has numbers except for unknown" in said
     said = kfhe(*fit, "--na", "soon", "--na", "unknown")
     assert 'read as dates: when; as numbers: price ("$0")' in said
 
@@ -272,7 +272,7 @@ def test_a_parquet_of_dates_can_be_read_as_categories(kfhe):
 def test_the_first_sheet_is_read_and_others_can_be_named(kfhe):
     write_excel("orders.xlsx", orders(), sheets=("orders", "more"))
     fit = ("fit", "orders.xlsx", "-t", "label", "--drop", "id", "-o", "model.kfhe")
-    assert "sheet 'orders' is read, of orders, more; --sheet names another" in kfhe(*fit)
+    assert "reading sheet 'orders' of orders, more; --sheet selects another" in kfhe(*fit)
     assert "--sheet" not in kfhe(*fit, "--sheet", "more")
     assert "there is no sheet 'mor'; did you mean 'more'?" in kfhe(*fit, "--sheet", "mor", code=1)
     write_csv("orders.csv", orders())
@@ -337,7 +337,7 @@ def test_a_cell_far_from_all_others_does_not_fill_the_memory(kfhe, cells):
         for cell in cells:
             sheet.write(cell, "x")
     said = kfhe("fit", "book.xlsx", "-t", "label", "-o", "model.kfhe", code=1)
-    assert "delete what stands far from the table" in said
+    assert "delete cells far from the table" in said
 
 
 SPELLINGS = {
@@ -370,7 +370,7 @@ def test_a_far_cell_is_seen_however_it_is_written(kfhe, spelling):
         sheet.write("XFD1048576", 1)
     spelled(SPELLINGS[spelling])
     said = kfhe("fit", "spelled.xlsx", "-t", "label", "-o", "model.kfhe", code=1)
-    assert "delete what stands far from the table" in said or "is damaged, or no Excel file" in said
+    assert "delete cells far from the table" in said or "is damaged, or no Excel file" in said
 
 
 def test_a_far_cell_is_seen_whatever_its_folder(kfhe):
@@ -379,7 +379,7 @@ def test_a_far_cell_is_seen_whatever_its_folder(kfhe):
         book.worksheets()[0].write("XFD1048576", 1)
     spelled(bytes, folder="others")
     said = kfhe("fit", "spelled.xlsx", "-t", "label", "-o", "model.kfhe", code=1)
-    assert "delete what stands far from the table" in said
+    assert "delete cells far from the table" in said
 
 
 def write_binary_excel(path, cells):
@@ -490,7 +490,7 @@ def test_a_cell_far_from_all_others_does_not_fill_the_memory_in_an_open_document
     write_open_document(
         "book.ods", ("", 1), ('<table:table-cell table:number-columns-repeated="16383"/>', 10**6)
     )
-    assert "book.ods: is damaged, or a cell stands far from all others" in kfhe(*fit, code=1)
+    assert "book.ods: is damaged, or a cell is far away from all others" in kfhe(*fit, code=1)
 
 
 # ---------------------------------------------------------------- studies

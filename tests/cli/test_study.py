@@ -212,8 +212,8 @@ def test_a_study_of_which_no_cell_works_has_failed_and_says_why(kfhe, tmp_path):
             1,
             "there is no algorithm 'KFHE'; did you mean 'KFHE-e' or 'KFHE-l'?",
         ),
-        (["quick", "--dataset", "irsi"], 1, "dataset 'irsi' is not known; did you mean iris?"),
-        (["quick", "--data-dir", "empty"], 1, "data folder empty: there are no files in it"),
+        (["quick", "--dataset", "irsi"], 1, "dataset 'irsi' is unknown; did you mean iris?"),
+        (["quick", "--data-dir", "empty"], 1, "data folder empty: it has no files"),
         (["quick", "--jobs", "0"], 2, "Invalid value for '--jobs'"),
         (
             ["quick", "--jobs", "2", "--scheduler", "a:1"],

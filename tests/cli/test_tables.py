@@ -86,8 +86,8 @@ def test_blanks_in_place_of_gaps_are_named(kfhe):
     Path("t.csv").write_text("\n".join(["size,label", *rows]))
     fit = ("fit", "t.csv", "-t", "label", "-o", "t.kfhe", "--n-estimators", "3")
     _, said = kfhe(*fit)
-    assert "Column 'size' holds numbers but for ' ', so it is taken for categories" in said
-    assert "Target 'label' has a class of blanks, '  ' (12)." in said
+    assert "Column 'size' has numbers except for ' ', so it is treated as categories" in said
+    assert "Target 'label' has a blank class, '  ' (12)." in said
     assert "--na '  ' --drop-unlabelled" in said
     _, said = kfhe(*fit, "--na", " ", "--na", "  ", "--drop-unlabelled")
     assert "12 rows without a label are left out" in said
@@ -356,7 +356,7 @@ def test_a_star_drops_all_columns_of_such_names_and_other_signs_stand_for_themse
         _, said = kfhe(*fit, "--drop", "remark_*", code=1)
         assert "there is no column 'remark_*'" in said
         _, said = kfhe(*fit, "--drop", "*", code=1)
-        assert "there is no column left to learn from" in said
+        assert "no columns are left to learn from" in said
 
 
 def test_dates_are_dates_in_a_csv_and_in_parquet(kfhe):

@@ -164,7 +164,7 @@ def odd(tmp_path, table):
         (["parts", "{odd}/broken.parquet"], "broken.parquet: is damaged, or no parquet file"),
         (["parts", "{odd}/fewer.parquet"], "fewer.parquet: there is no column 'town', which is in "),
         (["parts", "{odd}/other.parquet"], "other.parquet: column 'size' has type .*string, but float in "),
-        (["parts", "parts/1.parquet"], r"parts/1\.parquet: is named twice; its rows would count twice"),
+        (["parts", "parts/1.parquet"], r"parts/1\.parquet: is given twice; its rows would count twice"),
         (["parts", "--drop", "sise"], "there is no column 'sise'; did you mean 'size'"),
         (["parts", "--as", "town=date"], "column 'town' holds text, .* it can't be read as date"),
         (["parts", "--as", "size=date"], "column 'size' has type Float32; it can't be read as date"),

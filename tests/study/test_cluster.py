@@ -150,7 +150,7 @@ def test_a_cluster_without_workers_is_said(plan):
 
 def test_workers_with_other_versions_are_refused(plan, address, tmp_path, monkeypatch):
     monkeypatch.setattr("kfhe.study.workers.versions_for", lambda plan: {**versions_for(plan), "kfhe": "0.0"})
-    message = rf"worker tcp://\S+ has not the versions .*: kfhe {version('kfhe')}, not 0\.0$"
+    message = rf"worker tcp://\S+ has other versions .*: kfhe {version('kfhe')}, not 0\.0$"
     with pytest.raises(StudyError, match=message):
         run(plan, tmp_path / "results.sqlite", scheduler=address)
     assert stored(tmp_path / "results.sqlite") == 0

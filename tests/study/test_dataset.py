@@ -141,7 +141,7 @@ BAD = {
     "a class of one row": ("a,class\n1,x\n2,x\n3,y\n4,y\n5,z\n6,x\n", "class 'z' has one row only"),
     "gaps in the class": ("a,class\n1,x\n2,\n3,y\n4,\n", "target 'class' has 2 gaps, in rows 3, 5 "),
     "infinite": ("a,class\n1,x\ninf,y\n3,x\n4,y\n", "column 'a', row 3: found infinity; accepted are finite"),
-    "one column": ("class\nx\ny\n", "there is no column left to learn from"),
+    "one column": ("class\nx\ny\n", "no columns are left to learn from"),
     "header only": ("a,class\n", "there are no rows below the header"),
     "empty": ("", "is empty; the first row must name the columns"),
     "ragged": ("a,class\n1,x\n2,y,z\n", r"row 3 has 3 values, but the header \(row 1\) names 2 columns"),

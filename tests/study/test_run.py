@@ -99,7 +99,7 @@ def test_a_study_without_any_data_does_not_begin(plan, tmp_path):
     with pytest.raises(StudyError, match=r"none of the datasets can be used: .*physio"):
         run(replace(plan, datasets=("physio",)), tmp_path / "results.sqlite")
     (tmp_path / "empty").mkdir()
-    with pytest.raises(StudyError, match="there are no files in it"):
+    with pytest.raises(StudyError, match="it has no files"):
         run(plan, tmp_path / "results.sqlite", data_dir=tmp_path / "empty")
     assert not (tmp_path / "results.sqlite").exists()
 
@@ -264,4 +264,4 @@ def test_a_worker_that_is_killed_is_said(csv, tmp_path):
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True
     )
-    assert "a process of the study was killed, maybe because memory ran out" in done.stdout
+    assert "a process of the study was killed, possibly because memory ran out" in done.stdout

@@ -101,8 +101,8 @@ def test_the_papers_files_are_those_of_the_catalogue():
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("irsi", r"dataset 'irsi' is not known; did you mean iris\?"),
-        ("zzz", "'zzz' is not known; 'kfhe data list' shows what there is"),
+        ("irsi", r"dataset 'irsi' is unknown; did you mean iris\?"),
+        ("zzz", "'zzz' is unknown; 'kfhe data list' shows all names"),
         ("physio", "'physio' is unavailable. Its origin is not known"),
         (
             "glass",
@@ -121,7 +121,7 @@ def test_what_is_not_here_is_said_by_name(name, message):
 
 
 def test_a_data_folder_must_be_one_with_data(tmp_path):
-    with pytest.raises(StudyError, match=r"there are no files in it that end in \.csv"):
+    with pytest.raises(StudyError, match=r"it has no files that end in \.csv"):
         load("iris", tmp_path)
     with pytest.raises(StudyError, match="absent: there is no such folder"):
         load("iris", tmp_path / "absent")

@@ -1,6 +1,6 @@
 """The command ``kfhe``: one module per command, with its options and what it prints.
 
-What commands do is in the other packages: tables are read by `kfhe.tables`, studies run by `kfhe.study`.
+The commands use the other packages: `kfhe.tables` reads tables, `kfhe.study` runs studies.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from kfhe.study.errors import StudyError
 if TYPE_CHECKING:
     from sys import UnraisableHookArgs
 
-YOUNG = 50_000  # objects after which garbage is searched for: commands begin by making many that stay
+YOUNG = 50_000  # threshold of the garbage collector, because commands create many objects that stay
 
 _interrupted = False
 
 
 def main() -> None:
-    """Run the command line: 0 it worked, 1 it failed, 2 it was used wrongly, 130 it was ended."""
-    # kill, as batch systems and containers use it, ends all as Ctrl-C does: files and processes are cleared
+    """Run the command line. Exit codes: 0 success, 1 failure, 2 wrong usage, 130 interrupted."""
+    # SIGTERM, which batch systems and containers send, is handled like Ctrl-C: temporary files are removed
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     steady_streams()
     collect_after = gc.get_threshold()
     gc.set_threshold(YOUNG)
-    atexit.register(gc.freeze)  # nothing is searched for in what the process ends with
+    atexit.register(gc.freeze)  # no garbage collection at exit
     sys.unraisablehook = _ask_again
     commands: Any = None
     with warnings.catch_warnings():
@@ -42,7 +42,7 @@ def main() -> None:
         try:
             commands = import_module("kfhe.cli.commands")
             commands.app(prog_name="kfhe")
-        except KeyboardInterrupt:  # before the command has begun, or after it has ended
+        except KeyboardInterrupt:  # before the command has started, or after it has ended
             sys.exit(130)
         except Exception as error:
             if commands is not None and commands.debug:
@@ -54,12 +54,12 @@ def main() -> None:
 
 
 def _ask_again(error: UnraisableHookArgs) -> None:
-    """Interrupt once more if the first time was lost: Python drops what is raised while it clears up."""
+    """Interrupt again if Python dropped the first interrupt, as it does in destructors."""
     global _interrupted
     if issubclass(error.exc_type, KeyboardInterrupt):
         _interrupted = True
-        Timer(0.01, _interrupt).start()  # here it would be lost again
-    elif not _interrupted:  # else it may have come of being left half-way
+        Timer(0.01, _interrupt).start()  # raised here, it would be dropped again
+    elif not _interrupted:  # otherwise it may be a consequence of the interrupt
         sys.__unraisablehook__(error)
 
 
@@ -67,16 +67,16 @@ def _interrupt() -> None:
     if sys.platform == "win32":
         interrupt_main()
     else:
-        os.kill(os.getpid(), signal.SIGINT)  # ends waiting too, which interrupt_main does not
+        os.kill(os.getpid(), signal.SIGINT)  # also ends system calls, unlike interrupt_main
 
 
 def _say(message: Warning | str, *where: Any, **others: Any) -> None:
-    """Say what a warning says; where in the code it comes from is of no use here."""
+    """Print a warning without its place in the code."""
     echo(f"kfhe: {message}", err=True)
 
 
 def _in_words(error: Exception) -> str:
-    """Return one line on what went wrong; errors that nobody foresaw come with their type."""
+    """Return an error in one line; unexpected errors are given with their type."""
     if isinstance(error, OSError) and error.filename is not None:
         return f"{error.filename}: {error.strerror}"
     if isinstance(error, MemoryError):

@@ -27,9 +27,9 @@ Examples:
   kfhe audit data.csv -t label --page review.html
   kfhe audit data.csv -t label --decisions decisions.csv --page review.html
 """
-SHOWN = 10  # suspects on the terminal
-OURS = 4  # columns of the audit, the verdict being one more
-OWN = 6  # most of the table's own columns that a terminal has room for
+SHOWN = 10  # number of suspects on the terminal
+OURS = 4  # columns of the audit, plus the verdict
+OWN = 6  # columns of the table that fit on a terminal
 
 
 @options.spread
@@ -114,7 +114,7 @@ def audit(
     if page is not None:
         said.append(_write_page(data, found, judged, page, labelled))
     what = f"All {len(listed):,} rows are" if all_rows else f"The {counted(len(suspects), 'suspect', 'are')}"
-    # What is printed comes last: its reader may leave early, as head does
+    # Printing comes last, because the reader of a pipe may stop early
     try:
         if output is not None:
             from kfhe.tables.output import write_table
@@ -129,7 +129,7 @@ def audit(
 
 
 def _check_page(page: Path | None, decisions: Path | None, table: Path, output: Path | None) -> None:
-    """Raise if the page can't be written, before anything takes long."""
+    """Raise early if the page can't be written."""
     if page is None:
         return
     if page.suffix not in (".html", ".htm"):
@@ -141,7 +141,7 @@ def _check_page(page: Path | None, decisions: Path | None, table: Path, output: 
 def _audited(
     data: LabelledTable, decisions: Path | None, **settings: Any
 ) -> tuple[LabelAudit, str, list[Decision]]:
-    """Audit a table; return as well what to say of the share of wrong labels, and the decisions so far."""
+    """Audit a table; also return a sentence on the error rate, and the decisions."""
     from kfhe.audit import label_quality
     from kfhe.cli.console import without_warnings
 
@@ -178,7 +178,7 @@ def _audited(
 
 
 def _by_chance(found: LabelAudit) -> str:
-    """Say how many labels are estimated to be wrong by the votes alone."""
+    """Describe the error rate that is estimated from the votes alone."""
     low, high = found.share_range
     return (
         f"Estimated error rate: {low:.1%} to {high:.1%}, if mistakes are random; those that follow a pattern "
@@ -193,7 +193,7 @@ def _write_page(
     page: Path,
     labelled: options.LabelledInput,
 ) -> str:
-    """Write the page for a table that was audited, and say where; pictures are those beside the table."""
+    """Write the review page of an audited table, and say where; pictures are found next to the table."""
     from kfhe.display.text import counted
     from kfhe.review import write_page
 
@@ -219,7 +219,7 @@ def _write_page(
 
 
 def _listed(data: LabelledTable, found: LabelAudit) -> DataFrame:
-    """Return all rows, the most suspicious first, each with both labels, its quality and the verdict."""
+    """Return all rows, most suspicious first, with both labels, quality and verdict."""
     import polars as pl
 
     order = found.rank.argsort()
@@ -244,7 +244,7 @@ def _free_name(name: str, listed: DataFrame) -> str:
 
 
 def _notes(data: LabelledTable, found: LabelAudit) -> Series:
-    """Return what else there is to say of each row, in the order of the table."""
+    """Return the verdict on each row, in the order of the table."""
     import polars as pl
 
     notes = found.findings.notes(data.row_numbers, found.given) if found.findings else [""] * len(found)
@@ -252,7 +252,7 @@ def _notes(data: LabelledTable, found: LabelAudit) -> Series:
 
 
 def _draw(found: LabelAudit, picture: Path) -> str:
-    """Draw the audit, and say where."""
+    """Draw the audit, and return where."""
     from kfhe.files import write_whole
     from kfhe.plotting import AuditDisplay
     from kfhe.plotting.base import rendered
@@ -269,7 +269,7 @@ def _show(
 
     console = Console(stderr=to_stderr, soft_wrap=True)
     if not console.is_terminal:
-        console.width = 150  # room for all columns
+        console.width = 150  # for all columns
     for note in notes(data, honest=True):
         console.print(note, style="yellow")
     n_disputed = int((found.suggested != found.given).sum())
@@ -285,11 +285,11 @@ def _show(
     for column in shown.columns[:OURS]:
         column.no_wrap = True
     console.print(shown, soft_wrap=False)
-    console.print("Hard rows look like wrong ones: look at them before you change them.")
+    console.print("Hard rows look like wrong ones, so check them before you change them.")
 
 
 def _by_label(found: LabelAudit) -> str:
-    """Say which share of each label is estimated to be wrong, the highest first."""
+    """Describe the estimated error rate of each label, highest first."""
     from kfhe.display.text import some
 
     order = (-found.class_shares).argsort(kind="stable")
@@ -298,7 +298,7 @@ def _by_label(found: LabelAudit) -> str:
 
 
 def _disputed(n_disputed: int, n_suspects: int) -> str:
-    """Say how many labels the trees disagree with, and how to see them if none is a suspect."""
+    """Describe how many labels the trees disagree with, and how to see them if there are no suspects."""
     if not n_disputed:
         return "The trees agree with all labels."
     if not n_suspects:
@@ -313,20 +313,20 @@ def _disputed(n_disputed: int, n_suspects: int) -> str:
 
 
 def _short(value: Any) -> str:
-    """Return a cell for the screen; the file has all digits of a number."""
+    """Return a cell for the terminal, with numbers shortened."""
     return "" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 def _show_findings(console: Any, data: LabelledTable, found: LabelAudit) -> None:
-    """Say how many rows are duplicates, in conflict or outliers, with an example of each."""
+    """Return the numbers of duplicates, conflicts and outliers, each with an example."""
     findings = found.findings
     if findings is None:
         return
     notes = findings.notes(data.row_numbers, found.given)
     for rows, what in (
         (findings.duplicate_of >= 0, "that repeat an earlier row"),
-        (findings.conflicts_with >= 0, "that are like a row of another label"),
-        (findings.outlying != "", "that hold a number far from all others"),
+        (findings.conflicts_with >= 0, "that are nearly equal to a row with another label"),
+        (findings.outlying != "", "that have a number far from all others"),
     ):
         if rows.any():
             first = int(rows.argmax())

@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-PROBE = 1 << 20  # bytes by which the rows of a csv are counted roughly
+PROBE = 1 << 20  # bytes from which the number of rows in a csv is estimated
 
 
 @contextmanager
 def bar(what: str, total: float | None, *, output: Path | None = None) -> Iterator[Callable[[int], None]]:
-    """Show a bar meanwhile; what it gives is told how much was done.
+    """Show a progress bar; call the result with each amount of work done.
 
-    There is none if standard error is no terminal, or if the output is printed on that very terminal.
+    There is no bar if standard error is not a terminal, or if the output is printed on the same terminal.
     """
     printed = str(output) == "-" and sys.stdout is not None and sys.stdout.isatty()
     if printed or not sys.stderr.isatty():
@@ -27,7 +27,7 @@ def bar(what: str, total: float | None, *, output: Path | None = None) -> Iterat
 
 
 def rows_of(path: Path) -> int | None:
-    """Return about how many rows a table file has; None if that can't be told without reading all of it."""
+    """Return the approximate number of rows of a table file; None if it would take reading all of it."""
     if not path.is_file() or path.suffix not in (".csv", ".parquet"):
         return None
     if path.suffix == ".parquet":

@@ -1,4 +1,4 @@
-"""Training on more rows than memory holds, on a local or another cluster."""
+"""Training on more rows than fit into memory, on a local or another cluster."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
 def train_in_parts(
     labelled: LabelledFiles, training: Training, model: Model, scheduler: str | None, console: Console
 ) -> tuple[BaseKFHE, dict[str, int], float]:
-    """Train on parquet files that are never read whole; return what training on others does.
+    """Train on parquet files, which are read part by part.
 
     Parameters
     ----------
     labelled, training, model
         What to train, and on what.
     scheduler : str or None
-        The address of a cluster's scheduler; None: workers of this machine.
+        Address of the scheduler; None: workers on this machine.
     console : Console
-        Where to say what is going on.
+        Where to report progress.
     """
     import kfhe.dask
     from kfhe.cli.console import notes_on_classes, tell, without_warnings
@@ -47,7 +47,7 @@ def train_in_parts(
         console.print(f"{_statement(need)}. Rows are read and binned first.")
         _check(need)
         classifier = training.new_model(model, labelled.categorical_features(data), kfhe.dask)
-        classifier.set_params(n_jobs=None, verbose=int(console.is_terminal))  # workers are on their own
+        classifier.set_params(n_jobs=None, verbose=int(console.is_terminal))  # workers set their own threads
         started = perf_counter()
         with without_warnings():
             classifier.fit(*data.frames(), groups=data.groups())
@@ -57,7 +57,7 @@ def train_in_parts(
 
 
 def _overview(data: PartedTable) -> str:
-    """Say what is going to be read."""
+    """Describe what is going to be read."""
     from kfhe.display.text import counted
 
     n_categories = sum(data.categorical)
@@ -69,7 +69,7 @@ def _overview(data: PartedTable) -> str:
 
 
 def _classes(data: PartedTable, counts: dict[str, int]) -> str:
-    """Say what the classes are, and how many rows were left out."""
+    """Describe the classes, and the number of ignored rows."""
     from kfhe.display.text import some
     from kfhe.tables.labelled import without_label
 
@@ -81,7 +81,7 @@ def _classes(data: PartedTable, counts: dict[str, int]) -> str:
 
 @contextmanager
 def _cluster(scheduler: str | None, n_jobs: int | None) -> Iterator[Client]:
-    """Connect to a cluster, or start one of this machine."""
+    """Connect to a cluster, or start one on this machine."""
     from kfhe.dask.connection import connected, local_cluster
     from kfhe.engine.threads import thread_count
 
@@ -111,7 +111,7 @@ def _need(client: Client, data: PartedTable, n_classes: int, model: Model) -> Ne
 
 
 def _statement(need: Need) -> str:
-    """Say how much memory training takes."""
+    """Describe how much memory training takes."""
     from kfhe.dask.memory import in_words
 
     workers = "the worker; it" if need.n_workers == 1 else f"each of {need.n_workers} workers; each"
@@ -120,9 +120,9 @@ def _statement(need: Need) -> str:
 
 
 def _check(need: Need) -> None:
-    """Raise if the workers have not as much memory as training takes."""
+    """Raise if the workers have less memory than training takes."""
     if need.usable is not None and need.bytes > need.usable:
         raise ValueError(
-            f"{_statement(need)}: too little. Leave columns out (--drop), train on fewer files, or on a "
+            f"{_statement(need)}: too little. Leave columns out (--drop), train on fewer files, or use a "
             "cluster with more memory or more workers (--scheduler); --model kfhe-l takes less than robust"
         )

@@ -13,7 +13,7 @@ app = typer.Typer(
     help="Kalman Filter-based Heuristic Ensemble: a classifier for tables with wrong labels.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    rich_markup_mode=None,  # plain help: half as long
+    rich_markup_mode=None,  # plain help is half as long
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command(epilog=fit.EXAMPLES)(fit.fit)
@@ -26,7 +26,7 @@ app.command(epilog=export.EXAMPLES)(export.export)
 app.add_typer(data.app, name="data")
 app.add_typer(study.app, name="study")
 
-debug = False  # whether an error is shown with its traceback
+debug = False  # whether to show tracebacks
 
 
 def _print_version(asked: bool) -> None:

@@ -1,4 +1,4 @@
-"""The console: what is shown of a table and what is said about it, and text from files is made plain."""
+"""The console: descriptions of tables, notes, and text from files made safe for terminals."""
 
 from __future__ import annotations
 
@@ -25,28 +25,28 @@ if TYPE_CHECKING:
     from kfhe.tables.labelled import LabelledTable
     from kfhe.tables.schema import Schema
 
-MOST_COLUMNS, SOME_COLUMNS = 60, 20  # that are shown one by one; of a wider table, some
+MOST_COLUMNS, SOME_COLUMNS = 60, 20  # wider tables are shown with only some columns
 MOST_NOTES = 20
-MANY_NUMBERS = 20  # different numbers in a target from which on they may be a quantity
-MOST_CATEGORIES = 255  # that a column tells apart
-MANY_TEXTS = 1000  # that tell whether the others are worth a look
+MANY_NUMBERS = 20  # distinct numbers from which on a target may be a quantity
+MOST_CATEGORIES = 255  # that a column distinguishes
+MANY_TEXTS = 1000  # values that are tried before all others
 MARKS_OF_GAPS = ("?", "-", "--", ".")
 NEARLY_ALL = 0.9  # share of numbers from which on other values look like mistakes
 
 
 class Console(RichConsole):
-    """A console of rich on which text can't steer the terminal; styles and progress bars do so still."""
+    """A console of rich on which text can't control the terminal; styles and progress bars still work."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(markup=False, highlight=False, **settings)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """Yield the segments of what is to be printed, made plain."""
+        """Yield the segments of an output, made plain."""
         for segment in super().render(renderable, options):
             yield segment if segment.control else segment._replace(text=plain(segment.text))
 
     def on_broken_pipe(self) -> None:
-        """End where nobody reads standard output any more; without a reader of the remarks, go on."""
+        """Exit if nobody reads standard output any more; ignore that for standard error."""
         if not self.stderr:
             super().on_broken_pipe()
         mute_errors()
@@ -55,7 +55,7 @@ class Console(RichConsole):
 def table(
     head: Sequence[str], rows: Iterable[Sequence[str | Text]], *, numbers: bool = False, **settings: Any
 ) -> Table:
-    """Return a table for the terminal, its cells as they are written; all but the first may be numbers."""
+    """Return a table for the terminal with cells as plain text, optionally with numbers on the right."""
     shown = Table(**settings)
     for position, name in enumerate(head):
         shown.add_column(Text(name), justify="right" if numbers and position else "left")
@@ -65,7 +65,7 @@ def table(
 
 
 def summary(data: LabelledTable, schema: Schema) -> Table:
-    """Return what was found in each column and how it is read, as a table for the terminal."""
+    """Return a table of the columns, with their types and values, for the terminal."""
     listed = data.X.width if data.X.width <= MOST_COLUMNS else SOME_COLUMNS
     rows = []
     for j, column in enumerate(data.X.get_columns()[:listed]):
@@ -86,7 +86,7 @@ def summary(data: LabelledTable, schema: Schema) -> Table:
 
 
 def _others(data: LabelledTable, listed: int) -> list[str]:
-    """Return the row that stands for all columns after the first few."""
+    """Return one row for all columns after the first few."""
     others = data.X.get_columns()[listed:]
     n_categories = sum(data.categorical[listed:])
     kinds = f"{n_categories:,} of categories, {len(others) - n_categories:,} of numbers"
@@ -95,14 +95,14 @@ def _others(data: LabelledTable, listed: int) -> list[str]:
 
 
 def notes(data: LabelledTable, *, honest: bool) -> list[str]:
-    """Return what may be wrong with a table, in sentences.
+    """Return possible mistakes in a table, as sentences.
 
     Parameters
     ----------
     data : LabelledTable
         The table.
     honest : bool
-        Whether columns of many categories are left out or encoded by themselves where trees can't split them.
+        Whether the model leaves out or encodes columns of many categories itself.
     """
     class_counts = data.class_counts()
     found = [*data.notes, *notes_on_classes(data.target, class_counts)]
@@ -119,14 +119,14 @@ def notes(data: LabelledTable, *, honest: bool) -> list[str]:
     found += _notes_on_marks(data)
     n_classes = len(class_counts)
     if data.y.dtype.kind in "iuf" and n_classes > MANY_NUMBERS:
-        found.append(f"Target {data.target!r} has {n_classes} different numbers: each is taken for a class.")
+        found.append(f"Target {data.target!r} has {n_classes} different numbers; each is treated as a class.")
     if len(found) > MOST_NOTES + 1:
         found[MOST_NOTES:] = [f"There are {len(found) - MOST_NOTES:,} more notes like these."]
     return found
 
 
 def _notes_on_marks(data: LabelledTable) -> list[str]:
-    """Name the columns in which a mark that stands for a gap elsewhere is a category."""
+    """Name the columns where a common mark for missing values is a category."""
     marked: dict[str, list[str]] = {}
     for column, is_category in zip(data.X, data.categorical, strict=True):
         if is_category and is_text(column.dtype) and column.name not in data.roles.categories:
@@ -135,7 +135,7 @@ def _notes_on_marks(data: LabelledTable) -> list[str]:
                 if mark in values and len(values) > 2:
                     marked.setdefault(mark, []).append(column.name)
     return [
-        f"{mark!r} is taken for a category in {some(columns)}. If it stands for a gap: --na {quote(mark)}"
+        f"{mark!r} is treated as a category in {some(columns)}. If it means missing: --na {quote(mark)}"
         for mark, columns in marked.items()
     ]
 
@@ -146,26 +146,26 @@ def _notes_on_categories(name: str, column: Series, *, made: bool, honest: bool)
     found = []
     if n_values > MOST_CATEGORIES and not honest:
         found.append(
-            f"Column {name!r} has {n_values} categories; the rarest are taken for one, since a column tells "
-            f"{MOST_CATEGORIES} apart."
+            f"Column {name!r} has {n_values} categories; the rarest are merged, since a column distinguishes "
+            f"{MOST_CATEGORIES}."
         )
     kind, others = _almost([str(value) for value in values])
     if not made and others:
-        named = some([other if other.strip() else repr(other) for other in others])  # blanks can't be seen
+        named = some([other if other.strip() else repr(other) for other in others])  # make blanks visible
         found.append(
-            f"Column {name!r} holds {kind} but for {named}, so it is taken for categories. Fix these "
-            f"cells, or leave them empty, if it is a quantity; --na {quote(others[0])} makes gaps of them."
+            f"Column {name!r} has {kind} except for {named}, so it is treated as categories. If it is a "
+            f"quantity, fix these cells or leave them empty, or use --na {quote(others[0])}."
         )
     if n_values > len(column) / 2 and not honest:
         found.append(
-            f"Column {name!r} has {n_values} categories in {len(column)} rows. If it names the rows, or "
-            f"holds dates or free text, leave it out: --drop {quote(name)}"
+            f"Column {name!r} has {n_values} categories in {len(column)} rows. If it is a name, a "
+            f"date or free text, leave it out: --drop {quote(name)}"
         )
     return found
 
 
 def _almost(texts: list[str]) -> tuple[str, list[str]]:
-    """Return what nearly all categories of a column are, numbers or dates, and those few that are not."""
+    """Return the type of nearly all categories, numbers or dates, and the few that are different."""
     first = texts[:MANY_TEXTS]
     reading = most_fitting(first, (*NUMBERS, *DATES))
     if len(misfits(first, reading)) > len(first) / 2:
@@ -196,20 +196,20 @@ def _span(column: Series) -> str:
 
 
 def notes_on_classes(target: str, counts: dict[str, int]) -> list[str]:
-    """Name the classes that may be one, or none: their names differ by capitals and blanks, or are blanks."""
+    """Name the classes that look alike: they differ in capitals and blanks, or are blank."""
     alike: dict[str, list[str]] = {}
     for label in counts:
         plain = unicodedata.normalize("NFKC", label)
         alike.setdefault(" ".join(plain.casefold().split()), []).append(label)
     blank = alike.pop("", [])
     return [
-        f"Target {target!r} has a class of blanks, {label!r} ({counts[label]:,}). If it stands for a gap: "
+        f"Target {target!r} has a blank class, {label!r} ({counts[label]:,}). If it means missing: "
         f"--na {quote(label)} --drop-unlabelled"
         for label in blank
     ] + [
-        f"Target {target!r} has classes that differ by capitals or blanks only, "
-        f"{some([f'{label!r} ({counts[label]:,})' for label in labels])}: each is taken for a class of its "
-        "own. If they are one, write them alike."
+        f"Target {target!r} has classes that only differ in capitals or blanks, "
+        f"{some([f'{label!r} ({counts[label]:,})' for label in labels])}; each is treated as a class of its "
+        "own. If they are the same, write them alike."
         for labels in alike.values()
         if len(labels) > 1
     ]
@@ -217,7 +217,7 @@ def notes_on_classes(target: str, counts: dict[str, int]) -> list[str]:
 
 @contextmanager
 def without_warnings() -> Iterator[None]:
-    """Keep quiet about tables in Python's words: `tell` says it in those of the command line."""
+    """Suppress warnings on tables, which `tell` prints with options of the command line."""
     from kfhe import TableWarning
 
     with warnings.catch_warnings():
@@ -226,20 +226,20 @@ def without_warnings() -> Iterator[None]:
 
 
 def tell(remarks: Iterable[str]) -> None:
-    """Print remarks, a line each, on standard error."""
+    """Print remarks on standard error, one per line."""
     for remark in remarks:
         echo(f"kfhe: {in_options(remark)}", err=True)
 
 
 def in_options(remark: str) -> str:
-    """Return a remark with the options that help, if there are any."""
+    """Return a remark with options as advice, if there are any."""
     from kfhe.remarks import COPIES, LEAK, Remark
 
     if not isinstance(remark, Remark):
         return remark
     if remark.topic == COPIES:
         return (
-            f"{remark.found}. If they are observations of their own, name a column that has another value "
+            f"{remark.found}. If they are separate observations, name a column that has a different value "
             "in each row: --groups COLUMN"
         )
     if remark.topic == LEAK and remark.column is not None:

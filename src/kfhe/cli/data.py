@@ -14,7 +14,7 @@ app = typer.Typer(help="The datasets of studies: list, show, fetch.", no_args_is
 
 @app.command("list")
 def list_datasets(data_dir: DataDir = None) -> None:
-    """List the datasets of the catalogue, and where they are."""
+    """List the datasets of the catalogue, and whether they are available."""
     from kfhe.cli.console import Console, table
     from kfhe.study.paper.catalogue import catalogue
     from kfhe.study.sources import locate
@@ -42,7 +42,7 @@ def show(
     data_dir: DataDir = None,
     target: StudyTarget = None,
 ) -> None:
-    """Show what is known of a dataset."""
+    """Show the properties of a dataset."""
     from kfhe.display.text import counted
     from kfhe.study.dataset import Roles
     from kfhe.study.paper.catalogue import catalogue

@@ -1,4 +1,4 @@
-"""Printing lines of plain text, so that nothing in a table or a model can control the terminal."""
+"""Printing lines of plain text, so that no text from a table or a model can control the terminal."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ def echo(message: str, *, err: bool = False, nl: bool = True) -> None:
 
 
 def steady_streams() -> None:
-    """Let commands print whatever the standard streams are like: none that is closed, no letter ends them."""
+    """Make the standard streams safe: replace closed ones, and escape characters that they can't encode."""
     if sys.stderr is None:
-        sys.stderr = open(os.devnull, "w")  # noqa: SIM115 - as long as the process
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115 - until the process ends
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
 
 
 def mute_errors() -> None:
-    """Let what is said on standard error go nowhere from now on: nobody reads it, and the work goes on."""
+    """Discard further output on standard error, because nobody reads it; the command continues."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stderr.fileno())
     os.close(nowhere)

@@ -1,4 +1,4 @@
-"""``kfhe evaluate``: how good a model is on rows that it was not trained on."""
+"""``kfhe evaluate``: estimate how good a model is on rows that it was not trained on."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def evaluate(
         options.refuse(context, refused, "with a model file nothing is trained; leave it out")
         with bar("Rows", rows_of(labelled.table)) as advance:
             outcome = _of_model(_model_file(model), labelled, training.decision, advance)
-    if plots is not None:  # first, as whoever reads what is printed may stop reading
+    if plots is not None:  # before printing, because the reader of a pipe may stop early
         _write_plots(outcome, plots)
     if as_json:
         echo(json.dumps(outcome.as_dict(), indent=2))
@@ -102,7 +102,7 @@ def evaluate(
 
 
 def _check_plots(folder: Path, *inputs: Path) -> None:
-    """Raise before anything is trained if the pictures couldn't be written."""
+    """Raise before training if the plots couldn't be written."""
     from kfhe.cli.evaluation import PICTURES
 
     options.check_plotting()
@@ -117,12 +117,12 @@ def _write_plots(outcome: Outcome, folder: Path) -> None:
     for name, display in outcome.pictures():
         entitle(display.figure_, f"{outcome.how}, {counted(int(outcome.confusion.sum()), 'row')}")
         write_whole(folder / f"{name}.png", rendered(display.figure_, "png"))
-    echo(f"The pictures are in {folder}", err=True)
+    echo(f"The plots are in {folder}", err=True)
 
 
 @dataclass(frozen=True)
 class Tests:
-    """How the rows are parted to train and to test: by folds, unless a share of them is held out."""
+    """How rows are split into training and testing: by folds, or with a share held out."""
 
     folds: int
     repeats: int
@@ -139,7 +139,7 @@ class Tests:
     def splits(
         self, data: LabelledTable, labels: NDArray[np.intp]
     ) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-        """Yield the rows to train on and to test: classes alike in both, groups in one of them only."""
+        """Yield the rows for training and testing: stratified, and no group in both."""
         import warnings
 
         import numpy as np
@@ -157,12 +157,12 @@ class Tests:
             splitter: Any = folds(self.folds, shuffle=True, **random)
             if n_test:
                 splitter = held_out(1, test_size=n_test, **random)
-            with warnings.catch_warnings():  # a class of fewer rows than folds is in as many as possible
+            with warnings.catch_warnings():  # a class with fewer rows than folds is in as many as possible
                 warnings.filterwarnings("ignore", "The least populated class", UserWarning)
                 yield from splitter.split(labels, labels, groups)
 
     def _check(self, data: LabelledTable, labels: NDArray[np.intp], groups: Any, n: int, n_test: int) -> None:
-        """Raise if some rows, or groups of them, are too few to be split."""
+        """Raise if there are too few rows or groups to split."""
         from kfhe.display.text import counted
         from kfhe.tables.errors import TableFileError
 
@@ -180,7 +180,7 @@ class Tests:
             if in_one:
                 problem = (
                     f"class {in_one[0]!r} is in one group only, so it can't be both trained on and tested; "
-                    "leave its rows out, or join the class with another"
+                    "leave its rows out, or merge the class with another"
                 )
             elif n_test == n:
                 problem = (
@@ -210,7 +210,7 @@ def _of_training(data: LabelledTable, model: BaseKFHE, how: Tests, advance: Call
             )
         X = data.X[test]
         predicted = np.searchsorted(classes, trained.predict(X))
-        scores = np.zeros((len(test), len(classes)))  # 0 for a class that none of the other groups has
+        scores = np.zeros((len(test), len(classes)))  # 0 for a class that is in none of the other groups
         scores[:, np.searchsorted(classes, trained.classes_)] = trained.predict_proba(X)
         tests.append(Predictions(labels[test], predicted, scores))
         remarks.append(getattr(trained, "remarks_", ()))
@@ -220,7 +220,7 @@ def _of_training(data: LabelledTable, model: BaseKFHE, how: Tests, advance: Call
 
 
 def _remarks_of_tests(remarks: Sequence[Sequence[str]]) -> list[str]:
-    """Return what to say of a table of which several parts were trained on, by the remarks on each part."""
+    """Return the notes on a table that several models were trained on, from their remarks."""
     from kfhe.remarks import COPIES, Remark
 
     found = [[isinstance(each, Remark) and each.topic == COPIES for each in some] for some in remarks]
@@ -228,8 +228,8 @@ def _remarks_of_tests(remarks: Sequence[Sequence[str]]) -> list[str]:
     if any(map(any, found)):
         told.insert(
             0,
-            "there are copies of rows. If a model is trained on a row and tested on its copy, it looks "
-            "better than it is: leave copies out, or name a column that tells which rows belong together: "
+            "there are copies of rows. A model that is trained on a row and tested on its copy looks better "
+            "than it is: leave copies out, or name a column of groups: "
             "--groups COLUMN",
         )
     return told
@@ -276,7 +276,7 @@ def _of_model(
     test = Predictions(np.concatenate(true), predicted, probabilities)
     if np.array_equal(np.bincount(test.true, minlength=len(reader.classes)), saved.forest.class_counts):
         echo(
-            f"kfhe: {rows.name}: has as many rows of each class as the training table. If it is that one, "
+            f"kfhe: {rows.name}: has as many rows of each class as the training table. If it is the same, "
             f"the scores are too good; for unbiased ones: kfhe evaluate {quote(str(labelled.table))} "
             f"--target {quote(labelled.target)}",
             err=True,

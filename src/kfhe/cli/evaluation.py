@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
     from kfhe.plotting import Display
 
-MOST_CLASSES = 20  # that are listed one by one
-LISTED = 10  # of more classes, and of mistakes
-NAME = 24  # letters of a class's name in a table; less in a matrix
+MOST_CLASSES = 20  # maximum number of classes that are listed one by one
+LISTED = 10  # number of classes, if there are more, and of mistakes
+NAME = 24  # characters of a class name in a table; fewer in a matrix
 PICTURES = ("confusion", "calibration", "roc")
 
 
 class Predictions(NamedTuple):
-    """Rows that were tested: true and predicted classes, by their positions, and the classes' scores."""
+    """Tested rows: true and predicted classes, by position, and the scores."""
 
     true: NDArray[np.intp]
     predicted: NDArray[np.intp]
@@ -41,9 +41,9 @@ class Outcome:
     Attributes
     ----------
     how : str
-        How the rows were tested, in words.
+        How the rows were tested.
     target : str
-        Name of what was predicted.
+        Name of the target.
     classes : ndarray
         The classes.
     tests : list of Predictions
@@ -62,7 +62,7 @@ class Outcome:
 
     @cached_property
     def likeliest(self) -> dict[str, float] | None:
-        """Metrics if the likeliest class were predicted; None if it is."""
+        """Metrics of predicting the most likely class; None if that is what was predicted."""
         if all((test.scores.argmax(axis=1) == test.predicted).all() for test in self.tests):
             return None
         scores = [
@@ -81,7 +81,7 @@ class Outcome:
 
     @cached_property
     def confusion(self) -> NDArray[np.int64]:
-        """Rows by true and predicted class, of all tests together."""
+        """Number of rows by true and predicted class, in all tests."""
         from sklearn.metrics import confusion_matrix
 
         together = self.together
@@ -89,20 +89,20 @@ class Outcome:
 
     @cached_property
     def by_class(self) -> list[ClassMetrics]:
-        """How well each class is found, in all tests together."""
+        """Precision, recall and F1 of each class, in all tests."""
         return class_metrics(self.confusion)
 
     @property
     def metrics(self) -> list[str]:
-        """Names of the metrics that every test has."""
+        """Names of the metrics that all tests have."""
         return [metric for metric in METRICS if all(metric in score for score in self.scores)]
 
     def mean(self, metric: str) -> float:
-        """Return a metric's average over the tests."""
+        """Return the mean of a metric over the tests."""
         return sum(score[metric] for score in self.scores) / len(self.scores)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return everything in plain types."""
+        """Return everything as plain types."""
         classes = self.classes.tolist()
         return {
             "how": self.how,
@@ -119,7 +119,7 @@ class Outcome:
         }
 
     def print(self) -> None:
-        """Print the metrics, those of each class, and which classes are taken for which."""
+        """Print the metrics, those of each class, and the most frequent mistakes."""
         console = Console()
         console.print(f"{self.how}, {counted(int(self.confusion.sum()), 'row')}", soft_wrap=True)
         console.print(self._metrics_table())
@@ -130,7 +130,7 @@ class Outcome:
                 f"predicted: {figures}."
             )
         if len(self.classes) > MOST_CLASSES:
-            console.print(f"The {LISTED} worst of {len(self.classes)} classes; --json has all:")
+            console.print(f"The {LISTED} worst of {len(self.classes)} classes; --json lists all:")
         console.print(self._class_table())
         if len(self.classes) <= MOST_CLASSES and _fits(console, matrix := self._matrix_table()):
             console.print("Confusion matrix: true classes down, predicted classes across")
@@ -167,7 +167,7 @@ class Outcome:
         return table([shortened(self.target, NAME // 2), *names], rows, numbers=True)
 
     def _mistakes(self) -> list[tuple[int, int]]:
-        """Return the most frequent pairs of a true class and another one that it is taken for."""
+        """Return the most frequent pairs of a true and a predicted class."""
         import numpy as np
 
         wrong = self.confusion * (1 - np.eye(len(self.classes), dtype=np.int64))
@@ -189,7 +189,7 @@ class Outcome:
         return shown
 
     def pictures(self) -> Iterator[tuple[str, Display]]:
-        """Yield the `PICTURES` of all tests together, with their names."""
+        """Yield the plots of all tests together, with their names."""
         import matplotlib
 
         from kfhe import plotting
@@ -204,10 +204,10 @@ class Outcome:
 
 
 def _badness(found: tuple[Any, ClassMetrics]) -> float:
-    """Return the F1 of a class; nothing can be said of one without rows that is never predicted."""
+    """Return the F1 of a class; it is undefined without rows and predictions."""
     return 2.0 if found[1].f1 is None else found[1].f1
 
 
 def _fits(console: Console, table: Table) -> bool:
-    """Whether there is room for a table as wide as it would like to be."""
+    """Whether a table fits into the width of the terminal."""
     return console.measure(table, options=console.options.update(width=10_000)).maximum <= console.width

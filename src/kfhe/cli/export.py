@@ -20,7 +20,7 @@ Examples:
 
 
 class Format(StrEnum):
-    """What a model can be exported to."""
+    """The formats of exported models."""
 
     onnx = "onnx"
     json = "json"

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from kfhe.base import BaseKFHE
     from kfhe.cli.console import Console
 
-SMALL = 256 << 20  # bytes up to which a table is read whole, however little memory there is
-SHARE = 0.5  # of the free memory that a table may take to be read whole
+SMALL = 256 << 20  # bytes up to which a table is always read into memory
+SHARE = 0.5  # maximum share of the free memory for a table that is read into memory
 
 EXAMPLES = """\b
 Examples:
@@ -80,7 +80,7 @@ def fit(
 
 
 def is_large(tables: Sequence[Path]) -> bool:
-    """Whether tables are read part by part: several, a folder, or one that half of the memory can't hold."""
+    """Whether to read tables part by part: several files, a folder, or one larger than half of the memory."""
     if len(tables) > 1 or tables[0].is_dir():
         return True
     if tables[0].suffix != ".parquet" or not tables[0].is_file() or find_spec("distributed") is None:
@@ -97,7 +97,7 @@ def _train(
     model: options.Model,
     console: Console,
 ) -> tuple[BaseKFHE, dict[str, int], float]:
-    """Train on a table that is read whole; return the model, the number of rows by class, and the seconds."""
+    """Train on a table in memory; return the model, the number of rows by class, and the seconds."""
     from kfhe.cli.console import notes, summary, tell, without_warnings
     from kfhe.display.text import counted
 
@@ -119,7 +119,7 @@ def _train(
 
 
 def _noise(model: RobustKFHEClassifier, class_counts: dict[str, int]) -> str:
-    """Say how many labels are estimated to be wrong, if the features say anything about them."""
+    """Describe the estimated error rate of the labels, if the features say anything about them."""
     shares = [count / sum(class_counts.values()) for count in class_counts.values() if count]
     if model.oob_log_loss_ >= -sum(share * log(share) for share in shares):
         return "The features say nothing about the labels, so their error rate can't be estimated."
@@ -142,7 +142,7 @@ def _summary(model: BaseKFHE, class_counts: dict[str, int], seconds: float) -> s
         )
     wrong = float(model.trace_["training_error"][-1])
     ended = (
-        "; training ended, as the last one made no error"
+        "; training stopped early, as the last one made no error"
         if model.trace_["posterior_variance"][-1] == 0
         else ""
     )

@@ -17,14 +17,14 @@ T = TypeVar("T")
 
 
 def read_model(path: Path) -> KFHEClassifier:
-    """Read a whole model."""
+    """Load a whole model."""
     from kfhe.saving.loading import load
 
     return _read(path, load)
 
 
 def read_forest(path: Path) -> SavedForest:
-    """Read what prediction needs: sooner there."""
+    """Load only what prediction needs, which is faster."""
     from kfhe.saving.model_file import load_forest
 
     return _read(path, load_forest)

@@ -1,8 +1,8 @@
 """Options that several commands share, each declared once, as a field of a dataclass.
 
-A parameter of the type `Training` or `LabelledInput` stands for all of its fields: `spread` shows them to
-typer as single options, and passes them to the command as one object. So a new option of training is one
-field of `Training`.
+A parameter of type `Training` or `LabelledInput` stands for all of its fields. `spread` shows them to typer
+as single options, and passes them to the command as one object. So a new option of training is a new field of
+`Training`.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ StudyTarget = Annotated[
 
 
 def decision_of(given: str | None) -> str | float | None:
-    """Return what `--decision` says, as `RobustKFHEClassifier` takes it."""
+    """Return the value of `--decision` for `RobustKFHEClassifier`."""
     from kfhe.forest import DECISIONS
 
     if given is None or given in DECISIONS:
@@ -102,7 +102,7 @@ def decision_of(given: str | None) -> str | float | None:
 
 
 def refuse_jobs(jobs: int | None, scheduler: str | None) -> None:
-    """Raise if processors of this machine are to be used on a cluster."""
+    """Raise if local processes are requested on a cluster."""
     if jobs is not None and scheduler is not None:
         raise typer.BadParameter(
             "local processes can't be combined with --scheduler, whose workers are started elsewhere",
@@ -112,7 +112,7 @@ def refuse_jobs(jobs: int | None, scheduler: str | None) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class CsvInput:
-    """How a csv or Excel file is written, if that can't be detected."""
+    """How a csv or Excel file is written, where that can't be detected."""
 
     sep: Annotated[
         str | None, typer.Option(help="Column separator; default: detected.", metavar="CHARACTER")
@@ -133,12 +133,12 @@ class CsvInput:
 
     @property
     def dialect(self) -> Dialect:
-        """What these options say, checked."""
+        """The dialect, validated."""
         from kfhe.tables.files import Dialect
 
         sep = {"\\t": "\t", "tab": "\t"}.get(self.sep or "", self.sep)
         if sep is not None and (len(sep) != 1 or not sep.isascii() or sep in '"\n\r'):
-            raise typer.BadParameter(f"must be one letter, or tab, got {sep!r}", param_hint="--sep")
+            raise typer.BadParameter(f"must be one character, or tab, got {sep!r}", param_hint="--sep")
         if self.decimal not in (None, ".", ","):
             raise typer.BadParameter(f"must be . or , got {self.decimal!r}", param_hint="--decimal")
         return Dialect(sep, self.decimal, self.encoding, tuple(self.na or ()), self.sheet)
@@ -146,7 +146,7 @@ class CsvInput:
 
 @dataclass(frozen=True, kw_only=True)
 class ReadingInput(CsvInput):
-    """How a file is written, and what its columns are read as."""
+    """How a file is written, and the types of its columns."""
 
     read_as: Annotated[
         list[str] | None,
@@ -160,7 +160,7 @@ class ReadingInput(CsvInput):
 
     @property
     def kinds(self) -> dict[str, str]:
-        """What columns are to be read as, checked."""
+        """The types of columns, validated."""
         from kfhe.tables.readings import KINDS
 
         found: dict[str, str] = {}
@@ -181,7 +181,7 @@ class ReadingInput(CsvInput):
 
 @dataclass(frozen=True, kw_only=True)
 class TargetInput(ReadingInput):
-    """The target of a table, and which of its columns are features."""
+    """The target of a table, and its features."""
 
     target: Annotated[
         str, typer.Option("--target", "-t", help="Column to predict.", metavar="COLUMN", show_default=False)
@@ -219,7 +219,7 @@ class TargetInput(ReadingInput):
 
     @property
     def roles(self) -> ColumnRoles:
-        """What the columns are for."""
+        """The roles of the columns."""
         from kfhe.tables.labelled import ColumnRoles
 
         return ColumnRoles(
@@ -237,7 +237,7 @@ class TargetInput(ReadingInput):
         return LabelledTable.read(table, self.roles, self.dialect)
 
     def categorical_features(self, data: LabelledTable | PartedTable) -> Any:
-        """Return the parameter of that name for the table that was read."""
+        """Return the parameter with the name of the table option."""
         return data.categorical if self.roles.categories else "from_dtype"
 
 
@@ -257,7 +257,7 @@ class LabelledInput(TargetInput):
 
 @dataclass(frozen=True, kw_only=True)
 class LabelledFiles(TargetInput):
-    """A table with a target, in one file or in several."""
+    """A table with a target, in one or several files."""
 
     tables: Annotated[
         list[Path],
@@ -271,13 +271,13 @@ class LabelledFiles(TargetInput):
 
     @property
     def files(self) -> list[Path]:
-        """The files, those in folders one by one."""
+        """The files, including those in folders."""
         return [
             file for table in self.tables for file in (table.glob("*.parquet") if table.is_dir() else [table])
         ]
 
     def open_parts(self) -> PartedTable:
-        """Open parquet files, to be read part by part."""
+        """Open parquet files for reading part by part."""
         from kfhe.tables.parts import PartedTable
 
         for field in fields(CsvInput):
@@ -291,7 +291,7 @@ class LabelledFiles(TargetInput):
 
 @dataclass(frozen=True)
 class Training:
-    """How to train: the fields are parameters of the classifiers; None stands for the classifier's own."""
+    """Settings of training: the fields are parameters of the classifiers; None is their default."""
 
     n_estimators: Annotated[int, typer.Option(min=1, help="Number of trees.", metavar="N")] = 100
     max_samples: Annotated[
@@ -326,7 +326,7 @@ class Training:
     device: Device = Place.cpu
 
     def check(self, model: Model) -> None:
-        """Raise if an option is given that the model doesn't take."""
+        """Raise if an option is not supported by the model."""
         if model is not Model.robust and self.decision is not None:
             raise typer.BadParameter(
                 f"it is for --model robust; {model} always predicts the likeliest class",
@@ -336,7 +336,7 @@ class Training:
         self.sample_size()
 
     def sample_size(self) -> int | float | str | None:
-        """Return what `--max-samples` says, as the classifiers take it."""
+        """Return the value of `--max-samples` for the classifiers."""
         given = self.max_samples
         if given in (None, "auto"):
             return given
@@ -352,7 +352,7 @@ class Training:
         )
 
     def new_model(self, model: Model, categorical_features: Any, classifiers: Any = None) -> BaseKFHE:
-        """Return an unfitted model with these settings; `classifiers` is the module that has its class."""
+        """Return an unfitted model with these settings; `classifiers` is the module of its class."""
         from kfhe import CARTClassifier
 
         if classifiers is None:
@@ -372,17 +372,17 @@ GROUPS = (CsvInput, ReadingInput, LabelledInput, LabelledFiles, Training)
 
 
 def spread(command: Callable[..., None]) -> Callable[..., None]:
-    """Let each field of a command's `GROUPS` be an option of its own.
+    """Turn each field of a command's `GROUPS` into an option.
 
     Parameters
     ----------
     command : callable
-        Some of its parameters may have one of the `GROUPS` as their type.
+        A command, with parameters whose type may be one of the `GROUPS`.
 
     Returns
     -------
     callable
-        The command as typer takes it.
+        The command for typer.
 
     Examples
     --------
@@ -395,7 +395,7 @@ def spread(command: Callable[..., None]) -> Callable[..., None]:
     """
     signature = inspect.signature(command, eval_str=True)
     groups = {name: p.annotation for name, p in signature.parameters.items() if p.annotation in GROUPS}
-    of_csv = {field.name for field in fields(CsvInput)}  # rarely needed, so they come last
+    of_csv = {field.name for field in fields(CsvInput)}  # rarely needed, so they are listed last
     parameters = []
     for name, parameter in signature.parameters.items():
         if name in groups:
@@ -422,7 +422,7 @@ def _parameter(field: Field[Any], hint: Any) -> inspect.Parameter:
 
 
 def refuse(context: typer.Context, names: Collection[str], reason: str) -> None:
-    """Raise if the user has given one of some options."""
+    """Raise if any of some options is given."""
     for parameter in context.command.params:
         source = context.get_parameter_source(str(parameter.name))
         if parameter.name in names and source is not None and source.name == "COMMANDLINE":
@@ -430,9 +430,9 @@ def refuse(context: typer.Context, names: Collection[str], reason: str) -> None:
 
 
 def check_writable(output: Path, *inputs: Path, option: str = "--output") -> None:
-    """Raise if an output would overwrite an input, or can't be made; asked before anything takes long.
+    """Raise early if an output would overwrite an input, or can't be created.
 
-    ``-`` is standard output, or standard input, which may be read from a file as well.
+    ``-`` is standard output or standard input, which may be a file as well.
     """
     if str(output) == "-":
         return
@@ -450,19 +450,19 @@ def check_writable(output: Path, *inputs: Path, option: str = "--output") -> Non
 
 
 def are_same(output: Path, other: Path) -> bool:
-    """Whether two names stand for one file, which may not be there yet; what is no regular file is shared."""
+    """Whether two names are the same file, which may not exist yet; devices and pipes are not files."""
     try:
         if str(other) == "-":
             return output.is_file() and os.path.samestat(os.fstat(sys.stdin.fileno()), output.stat())
         if output.exists() and other.exists():
             return output.is_file() and output.samefile(other)
-    except (AttributeError, OSError):  # standard input may be closed, or come from no file
+    except (AttributeError, OSError):  # standard input may be closed, or not a file
         return False
     return os.path.realpath(output) == os.path.realpath(other)
 
 
 def check_folder(folder: Path, names: Collection[str], *inputs: Path, option: str = "--output") -> None:
-    """Raise unless a folder exists or its parent does, and if one of its files would overwrite an input."""
+    """Raise unless a folder exists or can be created, and its files would not overwrite an input."""
     if folder.is_file():
         raise typer.BadParameter(f"{folder} is not a folder", param_hint=option)
     for path in [folder / name for name in names] if folder.exists() else [folder]:
@@ -470,7 +470,7 @@ def check_folder(folder: Path, names: Collection[str], *inputs: Path, option: st
 
 
 def check_table_output(output: Path, *inputs: Path) -> None:
-    """Raise unless an output's ending says what table to write, and it can be made."""
+    """Raise unless an output is a table by its ending, and can be created."""
     from kfhe.tables.errors import TableFileError
     from kfhe.tables.files import check_output
 
@@ -482,7 +482,7 @@ def check_table_output(output: Path, *inputs: Path) -> None:
 
 
 def check_picture(output: Path, *inputs: Path, option: str = "--output") -> None:
-    """Raise unless a picture can be drawn, to a file of a known kind that is none of the inputs."""
+    """Raise unless a plot can be written: to a supported format, and not over an input."""
     check_plotting()
     from kfhe.plotting.base import FORMATS
 
@@ -493,7 +493,7 @@ def check_picture(output: Path, *inputs: Path, option: str = "--output") -> None
 
 
 def check_plotting() -> None:
-    """Raise unless there is matplotlib, and let it open no window."""
+    """Raise unless matplotlib is installed; select a backend without windows."""
     try:
         import matplotlib
     except ImportError:

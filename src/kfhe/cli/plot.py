@@ -25,7 +25,7 @@ Examples:
 
 
 class Kind(StrEnum):
-    """What to draw."""
+    """Kinds of plots."""
 
     trace = "trace"
     weights = "weights"
@@ -117,7 +117,7 @@ def _display(kind: Kind, model: KFHEClassifier, data: list[Path], target: str, d
 
 
 def _check_numeric(model: KFHEClassifier) -> None:
-    """Raise if there is nothing between two values of a feature: categories have no place on an axis."""
+    """Raise if a feature is categorical: there is nothing between two categories."""
     schema = model.estimators_.schema
     for name, categories in zip(schema.names, schema.categories, strict=True):
         if categories is not None:
@@ -128,7 +128,7 @@ def _check_numeric(model: KFHEClassifier) -> None:
 
 
 def _rows(model: KFHEClassifier, path: Path, target: str, dialect: Dialect) -> tuple[Any, Any]:
-    """Read the columns that the model needs, as it was trained on them, and the labels."""
+    """Read the columns of the model, with the types of training, and the labels."""
     from kfhe.cli.scoring import ModelReader
     from kfhe.tables.files import open_table
 

@@ -80,7 +80,7 @@ def predict(
     if str(model) == str(table) == "-":
         raise typer.BadParameter("the model and the table can't both come from standard input")
     check_table_output(output, model, table)
-    # Threads that wait must not keep a core busy that others work on. Both look as they are loaded.
+    # Waiting threads must not use up cores that others need. The environment is read at import.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from kfhe.cli.models import read_forest
@@ -133,20 +133,20 @@ def predict(
 
 
 def with_numbers(written: DataFrame, features: DataFrame) -> DataFrame:
-    """Return columns of a table, as numbers where they are features that the model reads as such."""
+    """Convert columns to numbers where they are features of the model."""
     names = [name for name in written.columns if name in features.columns]
     return written.with_columns(column for column in features.select(names) if column.dtype.is_numeric())
 
 
 class _Predictor:
-    """Predicts rows, and puts what it finds into words.
+    """Predicts rows, and collects notes on them.
 
     Attributes
     ----------
     schema : dict of str to DataType
-        The columns of the predictions.
+        The columns of the output.
     n_unlikely : int
-        How many rows got another class than the likeliest one; 0 if probabilities weren't asked for.
+        Number of rows whose prediction is not the most likely class; 0 without probabilities.
     """
 
     def __init__(self, saved: SavedForest, *, proba: bool, as_text: bool) -> None:
@@ -154,7 +154,7 @@ class _Predictor:
 
         self._saved, self._proba = saved, proba
         classes = saved.forest.classes.tolist()
-        # A csv gets them as Python writes them: True, not true
+        # Booleans are written in csv as in Python: True, not true
         self._labels = pl.Series("prediction", [str(label) for label in classes] if as_text else classes)
         self.schema = {"prediction": self._labels.dtype}
         self.schema |= {f"proba_{label}": pl.Float64() for label in classes * proba}
@@ -167,7 +167,7 @@ class _Predictor:
 
         from kfhe.engine.threads import thread_count
 
-        # Numbers alone need no look at each column
+        # A faster way if all columns are numeric
         are_numbers = all(dtype.is_float() for dtype in features.dtypes)
         rows = self._saved.forest.encoded(features.to_numpy() if are_numbers else features)
         decided, scores = self._saved.predict_rows(rows, thread_count(), proba=self._proba)

@@ -1,4 +1,4 @@
-"""A model and a table file: its columns matched by name, and read in the types that it was trained on."""
+"""Reading tables for a model: columns are matched by name, with the types of training."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ if TYPE_CHECKING:
     from kfhe.forest import Forest
     from kfhe.tables.files import TableFile
 
-MOST_CLASSES = 20  # that an error names
+MOST_CLASSES = 20  # that are listed in an error
 
 T = TypeVar("T")
 
 
 class ModelReader:
-    """Reads tables as a model needs them.
+    """Reads the columns of a model from tables.
 
     Parameters
     ----------
     forest : Forest
         The model.
     named : bool
-        Whether the model was trained on columns with names.
+        Whether the training columns had names.
 
     Attributes
     ----------
     unknown : Counter
-        For each column of categories, how many values were categories that the model has not seen.
+        For each categorical column, the number of values that were unknown categories.
     unlabelled : int
-        How many rows were left out, as they have no label.
+        Number of rows that were ignored because they have no label.
     """
 
     def __init__(self, forest: Forest, *, named: bool) -> None:
@@ -53,12 +53,12 @@ class ModelReader:
         self.unlabelled = 0
 
     def match(self, table: TableFile, target: str | None = None) -> list[str]:
-        """Find the model's columns in a table, and the target; return those that it doesn't need.
+        """Find the model's columns and the target in a table; return the other columns.
 
         Raises
         ------
         TableFileError
-            If columns are missing.
+            Columns are missing.
         """
         if target is not None and target not in table.columns:
             raise no_column(table.name, target, table.columns)
@@ -75,21 +75,21 @@ class ModelReader:
         return others
 
     def _match_by_place(self, table: TableFile, target: str | None) -> None:
-        """Name the columns of a model that was trained on an array as the table does."""
+        """Use the table's names for the columns of a model that was trained on an array."""
         columns = [column for column in table.columns if column != target]
         if len(columns) != len(self._names):
             besides = "" if target is None else f" besides {target!r}"
             raise TableFileError(
                 f"{table.name}: has {counted(len(columns), 'column')}{besides}; the model was "
-                f"trained without names on {len(self._names)}, and takes just these, in their order"
+                f"trained without names on {len(self._names)}, and needs exactly these, in their order"
             )
         self._names = columns
 
     @property
     def _needed(self) -> list[str]:
-        """The model's columns but for those that were left out: what these hold is no matter.
+        """The columns to read: those of the model that were not left out in training.
 
-        If that are all, one of them tells how many rows there are.
+        If all were left out, one of them is read for the number of rows.
         """
         left_out = self._schema.left_out
         return [column for j, column in enumerate(self._names) if j not in left_out] or self._names[:1]
@@ -97,9 +97,9 @@ class ModelReader:
     def batches(
         self, table: TableFile, kept: Collection[str] = ()
     ) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
-        """Yield the features of the rows, and some columns as they are written, batch by batch.
+        """Yield features, and some columns unchanged, in batches.
 
-        The next batch is read while one is worked on.
+        The next batch is read while one is processed.
         """
         row = table.first_row
         for batch, written in ahead(table.batches(self._kinds(), kept)):
@@ -109,12 +109,12 @@ class ModelReader:
     def labelled_batches(
         self, table: TableFile, target: str, *, drop_unlabelled: bool = False
     ) -> Iterator[tuple[pl.DataFrame, NDArray[np.intp]]]:
-        """Yield the features of the rows and their labels, as positions in `classes`, batch by batch.
+        """Yield features and labels, as positions in `classes`, in batches.
 
         Raises
         ------
         TableFileError
-            If a label is none of the classes, or a gap, unless rows without a label are to be left out.
+            A label is unknown, or missing and not ignored.
         """
         called, row = f"{table.name}: target {target!r}", table.first_row
         kind = CATEGORY if self.classes.dtype.kind not in "biuf" else _kind_of_numbers(self.classes.tolist())
@@ -136,12 +136,12 @@ class ModelReader:
         return pl.concat(features), self.classes[np.concatenate(labels)]
 
     def notes(self, table: TableFile) -> list[str]:
-        """Return what was noticed in the rows, in sentences."""
+        """Return notes on the rows that were read, as sentences."""
         notes = list(table.notes)
         if self.unlabelled:
             notes.append(f"{table.name}: {without_label(self.unlabelled)}")
         for column in filter(self.unknown.__getitem__, table.columns):
-            become = "taken for gaps"
+            become = "treated as missing"
             if self._names.index(column) in self._schema.encodings:
                 become = "they get the shares of the whole table"
             notes.append(
@@ -151,7 +151,7 @@ class ModelReader:
         return notes
 
     def _kinds(self) -> dict[str, str]:
-        """Return what the columns that are needed are read as."""
+        """Return the types in which to read the columns."""
         found = {}
         for j, (column, known) in enumerate(zip(self._names, self._categories, strict=True)):
             found[column] = self._readings.get(j, NUMBER)
@@ -193,15 +193,15 @@ class ModelReader:
 
 
 def _kind_of_numbers(values: Collection[Any]) -> str:
-    """Return what numbers are read as: those of a csv are floats, which can't tell some apart."""
+    """Return the type of numbers: float, or integer if floats can't represent them exactly."""
     return WHOLE if any(map(is_beyond_floats, values)) else NUMBER
 
 
 def ahead(items: Iterator[T]) -> Generator[T, None, None]:
-    """Yield items, and let a thread of its own make the next one in the meantime.
+    """Yield items, while a thread prepares the next one.
 
-    So the stages of a work are busy at the same time, one item waits between two of them at most, and what
-    goes wrong in one is raised where its item would have come.
+    So several stages work at the same time, with at most one item waiting between two of them. Errors are
+    raised where the item would have been yielded.
     """
     with ThreadPoolExecutor(1) as maker:
         coming = maker.submit(next, items, None)

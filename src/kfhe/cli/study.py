@@ -152,7 +152,7 @@ def plan(preset: Annotated[str, typer.Argument(help=_PRESETS)] = "quick") -> Non
 
 
 def _plan(given: str | None, results: Path | None, own_data: bool) -> Plan:
-    """Return the plan that is asked for: a file, one that comes with kfhe, or the one in the result file."""
+    """Return the plan: from a file, a preset, or the result file."""
     from kfhe.study.plan import Plan
     from kfhe.study.store import Store
 
@@ -167,7 +167,7 @@ def _plan(given: str | None, results: Path | None, own_data: bool) -> Plan:
 
 
 def _preset_text(name: str) -> str:
-    """Return the text of a preset; one that is not there is a mistake of the command's user."""
+    """Return the text of a preset; raise if it does not exist."""
     from kfhe.study.errors import StudyError
     from kfhe.study.plan import preset_text
 
@@ -187,7 +187,7 @@ def _changed(plan: Plan, algorithms: list[str] | None, changes: dict[str, Any]) 
         changes["algorithms"] = tuple(known.get(name) or Algorithm(name, name) for name in algorithms)
     try:
         return replace(plan, **changes).checked()
-    except StudyError as error:  # the plan was in order before
+    except StudyError as error:  # the plan itself was valid
         message = str(error)
         for key, option in _OPTIONS.items():
             message = message.replace(f"'{key}'", option, 1) if key in changes else message

@@ -1,4 +1,4 @@
-"""Text, colours, progress bars and notebooks: what is shown wherever there is no plot.
+"""Text, colours, progress bars and notebooks.
 
 Plots are in `kfhe.plotting`; what commands print is in `kfhe.cli`.
 """

@@ -12,12 +12,12 @@ from kfhe.display.palette import TRACE_LINES
 from kfhe.display.text import counted
 from kfhe.trace import Trace
 
-WIDTH, HEIGHT, MARGIN = 150, 36, 3  # of a small line, in pixels
+WIDTH, HEIGHT, MARGIN = 150, 36, 3  # of a sparkline, in pixels
 MOST_POINTS = 300
 
 
 class NotebookMixin:
-    """Adds the trace of a fitted model to what scikit-learn shows of an estimator."""
+    """Adds the trace of a fitted model to scikit-learn's diagram."""
 
     classes_: Any
     trace_: Trace
@@ -42,21 +42,21 @@ class NotebookMixin:
 
 
 def trace_html(trace: Trace, n_classes: int, more: Sequence[str] = ()) -> str:
-    """Return a trace as HTML that needs nothing else: facts, and a small line for R, P, K and training error.
+    """Return a trace as self-contained HTML: facts, and sparklines for R, P, K and training error.
 
     Parameters
     ----------
     trace : Trace
         The trace.
     n_classes : int
-        How many classes the model tells apart.
+        Number of classes.
     more : sequence of str
         Further facts.
 
     Returns
     -------
     str
-        A `div`. Its texts have the colour of what is around it, so that it can be read on any background.
+        A `div`. Text inherits its colour, so it is readable on any background.
 
     Examples
     --------
@@ -86,7 +86,7 @@ def trace_html(trace: Trace, n_classes: int, more: Sequence[str] = ()) -> str:
 
 
 def _line(label: str, values: NDArray[np.float64], colour: str) -> str:
-    """Return a small line of one column, from 0 to its largest value."""
+    """Return a sparkline of one column, from 0 to its largest value."""
     shown = values[np.linspace(0, len(values) - 1, min(len(values), MOST_POINTS)).astype(int)]
     x = np.linspace(MARGIN, WIDTH - MARGIN, len(shown))
     y = HEIGHT - MARGIN - (HEIGHT - 2 * MARGIN) * shown / (values.max() or 1.0)

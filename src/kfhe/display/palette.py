@@ -1,8 +1,8 @@
 """The colours of all charts, and the lines of a trace.
 
-There are seven colours that people with any kind of colour vision can tell apart. They are those of Okabe and
-Ito, with a grey for their black and without their yellow, so that each can be seen on white and on black.
-What needs more than seven kinds of lines gives them markers or dashes as well.
+The seven colours can be told apart with any kind of colour vision. They are those of Okabe and Ito, with grey
+instead of black and without yellow, so that each is visible on white and on black. Charts with more than
+seven lines also use markers or dashes.
 """
 
 from typing import NamedTuple
@@ -19,16 +19,16 @@ BLUE, VERMILION, GREEN, PURPLE, SKY, ORANGE, GREY = PALETTE = (
 
 
 class TraceLine(NamedTuple):
-    """A column of the trace as a line of a chart."""
+    """A column of the trace as a line in charts."""
 
     column: str
     label: str
-    symbol: str  # where there is little room
+    symbol: str  # for charts with little room
     colour: str
-    dashes: str  # as matplotlib writes them
+    dashes: str  # in matplotlib's notation
 
 
-# P and K are near each other, and so are the errors at times: dashes tell them apart.
+# Dashes, because P and K are often close together, and so are the errors.
 TRACE_LINES = (
     TraceLine("measurement_error", "measurement error R", "R", BLUE, "-"),
     TraceLine("posterior_variance", "variance P", "P", VERMILION, "-"),

@@ -19,27 +19,27 @@ FILTERS = "R {task.fields[R]:.4f}  P {task.fields[P]:.2e}  K {task.fields[K]:.4f
 def bar(
     what: str, total: float | None, *columns: str, done: int = 0, transient: bool = False, **fields: Any
 ) -> Iterator[Callable[..., None]]:
-    """Show a bar on standard error meanwhile.
+    """Show a progress bar on standard error.
 
     Parameters
     ----------
     what : str
-        What is going on, in a word or two.
+        A description in a word or two.
     total : float or None
-        How much there is to do; None if nobody knows.
+        Amount of work; None if it is unknown.
     *columns : str
-        What else to show, as rich writes it.
+        Additional columns, in rich's notation.
     done : int
-        How much of it is done already.
+        Amount of work that is done already.
     transient : bool
-        Whether the bar leaves the terminal when the work is done.
+        Whether the bar is removed when the work is done.
     **fields
-        First values of what the columns show.
+        Initial values of the additional columns.
 
     Yields
     ------
     callable
-        Takes what has changed, as `rich.progress.Progress.update` does; any thread may call it.
+        Takes changes, like `rich.progress.Progress.update`; can be called from any thread.
     """
     from rich.console import Console
     from rich.progress import Progress
@@ -51,7 +51,7 @@ def bar(
 
 
 def columns_with(*more: str) -> tuple[str | ProgressColumn, ...]:
-    """Return the columns of a bar: how much is done, the time that took, how much is left, and others."""
+    """Return the columns of a bar: work done, time elapsed, time left, and others."""
     from rich.progress import BarColumn, MofNCompleteColumn, TimeElapsedColumn, TimeRemainingColumn
 
     done = ("{task.description}", BarColumn(), MofNCompleteColumn())
@@ -60,7 +60,7 @@ def columns_with(*more: str) -> tuple[str | ProgressColumn, ...]:
 
 @contextmanager
 def training_bar(total: int, done: int) -> Iterator[Callable[[Iteration], None]]:
-    """Give a callback that shows a bar with the iteration, R, P and K."""
+    """Yield a callback that shows a bar with the iteration, R, P and K."""
     with bar("KFHE", total, FILTERS, done=done, R=1.0, P=1.0, K=1.0) as update:
         yield lambda row: update(
             completed=row.iteration, R=row.measurement_error, P=row.posterior_variance, K=row.gain

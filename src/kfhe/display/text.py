@@ -1,4 +1,4 @@
-"""Text for people: counted nouns, the first few of many, shortened and plain names, and what to install."""
+"""Text for people: numbers of things, shortened lists and names, plain text, and missing packages."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from contextlib import contextmanager
 from itertools import accumulate
 from typing import Any
 
-SHOWN = 6  # rows, categories and the like that are named one by one
+SHOWN = 6  # number of rows, categories and the like that are listed
 SINGULAR = {"": "", "are": " is", "were": " was"}
-# Control characters but tab and line end, and those that turn the direction of writing
+# Control characters except tab and line end, and characters that change the direction of writing
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
 def counted(number: int | str, what: str, are: str = "") -> str:
-    """Return a number of things, and the verb that goes with it.
+    """Return a number of things, optionally with a verb.
 
     Examples
     --------
@@ -33,16 +33,16 @@ def counted(number: int | str, what: str, are: str = "") -> str:
 
 
 def some(words: Sequence[str], n: int | None = None, most: int = SHOWN) -> str:
-    """Join the first few of some words, and say how many more there are; n in all, if these are not all."""
+    """Join the first few words, and add the number of others; n is the total, if `words` has only some."""
     n = len(words) if n is None else n
     return ", ".join(words[:most]) + (f" and {n - most:,} more" if n > most else "")
 
 
 def plain(text: str) -> str:
-    r"""Return text without control characters; tabs and line ends stay.
+    r"""Return text without control characters; tabs and line ends are kept.
 
-    Cells, names and categories come from anywhere: an escape sequence in them could clear or rename the
-    terminal that shows them.
+    Cells, names and categories are not trusted: an escape sequence could clear or rename the
+    terminal.
 
     Examples
     --------
@@ -54,9 +54,9 @@ def plain(text: str) -> str:
 
 
 def shortened(name: Any, width: int = 32) -> str:
-    """Return a name on one line, with its middle left out if it is wider than `width` letters.
+    """Return a name on one line, with the middle omitted if it is wider than `width` characters.
 
-    Chinese, Japanese and Korean letters and emoji are as wide as two.
+    Chinese, Japanese and Korean characters and emoji have a width of two.
 
     Examples
     --------
@@ -67,7 +67,7 @@ def shortened(name: Any, width: int = 32) -> str:
     from rich.cells import cell_len  # rich is slow to import
 
     def beginning(text: str, width: int) -> str:
-        """Return as many of the first characters as fit."""
+        """Return the first characters that fit."""
         return text[: sum(taken <= width for taken in accumulate(map(cell_len, text)))]
 
     text = plain(" ".join(str(name).split()))
@@ -75,14 +75,14 @@ def shortened(name: Any, width: int = 32) -> str:
         return text
     end = (width - 1) // 3
     tail = beginning(text[::-1], end)[::-1]
-    while tail and unicodedata.combining(tail[0]):  # a mark without its letter
+    while tail and unicodedata.combining(tail[0]):  # a combining mark without its character
         tail = tail[1:]
     return f"{beginning(text, width - 1 - end)}…{tail}"
 
 
 @contextmanager
 def needed(who: str, extra: str) -> Iterator[None]:
-    """Say of a package that can't be imported here who needs it, and which extra brings it.
+    """Raise ImportError with installation advice if a package can't be imported.
 
     Examples
     --------

@@ -15,14 +15,14 @@ from kfhe.validation import check_same_length, encode_labels, readable_table
 
 
 def checked_rate(rate: Any, most: float = 1.0, why: str = "") -> float:
-    """Return a rate, or raise unless it is a number from 0 to `most`."""
+    """Return a rate; raise unless it is a number from 0 to `most`."""
     if isinstance(rate, bool) or not isinstance(rate, Real) or not 0 <= float(rate) <= most:
         raise ValueError(f"rate must be a number from 0 to {most:g}{why}, got {rate!r}")
     return float(rate)
 
 
 def generator_of(random_state: Any) -> np.random.Generator:
-    """Return the generator that a user's random state stands for."""
+    """Return the generator for a `random_state`."""
     if isinstance(random_state, np.random.Generator):
         return random_state
     return np.random.default_rng(check_random_state(random_state).randint(2**31, size=4))
@@ -98,7 +98,7 @@ def flip_labels(
 
 
 def flip_by_transition(y: ArrayLike, transition: ArrayLike, *, random_state: Any) -> NDArray[Any]:
-    """Change labels by a matrix of the probabilities that one class is taken for another.
+    """Change labels by a matrix of probabilities.
 
     Parameters
     ----------
@@ -146,7 +146,7 @@ def _checked_transition(transition: ArrayLike, classes: NDArray[Any]) -> NDArray
             f"transition must be of shape ({n_classes}, {n_classes}), for the classes "
             f"{', '.join(map(str, classes))}; got {shares.shape}"
         )
-    if not (shares >= 0).all():  # not so of NaN either
+    if not (shares >= 0).all():  # also false for NaN
         raise ValueError("transition must hold shares from 0 to 1, got a negative or missing one")
     wrong = np.flatnonzero(~np.isclose(shares.sum(axis=1), 1))
     if len(wrong):
@@ -159,7 +159,7 @@ def _checked_transition(transition: ArrayLike, classes: NDArray[Any]) -> NDArray
 
 def _uniform(codes: Codes, n_classes: int, n_flips: int, generator: np.random.Generator, X: Any) -> Codes:
     rows = generator.choice(len(codes), size=n_flips, replace=False)
-    # A shift by 1 .. c - 1 classes reaches each of the others with equal chance.
+    # Shifts by 1 to c - 1 classes are equally likely.
     shifts = generator.integers(1, max(2, n_classes), size=n_flips)
     codes[rows] = (codes[rows] + shifts) % n_classes
     return codes
@@ -193,7 +193,7 @@ FLIPS: dict[str, Flip] = {
     "border": _border,
     "neighbourhood": _neighbourhood,
 }
-MOST = {name: 1.0 if name == "uniform" else 0.5 for name in FLIPS}  # beyond, most labels would be wrong
+MOST = {name: 1.0 if name == "uniform" else 0.5 for name in FLIPS}  # higher rates make most labels wrong
 NEEDS_X = ("border", "neighbourhood")
 
 

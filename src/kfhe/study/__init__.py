@@ -1,4 +1,4 @@
-"""Studies: a plan, runs of classifiers on many datasets, the file of results, their analysis and the report.
+"""Studies: plans, runs of classifiers on many datasets, result files, analysis and reports.
 
-Rank tests are in `kfhe.stats`, noise is in `kfhe.noise`, and what belongs to the paper alone is in `paper`.
+Rank tests are in `kfhe.stats`, noise is in `kfhe.noise`; everything specific to the paper is in `paper`.
 """

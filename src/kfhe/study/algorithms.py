@@ -1,17 +1,17 @@
 """The algorithms of studies and benchmarks: by short name, or any scikit-learn classifier by its import path.
 
-A new one is one entry in `SHORT_NAMES`. What a classifier gets of a dataset's categories and gaps is the best
-that it takes:
+To add one, add an entry to `SHORT_NAMES`. Each classifier gets categories and missing values in the best form
+that it supports:
 
-- all KFHE, CART, GBM, S-GBM, HistGradientBoosting, LightGBM, XGBoost: categories and gaps as they are;
-- CatBoost: categories as text, a gap being a category; gaps of numbers as they are;
-- AdaBoost, Bagging: categories as codes that their CART knows to be categories, a gap being a category of its
-  own; gaps of numbers filled with the median (scikit-learn's AdaBoost refuses them);
-- forest on target encoding: categories by scikit-learn's TargetEncoder, gaps of numbers as they are;
-- random forest, extra trees, CleanLearning (cleanlab around a random forest) and ensembles of scikit-learn's
-  trees: categories one-hot, a gap being a category; gaps of numbers as they are if the classifier takes them,
-  else filled with the median;
-- classifiers by import path: the same, and numbers standardised, unless it takes no negative ones.
+- KFHE, CART, GBM, S-GBM, HistGradientBoosting, LightGBM and XGBoost: both unchanged;
+- CatBoost: categories as text, where missing is a category; missing numbers unchanged;
+- AdaBoost and Bagging: codes, which their CART treats as categories, where missing is a category; missing
+  numbers filled with the median (scikit-learn's AdaBoost does not support them);
+- forest on target encoding: categories by scikit-learn's TargetEncoder, missing numbers unchanged;
+- random forest, extra trees, CleanLearning (cleanlab with a random forest) and ensembles of scikit-learn's
+  trees: one-hot categories, where missing is a category; missing numbers unchanged if supported, otherwise
+  filled with the median;
+- classifiers by import path: the same, with standardised numbers unless only positive ones are supported.
 """
 
 from __future__ import annotations
@@ -40,20 +40,20 @@ Maker = Callable[[Categorical, Parameters], Any]
 
 @dataclass(frozen=True)
 class ShortName:
-    """How an algorithm of a short name is made.
+    """How to create an algorithm with a short name.
 
     Attributes
     ----------
     make : callable
         Gets the categorical columns and the parameters.
     encoding : str
-        "native", "text", "codes", "one-hot" or "target encoding": how it gets categories and gaps.
+        "native", "text", "codes", "one-hot" or "target encoding": the form of categories and missing values.
     package, extra : str or None
-        What it needs beyond kfhe's own dependencies, and which extra brings it.
+        The package that it needs in addition to kfhe's own dependencies, and the extra that installs it.
     components : str or None
-        Its parameter for the number of components; None if it has none.
+        Its parameter for the number of components, if any.
     threads : str
-        Its parameter for the number of threads, if it takes one.
+        Its parameter for the number of threads, if any.
     """
 
     make: Maker
@@ -65,22 +65,22 @@ class ShortName:
 
 
 def check(plan: Plan) -> None:
-    """Make each algorithm of a plan once, so that a mistake is known before anything runs."""
+    """Create each algorithm of a plan once, so that mistakes are found before anything runs."""
     for algorithm in plan.algorithms:
         _made(algorithm, Categorical([], []))
 
 
 def build(algorithm: Algorithm, X: Any, seed: int) -> Any:
-    """Make an unfitted classifier for the columns of a data frame.
+    """Create an unfitted classifier for the columns of a data frame.
 
     Parameters
     ----------
     algorithm : Algorithm
-        Which one, with its parameters.
+        The algorithm, with its parameters.
     X : DataFrame
-        Numbers and categories, with gaps or without.
+        Numbers and categories, possibly with missing values.
     seed : int
-        Its random state, if it takes one.
+        Its random state, if it has one.
 
     Returns
     -------
@@ -90,7 +90,7 @@ def build(algorithm: Algorithm, X: Any, seed: int) -> Any:
     from sklearn.pipeline import make_pipeline
 
     categorical = Categorical.of(X)
-    # One thread: the study's parallelism is over cells
+    # One thread, because the cells of a study run in parallel
     classifier = new_classifier(algorithm, categorical, seed=seed, n_threads=1)
     known = SHORT_NAMES.get(algorithm.algorithm)
     steps = encoding_steps(known.encoding if known else "one-hot, scaled", categorical, classifier)
@@ -100,16 +100,16 @@ def build(algorithm: Algorithm, X: Any, seed: int) -> Any:
 def new_classifier(
     algorithm: Algorithm, categorical: Categorical, *, seed: int = 0, n_threads: int = 1
 ) -> Any:
-    """Make an unfitted classifier for a table that has been encoded for it.
+    """Create an unfitted classifier for an encoded table.
 
     Parameters
     ----------
     algorithm : Algorithm
-        Which one, with its parameters.
+        The algorithm, with its parameters.
     categorical : Categorical
-        The table's categorical columns, as they were before.
+        The categorical columns of the table before encoding.
     seed, n_threads : int
-        Its random state and number of threads, if it takes them.
+        Its random state and number of threads, if it has them.
 
     Returns
     -------
@@ -119,7 +119,7 @@ def new_classifier(
     Raises
     ------
     StudyError
-        If there is no such algorithm, or it can't be made.
+        There is no such algorithm, or it can't be created.
     """
     classifier = _made(algorithm, categorical)
     known = SHORT_NAMES.get(algorithm.algorithm)
@@ -129,21 +129,21 @@ def new_classifier(
 
 
 def versions_for(plan: Plan) -> dict[str, str]:
-    """Return the versions of what a plan's results depend on."""
+    """Return the versions of the packages that a plan's results depend on."""
     names = ["kfhe", "numpy", "pandas", "scikit-learn", "scipy", *_packages(plan)]
     found = {name: known or "unknown" for name, known in versions_of(names).items() if name != "sklearn"}
     return {"python": platform.python_version(), **found}
 
 
 def _packages(plan: Plan) -> list[str]:
-    """Return the packages of a plan's algorithms, besides kfhe's own dependencies."""
+    """Return the packages of a plan's algorithms, in addition to kfhe's own dependencies."""
     names = {each.algorithm for each in plan.algorithms}
     of_short_names = {SHORT_NAMES[name].package for name in names & SHORT_NAMES.keys()}
     return sorted(filter(None, {name.split(".")[0] for name in names - SHORT_NAMES.keys()} | of_short_names))
 
 
 def versions_of(packages: Iterable[str]) -> dict[str, str | None]:
-    """Return the versions of packages, None for those that are not installed.
+    """Return the versions of packages; None if one is not installed.
 
     Examples
     --------
@@ -157,7 +157,7 @@ def versions_of(packages: Iterable[str]) -> dict[str, str | None]:
 def _version(package: str) -> str | None:
     try:
         return version(package)
-    except PackageNotFoundError:  # a module whose package has another name, or none
+    except PackageNotFoundError:  # the package has another name than the module, or there is none
         try:
             return str(getattr(import_module(package), "__version__", "unknown"))
         except ImportError:
@@ -165,7 +165,7 @@ def _version(package: str) -> str | None:
 
 
 def components_of(classifier: Any) -> int | None:
-    """Return how many components (or rounds) a fitted ensemble has; None for other classifiers."""
+    """Return the number of components (or rounds) of a fitted ensemble; None for other classifiers."""
     for attribute in ("estimators_", "n_estimators_", "n_iter_", "tree_count_"):
         value = getattr(classifier, attribute, None)
         if value is not None and attribute == "estimators_":
@@ -210,7 +210,7 @@ def _imported(path: str, key: str) -> Any:
 
 
 def _of(path: str, **defaults: Any) -> Maker:
-    """Make a classifier by its import path."""
+    """Create a classifier by its import path."""
 
     def make(categorical: Categorical, parameters: Parameters) -> Any:
         module, _, name = path.rpartition(".")
@@ -224,7 +224,7 @@ def _kfhe(emphasis: str) -> Maker:
         from kfhe import CARTClassifier, KFHEClassifier, StateSpace
 
         classifier = KFHEClassifier(CARTClassifier(), emphasis=emphasis, state_space=StateSpace())
-        return classifier.set_params(**parameters)  # also estimator__max_depth and the like
+        return classifier.set_params(**parameters)  # also nested ones, such as estimator__max_depth
 
     return make
 
@@ -235,14 +235,14 @@ def _cart_of_codes(categorical: Categorical, parameters: Parameters) -> Any:
     return CARTClassifier(categorical_features=categorical.positions or None, n_jobs=1, **parameters)
 
 
-# scikit-learn's tree with the settings of ours
+# scikit-learn's tree with the settings of CARTClassifier
 _their_tree = _of(
     "sklearn.tree.DecisionTreeClassifier", max_depth=30, min_samples_split=20, min_samples_leaf=7
 )
 
 
 def _of_trees(name: str, tree: Maker) -> Maker:
-    """Make an ensemble of trees; parameters that are not its own are the trees'."""
+    """Create an ensemble of trees; parameters that it does not have are those of the trees."""
 
     def make(categorical: Categorical, parameters: Parameters) -> Any:
         ensemble = getattr(import_module("sklearn.ensemble"), name)
@@ -262,8 +262,8 @@ def _catboost(categorical: Categorical, parameters: Parameters) -> Any:
 
 
 _lightgbm = partial(_of, "lightgbm.LGBMClassifier", verbosity=-1, deterministic=True, force_row_wise=True)
-# LightGBM's defaults for categories are made for large data: a category of fewer than 100 rows would be
-# left out. These let categories split like in R's gbm: from min_child_samples rows on, without smoothing.
+# LightGBM's defaults for categories are for large data: categories with fewer than 100 rows are ignored.
+# These settings split categories as in R's gbm: from min_child_samples rows on, without smoothing.
 _gbm = partial(
     _lightgbm,
     n_estimators=100,

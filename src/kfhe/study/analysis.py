@@ -20,10 +20,10 @@ ALPHA = 0.05
 
 
 class Analysis:
-    """Everything that follows from the results of a study.
+    """Means, ranks and tests of the results of a study.
 
-    Tables have the datasets in the plan's order as rows and the algorithms as columns. Ranks and tests at a
-    noise level are over the datasets for which every algorithm has a score there.
+    Tables have datasets as rows and algorithms as columns, in the order of the plan. Ranks and tests at a
+    noise level are over the datasets for which every algorithm has a score.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ class Analysis:
             self.traces = store.traces()
             self.versions = store.versions()
         if self.cells.empty:
-            raise StudyError(f"{path}: there are no results in it yet; 'kfhe study run' makes them")
+            raise StudyError(f"{path}: there are no results in it yet; 'kfhe study run' adds them")
         self.algorithms = [algorithm.name for algorithm in self.plan.algorithms]
         present = set(self.cells["noise"])
         self.noise_levels = [level for level in self.plan.noise_levels if level in present]
@@ -47,17 +47,17 @@ class Analysis:
 
     @property
     def metric_name(self) -> str:
-        """The metric that ranks and tests are about, in words."""
+        """The name of the metric for ranks and tests."""
         return METRICS[self.metric]
 
     @property
     def lower_is_better(self) -> bool:
-        """Whether a low value of the metric is a good one."""
+        """Whether lower values of the metric are better."""
         return self.metric in LOWER_IS_BETTER
 
     @cached_property
     def other_metrics(self) -> list[Analysis]:
-        """The same results by each other metric that there are values of."""
+        """The same results by each other metric that has values."""
         return [
             self.judged_by(metric)
             for metric in METRICS
@@ -88,7 +88,7 @@ class Analysis:
         return stats.ranks(self._higher_is_better(self.means(noise)))
 
     def complete(self, noise: float) -> Any:
-        """Return the means, higher being better, of datasets for which every algorithm has one."""
+        """Return the means, with higher being better, of datasets for which every algorithm has one."""
         return self._higher_is_better(self.means(noise)).dropna()
 
     @cached_property
@@ -113,17 +113,17 @@ class Analysis:
 
     @property
     def has_ranks(self) -> bool:
-        """Whether ranks say more than the scores they are of: of one dataset they don't."""
+        """Whether ranks are useful in addition to scores: not for a single dataset."""
         return len(self._dataset_order) > 1
 
     @property
     def marked(self) -> list[str] | None:
-        """The algorithms that have a colour where lines are many: ours. None: all of them."""
+        """The algorithms in colour if there are many lines: those of kfhe. None: all of them."""
         ours = [each.name for each in self.plan.algorithms if "KFHE" in each.algorithm]
         return ours if ours and len(self.algorithms) > len(PALETTE) else None
 
     def can_test(self, noise: float) -> bool:
-        """Whether there is enough for a test: two datasets and two algorithms."""
+        """Whether there are enough results for a test: two datasets and two algorithms."""
         return min(self.complete(noise).shape) >= 2
 
     @cached_property
@@ -146,12 +146,12 @@ class Analysis:
         return stats.wilcoxon_table(self.complete(noise))
 
     def groups(self, noise: float) -> list[list[str]]:
-        """Return the largest groups of algorithms, neighbours by average rank, that don't differ."""
+        """Return the largest groups of algorithms, by average rank, without a significant difference."""
         return stats.groups_alike(self.average_ranks.loc[noise], self.posthoc(noise), alpha=ALPHA)
 
     @cached_property
     def times(self) -> Any:
-        """Time per algorithm: cells, hours in all, mean seconds to fit and predict, mean components."""
+        """Time per algorithm: cells, total hours, mean seconds for fit and predict, mean components."""
         cells = self.cells.assign(total_seconds=self.cells[["fit_seconds", "predict_seconds"]].sum(axis=1))
         frame = cells.groupby("algorithm").agg(
             cells=("fold", "size"),
@@ -171,26 +171,26 @@ class Analysis:
 
     @cached_property
     def left_out(self) -> dict[str, str]:
-        """Datasets of the plan that could not be used, and why."""
+        """Datasets of the plan that could not be used, with reasons."""
         problems = self.datasets["problem"].dropna()
         return dict(problems)
 
     @property
     def has_published(self) -> bool:
-        """Whether the paper prints scores of this kind: macro F1 against labels changed by chance."""
+        """Whether the paper has comparable scores: macro F1 with uniform label noise."""
         plan = self.plan
         return self.metric == "f1_macro" and plan.noise_model == "uniform" and plan.given is None
 
     @property
     def compares(self) -> bool:
-        """Whether ranks and tests can be set beside the paper's: its algorithms, and most of its datasets."""
+        """Whether results can be compared with the paper's: its algorithms, and most of its datasets."""
         if set(self.algorithms) != set(published.ALGORITHMS):
             return False
         return self.comparison.loc[self.comparison["comparable"], "dataset"].nunique() >= 20
 
     @cached_property
     def comparison(self) -> Any:
-        """Ours beside the published: one row per dataset, algorithm and noise level of the paper.
+        """Our scores and the published ones: one row per dataset, algorithm and noise level of the paper.
 
         Columns: dataset, algorithm, noise, ours, published, difference, authors_program (the authors' own
         program, KFHE without noise only), comparable (whether the data are the paper's).

@@ -1,7 +1,7 @@
-"""Careless tables: datasets as people have them, with columns that mean nothing and rows that stand twice.
+"""Careless tables: datasets with meaningless columns and copied rows, as in practice.
 
-What is added stands behind the dataset's name: ``wine+code+id`` is the dataset wine with two columns more,
-and ``wine+twice30`` has 30 % of its training rows twice. All of them have the folds and the noise of wine.
+Additions are part of the dataset's name: ``wine+code+id`` is wine with two more columns, and ``wine+twice30``
+has copies of 30 % of its training rows. They have the same folds and noise as wine.
 """
 
 from __future__ import annotations
@@ -14,26 +14,26 @@ from numpy.typing import NDArray
 
 Rows = NDArray[np.intp]
 
-SEED = [2026, 11]  # other numbers than those that datasets are made of
+SEED = [2026, 11]  # not used for anything else
 
 
 def _code(n_rows: int, random: np.random.Generator) -> Rows:
-    """Return a code of which each value is in about four rows."""
+    """Return a code with about four rows per value."""
     return random.integers(max(n_rows // 4, 1), size=n_rows)
 
 
 def _id(n_rows: int, random: np.random.Generator) -> Rows:
-    """Return a number for each row, in no order."""
+    """Return a different number for each row, in random order."""
     return random.permutation(n_rows)
 
 
 def _zip(n_rows: int, random: np.random.Generator) -> Rows:
-    """Return one of thirty values, some far more often than others."""
+    """Return one of thirty values of very different frequency."""
     often = 1 / np.arange(1, 31)
     return random.choice(30, size=n_rows, p=often / often.sum())
 
 
-# The columns of each addition, by name; they are the same for all classes
+# The columns of each addition, by name; they do not depend on the class
 COLUMNS: dict[str, dict[str, Callable[[int, np.random.Generator], Rows]]] = {
     "code": {"code": _code},
     "codes": {"code a": _code, "code b": _code, "code c": _code},
@@ -44,7 +44,7 @@ COPIES = {"twice10": 0.1, "twice30": 0.3, "twice100": 1.0}
 
 
 def split_additions(name: str) -> tuple[str, tuple[str, ...]]:
-    """Return the dataset that a name begins with, and what is added to it.
+    """Return the dataset in a name, and the additions.
 
     Examples
     --------
@@ -60,7 +60,7 @@ def split_additions(name: str) -> tuple[str, tuple[str, ...]]:
 
 
 def added_columns(X: Any, added: tuple[str, ...]) -> Any:
-    """Return a data frame with columns that say nothing: text, as categories."""
+    """Return a data frame with meaningless columns: text, as categories."""
     import pandas as pd
 
     random = np.random.default_rng(SEED)
@@ -72,7 +72,7 @@ def added_columns(X: Any, added: tuple[str, ...]) -> Any:
 
 
 def copied(rows: Rows, added: tuple[str, ...], seed: int) -> Rows:
-    """Return rows of which some stand twice, as the additions want it."""
+    """Return rows with copies of some, according to the additions."""
     random, n = np.random.default_rng(seed), len(rows)
     twice = [random.permutation(n)[: round(COPIES[each] * n)] for each in added if each in COPIES]
     return np.concatenate([rows, *(rows[some] for some in twice)])

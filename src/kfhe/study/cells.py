@@ -1,4 +1,4 @@
-"""Cells: single training runs, whose results depend only on the plan, the data and the name of the cell."""
+"""Cells: single training runs. Their results depend only on the plan, the data and the cell's name."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Fold:
-    """What an algorithm gets: rows to train on, with noise in them, and rows to test.
+    """The data of a cell: noisy rows for training, and rows for testing.
 
     Attributes
     ----------
     X, y : DataFrame, ndarray of int
         The training rows, and their labels as positions of classes.
     X_test, true : DataFrame, ndarray of int
-        The rows to test, and their true labels.
+        The test rows, and their true labels.
     n_classes : int
         Number of classes of the dataset.
     """
@@ -51,7 +51,7 @@ class Fold:
 
 @dataclass(frozen=True)
 class Result:
-    """What a cell gave: scores against the true labels, or the text of the error that stopped it."""
+    """The result of a cell: scores against the true labels, or an error message."""
 
     cell: Cell
     f1_macro: float | None = None
@@ -69,7 +69,7 @@ class Result:
 
 
 def seed_of(seed: int, *name: object) -> int:
-    """Return the seed that belongs to a name: another name, an unrelated seed."""
+    """Return the seed of a name: different names have unrelated seeds."""
     text = "\x1f".join(str(part) for part in (seed, *name))
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=4).digest()) >> 1
 
@@ -82,24 +82,24 @@ def run_cells(plan: Plan, cells: Iterable[Cell], dataset_of: Callable[[str], Dat
     plan : Plan
         The study.
     cells : iterable of Cell
-        Which of its cells.
+        The cells to run.
     dataset_of : callable
         Returns a dataset of the plan by its name.
 
     Returns
     -------
     list of Result
-        One for each cell; an error is a result too.
+        One for each cell, which may be an error.
     """
     from threadpoolctl import threadpool_limits
 
-    # All algorithms get the same rows: what noise makes of them is made once
+    # All algorithms get the same noisy rows, so they are made only once
     @lru_cache(maxsize=1)
     def fold(dataset: str, noise: float, repeat: int, fold: int) -> Fold:
         cell = Cell(dataset, "", noise, repeat, fold)
         return make_fold(plan, cell, dataset_of(dataset))
 
-    # The study's parallelism is over cells, also for classifiers that would take all processors
+    # The cells of a study run in parallel, so classifiers are limited to one thread
     with threadpool_limits(1):
         return [_run_cell(plan, cell, fold) for cell in cells]
 
@@ -107,7 +107,7 @@ def run_cells(plan: Plan, cells: Iterable[Cell], dataset_of: Callable[[str], Dat
 def _run_cell(plan: Plan, cell: Cell, fold: Callable[..., Fold]) -> Result:
     try:
         with warnings.catch_warnings():
-            # Tiny classes and single features make classifiers warn on every fold
+            # Tiny classes and single features cause warnings in every fold
             warnings.simplefilter("ignore")
             return _scored(plan, cell, fold(cell.dataset, cell.noise, cell.repeat, cell.fold))
     except Exception as error:
@@ -115,10 +115,10 @@ def _run_cell(plan: Plan, cell: Cell, fold: Callable[..., Fold]) -> Result:
 
 
 def _scored(plan: Plan, cell: Cell, fold: Fold) -> Result:
-    # A class that noise has wiped out is unknown to the classifier: it sees the others as 0, 1, 2, ...
+    # If noise has removed a class, the classifier sees the others as 0, 1, 2, ...
     present, labels = np.unique(fold.y, return_inverse=True)
     algorithm = next(item for item in plan.algorithms if item.name == cell.algorithm)
-    base, _ = split_additions(cell.dataset)  # with additions, the seed is that of the dataset alone
+    base, _ = split_additions(cell.dataset)  # additions don't change the seed
     seed = seed_of(plan.seed, base, cell.algorithm, cell.noise, cell.repeat, cell.fold)
     model = build(algorithm, fold.X, seed)
 
@@ -142,9 +142,9 @@ def _scored(plan: Plan, cell: Cell, fold: Fold) -> Result:
 
 
 def make_fold(plan: Plan, cell: Cell, dataset: Dataset) -> Fold:
-    """Return the rows of a cell, with its noise in those to train on; the same for all algorithms."""
+    """Return the rows of a cell, with noise in the training rows; the same for all algorithms."""
     train, test = fold_rows(plan, cell, dataset.y)
-    # Names of columns are the user's, and some classifiers don't take all of them
+    # Some classifiers don't support all names of columns
     X = dataset.X.set_axis([f"x{position}" for position in range(dataset.X.shape[1])], axis=1)
     base, added = split_additions(cell.dataset)
     seed = seed_of(plan.seed, base, cell.noise, cell.repeat, cell.fold, "noise")
@@ -158,7 +158,7 @@ def make_fold(plan: Plan, cell: Cell, dataset: Dataset) -> Fold:
 
 
 def fold_rows(plan: Plan, cell: Cell, y: NDArray[np.intp]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return the rows to train on and to test; they are the same for all algorithms and noise levels."""
+    """Return the training and test rows; they are the same for all algorithms and noise levels."""
     from sklearn.model_selection import StratifiedKFold
 
     seed = seed_of(plan.seed, split_additions(cell.dataset)[0], cell.repeat, "folds")
@@ -168,7 +168,7 @@ def fold_rows(plan: Plan, cell: Cell, y: NDArray[np.intp]) -> tuple[NDArray[Any]
 
 
 def _scores(model: Any, X: Any, present: NDArray[np.intp], n_classes: int) -> NDArray[np.float64] | None:
-    """Return the scores of all classes, 0 for those that were not trained on; None if it has no scores."""
+    """Return the scores of all classes, 0 for classes without training rows; None without scores."""
     if not hasattr(model, "predict_proba"):
         return None
     scores = np.zeros((len(X), n_classes))

@@ -14,18 +14,18 @@ from sklearn.utils.validation import check_is_fitted
 
 
 class CleanLearningForest(ClassifierMixin, BaseEstimator):
-    """A random forest of the rows whose labels cleanlab doesn't doubt, with cleanlab's defaults.
+    """A random forest trained on the rows that cleanlab trusts, with cleanlab's defaults.
 
-    cleanlab cross-validates a forest, leaves out the rows whose labels look wrong, and trains a forest on
-    the others. Where it raises an error (all classes have fewer rows than its five folds, or there is one
-    class only), the forest is trained on all rows, and `fallback_` says why.
+    cleanlab cross-validates a forest, removes the rows whose labels look wrong, and trains a forest on the
+    rest. If it raises an error (because all classes have fewer rows than its five folds, or there is only one
+    class), the forest is trained on all rows, and `fallback_` has the reason.
 
     Parameters
     ----------
     n_estimators : int, default=100
         Number of trees of each forest.
     n_jobs : int or None
-        Threads of the forests.
+        Number of threads of the forests.
     random_state : int or None
         Seed of the folds and forests.
 
@@ -36,7 +36,7 @@ class CleanLearningForest(ClassifierMixin, BaseEstimator):
     forest_ : RandomForestClassifier
         The forest that predicts.
     fallback_ : str or None
-        Why cleanlab was left out; None if it was not.
+        Why cleanlab was not used; None if it was.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class CleanLearningForest(ClassifierMixin, BaseEstimator):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any) -> CleanLearningForest:
-        """Train on rows with labels of any kind."""
+        """Train on rows with labels of any type."""
         check_classification_targets(y)
         self.classes_, codes = np.unique(y, return_inverse=True)
         one_process = {"n_jobs": 1}
@@ -56,13 +56,13 @@ class CleanLearningForest(ClassifierMixin, BaseEstimator):
         self.fallback_: str | None = None
         try:
             self.forest_ = cleaning.fit(X, codes).clf
-        except Exception as error:  # whatever cleanlab makes of labels that it can't work with
+        except Exception as error:  # any error that cleanlab raises for unsuitable labels
             self.fallback_ = f"{type(error).__name__}: {error}"
             self.forest_ = forest.fit(X, codes)
         return self
 
     def predict_proba(self, X: Any) -> Any:
-        """Return the share of each class; 0 for one that cleanlab has left no rows of."""
+        """Return the class probabilities; 0 for a class whose rows cleanlab has removed."""
         check_is_fitted(self)
         shares = np.zeros((len(X), len(self.classes_)))
         shares[:, self.forest_.classes_] = self.forest_.predict_proba(X)
@@ -74,7 +74,7 @@ class CleanLearningForest(ClassifierMixin, BaseEstimator):
 
     @property
     def n_estimators_(self) -> int:
-        """Number of trees that predict."""
+        """Number of trees."""
         return len(self.forest_.estimators_)
 
     def __sklearn_tags__(self) -> Tags:

@@ -28,22 +28,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Roles:
-    """What the columns of a study's tables are for, where it is not as usual.
+    """Roles and types of columns in a study's tables, where they differ from the defaults.
 
     Attributes
     ----------
     given, true : str or None
-        The columns of the labels to train on, and of the true ones to test against. None: there is one
+        The columns of training labels and of true labels for testing. None: there is a single
         column of labels, the target.
     drop : tuple of str
-        Columns to leave out where there are such; ``*`` stands for any letters.
+        Columns to ignore, if they exist; ``*`` matches any characters.
     target : str or None
-        The column to learn; datasets of the catalogue that have no such column keep theirs. None: the one
+        The column to predict; datasets of the catalogue without such a column use their own. None: the one
         named ``class``.
     dialect : Dialect
-        How files are written, where that can't be seen.
+        How files are written, where that can't be detected.
     read_as : tuple of (str, str)
-        What columns are read as, where there are such.
+        Types of columns, if they exist.
     """
 
     given: str | None = None
@@ -54,12 +54,12 @@ class Roles:
     read_as: tuple[tuple[str, str], ...] = ()
 
     def learnt(self, name: str, columns: list[str], *, of_catalogue: bool) -> str | None:
-        """Return the column of a table to learn; None for the usual one of a dataset of the catalogue.
+        """Return the column to predict; None for the default of a dataset of the catalogue.
 
         Raises
         ------
         NoTargetError
-            If it would be a guess.
+            The column would have to be guessed.
         """
         if self.given is not None:
             return self.given
@@ -73,7 +73,7 @@ class Roles:
         return self.target or USUAL_TARGET
 
     def dropped(self, columns: Iterable[str]) -> list[str]:
-        """Return which of a table's columns are no features; labels stay labels."""
+        """Return the columns of a table that are not features, apart from labels."""
         return [column for column in columns if any(columns_like(name, [column]) for name in self.drop)]
 
 
@@ -82,14 +82,14 @@ AS_USUAL = Roles()
 
 @dataclass(frozen=True)
 class Dataset:
-    """Rows to learn from: every column is a number (float64, gaps as NaN) or a pandas category.
+    """Rows and labels: columns are numeric (float64, with NaN for missing values) or pandas categories.
 
     A date is several columns: the days since 1970, and the parts that vary.
 
     Attributes
     ----------
     name : str
-        What it is called in plans and results.
+        Its name in plans and results.
     X : DataFrame
         The features.
     y : ndarray of int
@@ -99,15 +99,15 @@ class Dataset:
     source : str
         Where it was found.
     true : ndarray of int or None
-        The true class of each row, if `y` may be wrong: to test against, never to train on.
+        The true class of each row, if `y` may be wrong; used for testing only.
     target : str
-        The column that `y` was in.
+        The column of `y`.
     notes : tuple of str
-        What was noticed in its file, in sentences.
+        Notes on the file, as sentences.
     dropped : tuple of str
         The columns that were left out.
     added : tuple of str
-        What was added to it, as `kfhe.study.careless` names it.
+        Additions, as in `kfhe.study.careless`.
     """
 
     name: str
@@ -128,11 +128,11 @@ class Dataset:
 
     @property
     def wrong(self) -> float | None:
-        """Share of the labels that are not the true ones; None if these are not known."""
+        """Share of wrong labels; None if the true ones are unknown."""
         return None if self.true is None else float(np.mean(self.y != self.true))
 
     def fingerprint(self) -> str:
-        """Return a checksum of the contents, by which changed data are noticed."""
+        """Return a checksum of the contents, to detect changed data."""
         digest = hashlib.sha256()
         for name in self.X.columns:
             column = self.X[name]
@@ -149,7 +149,7 @@ class Dataset:
 
 
 def is_table(name: str) -> bool:
-    """Whether a dataset's name is the path of a file rather than a name of the catalogue."""
+    """Whether a dataset's name is the path of a file."""
     return name.endswith(READABLE)
 
 
@@ -176,13 +176,13 @@ def read_table(
     path : Path
         The file.
     name : str, optional
-        What to call the dataset; default: the file's name.
+        Name of the dataset; default: the file's name.
     categorical : collection of str
-        Columns of codes that are categories, as far as there are such, besides all columns of text.
+        Columns of codes that are categorical, if they exist, in addition to columns of text.
     roles : Roles
-        Which column is learnt, which hold other labels, or are left out; how the file is read.
+        Roles and types of columns, and how the file is written.
     of_catalogue : bool
-        Whether the dataset is known: then its class column is the one named ``class``, else the last one.
+        Whether the catalogue has the dataset. Its default target is ``class``, else the last column.
 
     Returns
     -------
@@ -192,7 +192,7 @@ def read_table(
     Raises
     ------
     StudyError
-        If the file can't be read, or can't be learnt from, or nobody has said what to learn.
+        The file can't be read, is not suitable, or its target is unknown.
     """
     import_pandas()
     with _told_as_study_error(), open_table(path, roles.dialect) as file:
@@ -207,7 +207,7 @@ def read_table(
 def make_dataset(
     frame: Any, name: str, *, source: str, categorical: Collection[str] = (), target: str | None = None
 ) -> Dataset:
-    """Check a data frame with a class column and make a dataset of it."""
+    """Validate a data frame with a class column, and make a dataset of it."""
     import_pandas()
     with _told_as_study_error():
         with needed("table files need polars", "frames"):
@@ -218,7 +218,7 @@ def make_dataset(
 
 
 def _dataset(table: LabelledTable, name: str) -> Dataset:
-    """Make a dataset of a table: numbers are float64, all else is text."""
+    """Make a dataset of a table; numbers become float64, everything else text."""
     from kfhe.tables.csv import check_names
 
     table.check_can_be_split()
@@ -253,7 +253,7 @@ def _told_as_study_error() -> Iterator[None]:
 
 
 def import_pandas() -> Any:
-    """Return pandas, or say which extra brings it."""
+    """Return pandas; if it is not installed, say which extra installs it."""
     with needed("a study needs pandas", "study"):
         import pandas
     return pandas

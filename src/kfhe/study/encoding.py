@@ -8,14 +8,14 @@ import numpy as np
 
 
 class Categorical(NamedTuple):
-    """Which columns of a table hold categories: their names and positions."""
+    """The categorical columns of a table: names and positions."""
 
     names: list[str]
     positions: list[int]
 
     @classmethod
     def of(cls, X: Any) -> Categorical:
-        """Find them in a data frame; an array has none."""
+        """Return those of a data frame; an array has none."""
         if not hasattr(X, "dtypes"):
             return cls([], [])
         names = [name for name, dtype in X.dtypes.items() if dtype == "category"]
@@ -23,7 +23,7 @@ class Categorical(NamedTuple):
 
 
 def encoding_steps(encoding: str, categorical: Categorical, classifier: Any) -> list[Any]:
-    """Return the steps that make a data frame fit for a classifier; none if it takes it as it is."""
+    """Return the steps that encode a data frame for a classifier; none if it needs no encoding."""
     from sklearn.compose import make_column_transformer
     from sklearn.impute import SimpleImputer
     from sklearn.pipeline import make_pipeline
@@ -46,7 +46,7 @@ def encoding_steps(encoding: str, categorical: Categorical, classifier: Any) -> 
 
 
 def _target_encoder() -> Any:
-    """Return scikit-learn's target encoder, with the same folds each time."""
+    """Return scikit-learn's target encoder with fixed folds."""
     from sklearn.model_selection import KFold
     from sklearn.preprocessing import TargetEncoder
 
@@ -56,17 +56,17 @@ def _target_encoder() -> Any:
 
 
 def _tags(classifier: Any) -> Any:
-    """Return what a classifier says of the input that it takes."""
+    """Return a classifier's tags for its input."""
     from sklearn.utils import InputTags, get_tags
 
     try:
         return get_tags(classifier).input_tags
-    except (AttributeError, TypeError):  # a classifier of somebody else's that knows no tags
+    except (AttributeError, TypeError):  # third-party classifiers may have no tags
         return InputTags()
 
 
 def _codes(X: Any) -> Any:
-    """Return the columns as numbers, categories by their codes; a gap is a category of its own."""
+    """Return the columns as numbers: categories become codes, including one for missing values."""
     columns = []
     for name in X.columns:
         column = X[name]

@@ -2,8 +2,8 @@
 
 
 class StudyError(Exception):
-    """A study can't continue: the message says what was found, where, and what to do."""
+    """A study can't continue. The message says what was found, where, and what to do."""
 
 
 class NoTargetError(StudyError):
-    """The target of a table is not known, and the user has to name it."""
+    """The target of a table is unknown, so the user has to give it."""

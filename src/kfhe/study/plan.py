@@ -18,7 +18,7 @@ from kfhe.tables.files import Dialect
 from kfhe.tables.readings import KINDS
 
 PRESETS = ("quick", "paper", "noise", "others", "real", "careless")
-ALL_TABLES = "*"  # a dataset that stands for all tables of the data folder
+ALL_TABLES = "*"  # stands for all tables of the data folder
 
 
 @dataclass(frozen=True)
@@ -28,11 +28,11 @@ class Algorithm:
     Attributes
     ----------
     name : str
-        What it is called in the results.
+        Its name in the results.
     algorithm : str
         A short name (see :mod:`kfhe.study.algorithms`) or the import path of a scikit-learn classifier.
     parameters : dict
-        Its parameters, where they are not the defaults.
+        Its parameters, if they are not the defaults.
     """
 
     name: str
@@ -42,7 +42,7 @@ class Algorithm:
 
 @dataclass(frozen=True)
 class Cell:
-    """One training run of a study: its name, and so its place in the results and its seed."""
+    """One training run. Its name determines its place in the results and its seed."""
 
     dataset: str
     algorithm: str
@@ -53,36 +53,36 @@ class Cell:
 
 @dataclass(frozen=True)
 class Plan:
-    """What a study runs: each algorithm on each dataset, noise level, repeat and fold.
+    """A plan: algorithms, datasets, noise levels, repeats and folds.
 
     Attributes
     ----------
     datasets : tuple of str
-        Names of the catalogue or of the data folder, or paths of csv or parquet files; or ``*``: all tables
-        of the data folder.
+        Names in the catalogue or the data folder, paths of table files, or ``*`` for all tables of the data
+        folder.
     algorithms : tuple of Algorithm
         The classifiers.
     noise_levels : tuple of float
-        How much noise goes into the training rows: of most models, the share of labels to change.
+        Amounts of noise in the training rows: for most noise models, the share of labels to change.
     noise_model : str
-        How training rows are made worse: a name of `kfhe.noise.NOISE_MODELS`.
+        The noise model: a name in `kfhe.noise.NOISE_MODELS`.
     repeats, folds : int
-        How often cross-validation is repeated, and into how many folds.
+        Number of repeats and folds of cross-validation.
     metric : str
-        What ranks and tests are about: a name of `kfhe.metrics.METRICS`.
+        The metric for ranks and tests: a name in `kfhe.metrics.METRICS`.
     seed : int
-        Another seed gives other folds, noise and models.
+        The seed of folds, noise and models.
     given, true : str or None
-        The columns of the labels to train on, and of the true ones to test against, in all tables. None:
-        there is one column of labels.
+        The columns of training labels and of true labels for testing, in all tables. None: there is a single
+        column of labels.
     drop : tuple of str
-        Columns to leave out where there are such; ``*`` in one stands for any letters.
+        Columns to ignore, if they exist; ``*`` matches any characters.
     target : str or None
-        The column to learn, in all tables; datasets of the catalogue that have none of this name keep
-        theirs. None: the one named ``class``.
+        The column to predict, in all tables; datasets of the catalogue without such a column use their
+        own. None: the one named ``class``.
     reading : dict
-        How files are read, where that can't be seen: ``sep``, ``decimal``, ``encoding``, ``na`` (a list),
-        ``sheet``, and ``as``, a table of columns and what they are read as.
+        How files are written, where that can't be detected: ``sep``, ``decimal``, ``encoding``, ``na`` (a
+        list), ``sheet``; and ``as``, a table of column types.
 
     Examples
     --------
@@ -108,7 +108,7 @@ class Plan:
 
     @classmethod
     def preset(cls, name: str) -> Plan:
-        """Return a plan that comes with the package: one of `PRESETS`."""
+        """Return a preset: one of `PRESETS`."""
         return cls.from_toml(preset_text(name), f"preset {name}")
 
     @classmethod
@@ -131,7 +131,7 @@ class Plan:
 
     @classmethod
     def from_toml(cls, text: str, origin: str = "plan") -> Plan:
-        """Make a plan from the text of a TOML file; errors name `origin` and the key."""
+        """Create a plan from TOML text; errors name `origin` and the key."""
         try:
             return cls.from_keys(tomllib.loads(text))
         except tomllib.TOMLDecodeError as error:
@@ -141,7 +141,7 @@ class Plan:
 
     @classmethod
     def from_keys(cls, keys: dict[str, Any]) -> Plan:
-        """Make a plan of the keys of a TOML file, checked."""
+        """Create a plan from the keys of a TOML file, validated."""
         known = [item.name for item in fields(cls)]
         unknown = [key for key in keys if key not in known]
         if unknown:
@@ -157,7 +157,7 @@ class Plan:
         return cls(**{**keys, **texts, "algorithms": made, "noise_levels": levels}).checked()
 
     def checked(self) -> Plan:
-        """Return the plan, or say which key is wrong."""
+        """Return the plan, or raise an error that names the invalid key."""
         _check("metric", self.metric, self.metric in METRICS, f"one of {', '.join(METRICS)}")
         known = self.noise_model in NOISE_MODELS
         _check("noise_model", self.noise_model, known, f"one of {', '.join(NOISE_MODELS)}")
@@ -188,12 +188,12 @@ class Plan:
 
     @property
     def dataset_names(self) -> dict[str, str]:
-        """What each dataset is called in the results, and what it is loaded by."""
+        """The names of the datasets in the results, and what they are loaded from."""
         return {(table_name(entry) if is_table(entry) else entry): entry for entry in self.datasets}
 
     @property
     def roles(self) -> Roles:
-        """What the columns of the tables are for."""
+        """Roles and types of the columns."""
         dialect = {key: value for key, value in self.reading.items() if key != "as"}
         dialect["na"] = tuple(dialect.get("na", ()))
         read_as = tuple(self.reading.get("as", {}).items())
@@ -201,16 +201,16 @@ class Plan:
 
     @property
     def level(self) -> str:
-        """What a noise level of this study is, as the name of an axis."""
+        """The meaning of a noise level, as an axis label."""
         return NOISE_MODELS[self.noise_model].level
 
     def noise_done(self, *levels: float) -> str:
-        """Say what was done to the training rows at some levels."""
+        """Describe what some noise levels do to the training rows."""
         amounts = ", ".join(f"{100 * level:g}%" for level in levels)
         return f"{amounts} {NOISE_MODELS[self.noise_model].done}"
 
     def cells(self) -> list[Cell]:
-        """Return every cell, in an order in which each repeat is a whole study of its own."""
+        """Return all cells, ordered so that each repeat is a complete study."""
         return [
             Cell(dataset, algorithm.name, noise, repeat, fold)
             for repeat in range(self.repeats)
@@ -221,12 +221,12 @@ class Plan:
         ]
 
     def to_json(self) -> str:
-        """Return the plan as JSON, in one way only: equal plans give equal texts."""
+        """Return the plan as canonical JSON: equal plans give equal text."""
         return json.dumps(asdict(self), sort_keys=True)
 
     @classmethod
     def from_json(cls, text: str) -> Plan:
-        """Return the plan that :meth:`to_json` wrote."""
+        """Return the plan from :meth:`to_json`."""
         keys = json.loads(text)
         keys["algorithms"] = tuple(Algorithm(**item) for item in keys["algorithms"])
         keys["datasets"] = tuple(keys["datasets"])
@@ -235,11 +235,11 @@ class Plan:
         return cls(**keys)
 
     def digest(self) -> str:
-        """Return a hash of what determines the results: not the folders that data files are in."""
+        """Return a hash of everything that determines the results, without folders of data files."""
         return hashlib.sha256(self._without_folders().to_json().encode()).hexdigest()
 
     def goes_on_from(self, other: Plan) -> bool:
-        """Whether results of another plan are some of this one's: the other may have fewer repeats."""
+        """Whether another plan is the same with at most as many repeats."""
         same = replace(other, repeats=self.repeats).digest() == self.digest()
         return same and self.repeats >= other.repeats
 

@@ -1,4 +1,4 @@
-"""The progress display of a study: cells done, rate, time left, and averages so far."""
+"""The progress display of a study: cells done, rate, time left, and current averages."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 
 class StudyProgress(Progress):
-    """A live display on a terminal; elsewhere, as in a log file, a line for each tenth that is done.
+    """A live display on a terminal; in a log file, a line for each tenth of the cells.
 
     Parameters
     ----------
     plan : Plan
         The study.
     total, done : int
-        Number of cells, and how many of them are there already.
+        Number of cells, and number of those that are done already.
     console : Console
         Where to draw.
     """
@@ -41,12 +41,12 @@ class StudyProgress(Progress):
         self._cells = self.add_task("cells", total=total, completed=done, rate="", failed="")
 
     def get_renderables(self) -> Iterable[RenderableType]:
-        """Yield the bar, and the averages so far."""
+        """Yield the bar and the current averages."""
         yield from super().get_renderables()
         yield self._averages()
 
     def add(self, results: Iterable[Result]) -> None:
-        """Count results in."""
+        """Add results."""
         count = 0
         for result in results:
             count += 1

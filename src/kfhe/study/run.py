@@ -34,18 +34,18 @@ if TYPE_CHECKING:
 
 @dataclass
 class Outcome:
-    """What came of a run.
+    """The outcome of a run.
 
     Attributes
     ----------
     cells : int
-        Number of cells of the study that can be run here.
+        Number of cells of the study whose datasets are available.
     ran, failed : int
-        Number of cells run now, and of those among them that ended in an error.
+        Number of cells in this run, and number of those that failed.
     error : str or None
-        Text of the first such error.
+        The first error.
     left_out : dict of str to str
-        Datasets that can't be used, and why.
+        Datasets that can't be used, with reasons.
     interrupted : bool
         Whether Ctrl-C or SIGTERM ended the run.
     """
@@ -69,37 +69,37 @@ def run(
     mix_versions: bool = False,
     console: Console | None = None,
 ) -> Outcome:
-    """Run the cells of a plan that are not in a result file yet.
+    """Run the cells of a plan that are not in the result file yet.
 
     Parameters
     ----------
     plan : Plan
         The study.
     path : path
-        The result file; it is made if it isn't there.
+        The result file; it is created if it does not exist.
     data_dir : path, optional
-        Folder of csv or parquet files; default: the environment variable ``KFHE_DATA``.
+        Folder of table files; default: the environment variable ``KFHE_DATA``.
     n_jobs : int, optional
-        Number of processes on this machine; default: one for each processor. It has no influence on the
+        Number of local processes; default: one per processor. It does not affect the
         results.
     scheduler : str, optional
-        Address of the scheduler of a Dask cluster, whose workers run the cells instead.
+        Address of the scheduler of a Dask cluster to run the cells on.
     retry_failed : bool
-        Whether to run cells again that ended in an error.
+        Whether to repeat failed cells.
     mix_versions : bool
-        Whether to go on with a file whose results were made by other versions of the packages.
+        Whether to continue a result file with other versions of the packages.
     console : rich.console.Console, optional
-        Where to show the progress.
+        Where to show progress.
 
     Returns
     -------
     Outcome
-        What was done.
+        The outcome.
 
     Raises
     ------
     StudyError
-        If the study can't begin or go on; results that were stored stay stored.
+        The study can't start or continue. Stored results are kept.
     """
     import_pandas()
     algorithms.check(plan)
@@ -136,30 +136,30 @@ def run(
 
 
 def _datasets(plan: Plan, dataset_of: Callable[[str], Dataset]) -> tuple[list[Dataset], dict[str, str]]:
-    """Load what there is of a plan's datasets; say of each other one why it is left out."""
+    """Load the available datasets of a plan; return the reasons why others are omitted."""
     datasets, problems = [], {}
     for name in plan.dataset_names:
         try:
             dataset = dataset_of(name)
             _check_folds(dataset, plan.folds)
             datasets.append(dataset)
-        except NoTargetError:  # to be asked before hours of computing
+        except NoTargetError:  # ask the user now, before hours of computing
             raise
         except StudyError as error:
             problems[name] = str(error)
-    if not problems:  # the column may be in a table that is not here
+    if not problems:  # the column may be in a table that is not available
         _check_columns(plan.roles, datasets)
     return datasets, problems
 
 
 def _check_folds(dataset: Dataset, folds: int) -> None:
-    """Raise if no class has a row for each fold: then the rows can't be split."""
+    """Raise if every class has fewer rows than there are folds."""
     if max(Counter(dataset.y.tolist()).values()) < folds:
         raise StudyError(f"{dataset.name}: no class has as many as {folds} rows; use fewer folds")
 
 
 def _check_columns(roles: Roles, datasets: list[Dataset]) -> None:
-    """Raise if something is said of a column that no table has; a name with a star may stand for none."""
+    """Raise if no table has a column that the plan names; names with a star may match nothing."""
     columns = {column for each in datasets for column in (*each.X.columns, *each.dropped, each.target)}
     said = {name: "left out" for name in roles.drop if "*" not in name}
     said |= {column: f"read as {kind}" for column, kind in roles.read_as}
@@ -177,14 +177,14 @@ def _say_what_is_learnt(plan: Plan, datasets: list[Dataset], console: Console) -
 
 
 def _learnt(plan: Plan, dataset: Dataset) -> str:
-    """Say what is learnt of a table that the catalogue doesn't know."""
+    """Describe the target of a table that is not in the catalogue."""
     tested = "" if plan.true is None else f", tested against {plan.true!r}"
     classes = some([repr(label) for label in dataset.classes])
     return f"{dataset.name}: target {dataset.target!r}{tested}; classes: {classes}"
 
 
 def _batches(cells: Iterable[Cell]) -> list[list[Cell]]:
-    """Return cells in batches: the algorithms on one training set are one batch."""
+    """Return cells in batches; the algorithms on one training set are a batch."""
     by_rows = groupby(cells, key=lambda cell: (cell.dataset, cell.noise, cell.repeat, cell.fold))
     return [list(batch) for _, batch in by_rows]
 
@@ -196,7 +196,7 @@ def _shown(
     results: Iterable[list[Result]],
     console: Console | None,
 ) -> Iterator[list[Result]]:
-    """Pass results on, and show the progress."""
+    """Yield results, and show the progress."""
     if console is None:
         yield from results
         return
@@ -209,7 +209,7 @@ def _shown(
 
 
 def describe(outcome: Outcome, path: Any) -> str:
-    """Say in a sentence or two what came of a run."""
+    """Describe the outcome of a run."""
     stored = f"{counted(outcome.ran, 'cell', 'were')} run"
     if outcome.failed:
         stored += f", {outcome.failed} of them ended in an error ('kfhe study report' lists them)"

@@ -1,4 +1,4 @@
-"""Where datasets come from: files, generators, scikit-learn, or downloads from OpenML."""
+"""Sources of datasets: files, generators, scikit-learn, and downloads from OpenML."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Source:
-    """Where a dataset is: of which kind, and which file or maker."""
+    """The source of a dataset: its kind, and the file or function."""
 
     kind: str
     path: Path | None = None
@@ -43,17 +43,17 @@ class Source:
 
 
 def load(name: str, data_dir: str | Path | None = None, *, roles: Roles = AS_USUAL) -> Dataset:
-    """Load a dataset: one of the catalogue, a file of the data folder, or any csv or parquet file.
+    """Load a dataset: from the catalogue, the data folder, or any table file.
 
     Parameters
     ----------
     name : str
-        A name, or the path of a file; behind it may stand what is added: see `kfhe.study.careless`.
+        A name or the path of a file, possibly with additions: see `kfhe.study.careless`.
     data_dir : path, optional
-        A folder of csv or parquet files that is looked into first; default: the environment variable
-        ``KFHE_DATA``, if it is set.
+        Folder of table files, which is searched first; default: the environment variable ``KFHE_DATA``, if it
+        is set.
     roles : Roles
-        Which column is learnt, which hold other labels, or are left out.
+        Roles and types of columns.
 
     Returns
     -------
@@ -63,7 +63,7 @@ def load(name: str, data_dir: str | Path | None = None, *, roles: Roles = AS_USU
     Raises
     ------
     StudyError
-        If there is no such dataset here, or it can't be used.
+        The dataset is not available, or can't be used.
 
     Examples
     --------
@@ -105,7 +105,7 @@ def load(name: str, data_dir: str | Path | None = None, *, roles: Roles = AS_USU
 
 
 def locate(name: str, data_dir: str | Path | None = None) -> Source | None:
-    """Return the first source that has a dataset: file, folder, rule, scikit-learn, cache; or None."""
+    """Return the first source that has a dataset: file, folder, generator, scikit-learn, cache; or None."""
     name, _ = split_additions(name)
     if is_table(name):
         path = Path(name)
@@ -122,7 +122,7 @@ def locate(name: str, data_dir: str | Path | None = None) -> Source | None:
 
 
 def data_folder(data_dir: str | Path | None) -> Path | None:
-    """Return the folder of the user's data files, checked; None if there is none."""
+    """Return the folder of the user's data files, validated; None if there is none."""
     given = data_dir or os.environ.get("KFHE_DATA")
     if not given:
         return None
@@ -130,12 +130,12 @@ def data_folder(data_dir: str | Path | None) -> Path | None:
     if not folder.is_dir():
         raise StudyError(f"data folder {folder}: there is no such folder")
     if not any(path.name.endswith(READABLE) for path in folder.iterdir()):
-        raise StudyError(f"data folder {folder}: there are no files in it that end in {', '.join(READABLE)}")
+        raise StudyError(f"data folder {folder}: it has no files that end in {', '.join(READABLE)}")
     return folder
 
 
 def tables_of(folder: Path | None) -> list[str]:
-    """Return the names of all csv and parquet files of the data folder."""
+    """Return the names of all table files in the data folder."""
     if folder is None:
         raise StudyError(
             "'datasets' asks for all tables of the data folder: name it by --data-dir or KFHE_DATA"
@@ -144,7 +144,7 @@ def tables_of(folder: Path | None) -> list[str]:
 
 
 def cache_folder() -> Path:
-    """Return the folder that downloads are kept in; ``KFHE_CACHE`` names another one."""
+    """Return the folder for downloads, which ``KFHE_CACHE`` can change."""
     given = os.environ.get("KFHE_CACHE")
     if given:
         return Path(given)
@@ -168,8 +168,8 @@ def _not_here(name: str) -> str:
         from difflib import get_close_matches
 
         near = get_close_matches(name, catalogue(), n=3)
-        hint = f"did you mean {' or '.join(near)}?" if near else "'kfhe data list' shows what there is"
-        return f"dataset '{name}' is not known; {hint} (a file needs its ending, such as {name}.csv)"
+        hint = f"did you mean {' or '.join(near)}?" if near else "'kfhe data list' shows all names"
+        return f"dataset '{name}' is unknown; {hint} (a file needs its ending, such as {name}.csv)"
     if facts.rows is None:
         return f"dataset '{name}' is unavailable. {facts.note}"
     ways = f"put {facts.file} into a folder and name it by --data-dir or KFHE_DATA"
@@ -179,7 +179,7 @@ def _not_here(name: str) -> str:
 
 
 def _embedded(loader: str) -> Any:
-    """Return one of scikit-learn's datasets as a frame with its class names, class last."""
+    """Return one of scikit-learn's datasets as a frame with class names in the last column."""
     from sklearn import datasets
 
     import_pandas()
@@ -195,7 +195,7 @@ _EMBEDDED: dict[str, Callable[[], Any]] = {
 
 
 def loaded(plan: Plan, data_dir: str | None, name: str) -> Dataset:
-    """Load a dataset of a plan once per process, and again if its file has changed: cells share it."""
+    """Load a dataset of a plan once per process, and again if its file has changed."""
     entry = plan.dataset_names[name]
     source = locate(entry, data_dir)
     path = source.path.resolve() if source and source.path else None
@@ -208,7 +208,7 @@ def _loaded(name: str, data_dir: str | None, roles: Roles, path: Path | None, ch
 
 
 def differences(dataset: Dataset, facts: Facts) -> list[str]:
-    """Say in which way a dataset is not what the catalogue says; nothing if it is."""
+    """Return how a dataset differs from the catalogue."""
     found = sorted((dataset.y == code).sum() for code in range(len(dataset.classes)))
     said = [
         ("rows", len(dataset.y), facts.rows),
@@ -219,37 +219,37 @@ def differences(dataset: Dataset, facts: Facts) -> list[str]:
 
 
 def fetch(name: str) -> Path:
-    """Download a dataset into the cache and return its file there.
+    """Download a dataset into the cache and return the path of its file.
 
-    scikit-learn compares what it receives with OpenML's checksum; rows, features and classes must be
-    those of the catalogue. The file appears in the cache at once and whole, or not at all.
+    scikit-learn verifies OpenML's checksum. Rows, features and classes must be those of the catalogue. The
+    file appears in the cache completely or not at all.
 
     Parameters
     ----------
     name : str
-        A name of the catalogue.
+        A name in the catalogue.
 
     Returns
     -------
     Path
-        The file in the cache; a download that is there already is not repeated.
+        The file in the cache. A dataset that is there already is not downloaded again.
 
     Raises
     ------
     StudyError
-        If the dataset can't be downloaded, or is not the one that is meant.
+        The dataset can't be downloaded, or differs from the catalogue.
     OSError
-        If it can't be written.
+        The file can't be written.
     """
     facts = catalogue().get(name)
     if facts is None:
-        raise StudyError(f"dataset '{name}' is not in the catalogue; 'kfhe data list' shows what there is")
+        raise StudyError(f"dataset '{name}' is not in the catalogue; 'kfhe data list' shows all names")
     if facts.openml is None:
         raise StudyError(f"dataset '{name}' can't be downloaded. {facts.note or facts.citation}")
     target = cache_folder() / f"{name}.parquet"
     if target.is_file():
         return target
-    import_pandas()  # rather than after the download
+    import_pandas()  # so that a missing package is found before the download
     frame = _download(name, facts.openml)
     dataset = make_dataset(frame, name, source=f"OpenML {facts.openml}")
     wrong = differences(dataset, facts)
@@ -265,7 +265,7 @@ def _download(name: str, number: int) -> Any:
     from sklearn.datasets import fetch_openml
 
     try:
-        # Nothing but the checked file is kept, so scikit-learn's own cache is not used
+        # Only the verified file is kept, so scikit-learn's own cache is not used
         bunch = fetch_openml(data_id=number, as_frame=True, parser="auto", cache=False)
     except (OSError, ValueError, ImportError) as error:
         raise StudyError(f"dataset '{name}' could not be downloaded from OpenML: {error}") from error

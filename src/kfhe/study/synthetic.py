@@ -11,11 +11,11 @@ import numpy as np
 
 from kfhe.study.dataset import import_pandas
 
-SEED = 2026  # of the sets that chance has a part in
+SEED = 2026  # of the random ones
 
 
 def balance_scale() -> Any:
-    """Return all 625 loads of a balance scale, and to which side it tips."""
+    """Return all 625 loads of a balance scale, with the side to which it tips."""
     rows = list(product(range(1, 6), repeat=4))
     columns = ["left_weight", "left_distance", "right_weight", "right_distance"]
     tips = [left * a - right * b for left, a, right, b in rows]
@@ -23,18 +23,18 @@ def balance_scale() -> Any:
 
 
 def _monks(rule: Callable[[int, int, int, int, int, int], bool]) -> Any:
-    """Return all 432 robots of the MONK problems, with the class that a rule gives them."""
+    """Return all 432 robots of the MONK problems, with classes by a rule."""
     rows = list(product((1, 2, 3), (1, 2, 3), (1, 2), (1, 2, 3), (1, 2, 3, 4), (1, 2)))
     return _frame(rows, [int(rule(*row)) for row in rows], ["a1", "a2", "a3", "a4", "a5", "a6"])
 
 
 def monks1() -> Any:
-    """Return the robots whose head is like their body, or whose jacket is red, beside the others."""
+    """Return the robots whose head and body have the same shape, or whose jacket is red, and the others."""
     return _monks(lambda a1, a2, a3, a4, a5, a6: a1 == a2 or a5 == 1)
 
 
 def monks2() -> Any:
-    """Return the robots of which just two attributes have their first value, beside the others."""
+    """Return the robots of which exactly two attributes have their first value, and the others."""
     return _monks(lambda *robot: robot.count(1) == 2)
 
 
@@ -44,14 +44,14 @@ def monks3() -> Any:
 
 
 def moons() -> Any:
-    """Return two half-moons that reach into one another."""
+    """Return two overlapping half-moons."""
     from sklearn.datasets import make_moons
 
     return _frame(*make_moons(600, noise=0.3, random_state=SEED))
 
 
 def circles() -> Any:
-    """Return a disc in a ring, with four columns that say nothing."""
+    """Return a disc in a ring, with four uninformative columns."""
     from sklearn.datasets import make_circles
 
     X, y = make_circles(600, noise=0.15, factor=0.6, random_state=SEED)
@@ -59,14 +59,14 @@ def circles() -> Any:
 
 
 def quantiles() -> Any:
-    """Return three shells of a normal distribution in six dimensions."""
+    """Return three shells of a six-dimensional normal distribution."""
     from sklearn.datasets import make_gaussian_quantiles
 
     return _frame(*make_gaussian_quantiles(n_samples=1000, n_features=6, n_classes=3, random_state=SEED))
 
 
 def hastie() -> Any:
-    """Return a ball in ten dimensions, and what is around it."""
+    """Return a ball in ten dimensions, and the points around it."""
     from sklearn.datasets import make_hastie_10_2
 
     X, y = make_hastie_10_2(1500, random_state=SEED)
@@ -74,7 +74,7 @@ def hastie() -> Any:
 
 
 def exclusive_or() -> Any:
-    """Return four quadrants, opposite ones of one class, with four columns that say nothing."""
+    """Return four quadrants, where opposite ones have the same class, with four uninformative columns."""
     X = np.random.default_rng(SEED).normal(size=(800, 6))
     return _frame(X, ((X[:, 0] > 0) ^ (X[:, 1] > 0)).astype(int))
 
@@ -96,19 +96,19 @@ def five_classes() -> Any:
 
 
 def imbalanced() -> Any:
-    """Return a frequent class and two rare ones."""
+    """Return one frequent and two rare classes."""
     return _clouds(1200, 20, n_informative=6, n_redundant=4, n_classes=3, weights=[0.8, 0.15, 0.05])
 
 
 def wide() -> Any:
-    """Return half as many columns as rows, of which few say anything."""
+    """Return half as many columns as rows, few of them informative."""
     return _clouds(400, 200, n_informative=12, n_redundant=20, class_sep=1.2)
 
 
 def _towns(n_rows: int, n_towns: int, n_classes: int, *, n_columns: int = 1) -> Any:
-    """Return clouds of points in towns: in each town, some of the rows are of the classes that live there.
+    """Return clouds of points in towns. In each town, some of the rows are of the classes that live there.
 
-    A few towns have many rows, and many have few.
+    A few towns have many rows, and many towns have few.
     """
     from sklearn.datasets import make_classification
 
@@ -136,7 +136,7 @@ def _clouds(n_rows: int, n_features: int, **settings: Any) -> Any:
 
 
 def _frame(X: Any, y: Any, columns: list[str] | None = None) -> Any:
-    """Return a frame with the class last; the last digits are not the same on all machines."""
+    """Return a frame with the class last, rounded because the last digits depend on the machine."""
     frame = import_pandas().DataFrame(np.round(X, 6))
     frame.columns = columns or [f"x{j + 1}" for j in range(frame.shape[1])]
     frame["class"] = [str(label) for label in y] if columns is None else y

@@ -28,18 +28,18 @@ if TYPE_CHECKING:
     from kfhe.study.dataset import Dataset
     from kfhe.study.plan import Cell
 
-# Batches on their way for each thread of the cluster: one runs, one waits for it, one is being stored
+# Batches per thread of the cluster: one running, one waiting, one being stored
 IN_FLIGHT = 3
-KILLED = "KilledWorker: each worker that ran it died, maybe because memory ran out"
+KILLED = "KilledWorker: each worker that ran it died, possibly because memory ran out"
 
 
 class Processes:
-    """Workers on this machine; a single one is this process itself.
+    """Workers on this machine; a single worker is this process itself.
 
     Parameters
     ----------
     n_jobs : int, optional
-        Number of processes; default: one for each processor.
+        Number of processes; default: one per processor.
     """
 
     def __init__(self, n_jobs: int | None = None) -> None:
@@ -48,7 +48,7 @@ class Processes:
     def results(
         self, plan: Plan, batches: list[list[Cell]], dataset_of: Callable[[str], Dataset]
     ) -> Generator[list[Result], None, None]:
-        """Yield the results of each batch as they come; each process reads a dataset once."""
+        """Yield the results of each batch when it is done; each process reads a dataset once."""
         n_processes = min(self.n_jobs or os.cpu_count() or 1, len(batches))
         if n_processes <= 1:
             yield from (run_cells(plan, batch, dataset_of) for batch in batches)
@@ -70,13 +70,13 @@ class Processes:
                     yield from results
                 except TerminatedWorkerError as error:
                     raise StudyError(
-                        "a process of the study was killed, maybe because memory ran out; what was stored is "
-                        "kept. Run again, with fewer processes (--jobs)"
+                        "a process of the study was killed, possibly because memory ran out; stored results "
+                        "are kept. Run again, with fewer processes (--jobs)"
                     ) from error
 
 
 def _follow_parent(parent: int) -> None:
-    """Leave interrupts to the parent, and end with it even if it was killed and could tell nobody."""
+    """Ignore interrupts, which the parent handles, and exit with the parent even if it was killed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     Thread(target=_end_after, args=(parent,), daemon=True).start()
 
@@ -88,12 +88,12 @@ def _end_after(parent: int) -> None:
 
 
 class Cluster(ExitStack):
-    """Workers of a Dask cluster, which may come and go; at the end of `with`, what is not done is taken back.
+    """Workers of a Dask cluster, which may join and leave. The end of `with` cancels what is not done.
 
     Parameters
     ----------
     scheduler : str
-        The address of the cluster's scheduler, such as ``tcp://10.0.0.1:8786``.
+        The address of the scheduler, such as ``tcp://10.0.0.1:8786``.
     """
 
     def __init__(self, scheduler: str) -> None:
@@ -109,11 +109,11 @@ class Cluster(ExitStack):
     def results(
         self, plan: Plan, batches: list[list[Cell]], dataset_of: Callable[[str], Dataset]
     ) -> Generator[list[Result], None, None]:
-        """Yield the results of each batch as they come; each worker is sent a dataset once.
+        """Yield the results of each batch when it is done; each worker receives a dataset once.
 
-        A batch whose worker dies runs elsewhere. Dask gives up those that too many workers have died with;
-        they may only have been waiting beside the one that killed them. So their cells run again at the end,
-        each alone: one that Dask gives up then has failed.
+        If a worker dies, its batch runs elsewhere. Dask gives up tasks that were on several dead workers,
+        including tasks that were only waiting there. So their cells run again at the end, one by one; a cell
+        that Dask gives up then has failed.
         """
         import dask
 
@@ -121,7 +121,7 @@ class Cluster(ExitStack):
 
         @cache
         def sent(name: str) -> Future[Dataset]:
-            # As a task, not as scattered data: those would be lost with the last worker that has them
+            # As a task, because scattered data would be lost with the last worker that has them
             with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 TiB"}):
                 return self._client.submit(pickle.loads, pickle.dumps(dataset_of(name)), pure=False)
 
@@ -142,7 +142,7 @@ class Cluster(ExitStack):
     def _ended(
         self, send: Callable[[list[Cell]], Future[list[Result]]], batches: Iterable[list[Cell]]
     ) -> Iterator[tuple[list[Cell], list[Result] | None]]:
-        """Send batches, a few at a time; yield each that has ended, with None if it killed its workers."""
+        """Submit batches, a few at a time; yield each that has ended, with None if it killed its workers."""
         from distributed import CancelledError, as_completed
 
         waiting, ended = iter(batches), as_completed(loop=self._client.loop)
@@ -158,12 +158,12 @@ class Cluster(ExitStack):
                 future = next(ended)
                 results = self._results_of(future)
                 batch = running.pop(future)
-                future.release()  # else it would run again if its worker died from now on
+                future.release()  # otherwise it would run again if its worker died later
                 yield batch, results
         except (OSError, CancelledError) as error:
             raise StudyError(
-                f"the Dask scheduler at {self.scheduler} is gone, or has dropped the study; what was stored "
-                "is kept. The same command continues when it is back"
+                f"the Dask scheduler at {self.scheduler} is gone, or has dropped the study; stored results "
+                "are kept. The same command continues when it is back"
             ) from error
 
     def _results_of(self, future: Future[list[Result]]) -> list[Result] | None:
@@ -182,7 +182,7 @@ class Cluster(ExitStack):
             ) from error
 
     def _room(self) -> int:
-        """Return how many batches may be on their way to the workers that there are now."""
+        """Return the number of batches that may be submitted to the current workers."""
         n_threads = sum(self._client.nthreads().values())
         if not n_threads:
             warnings.warn(f"the cluster at {self.scheduler} has no workers: waiting for some", stacklevel=2)
@@ -190,33 +190,33 @@ class Cluster(ExitStack):
 
 
 def run_on_worker(plan: str, versions: str, cells: list[Cell], dataset: Dataset) -> list[Result]:
-    """Run some cells of a dataset where this is called: in a worker.
+    """Run some cells of a dataset in a worker.
 
     Parameters
     ----------
     plan, versions : str
         The study, and the versions that its results depend on, as JSON.
     cells : list of Cell
-        Which of its cells.
+        The cells to run.
     dataset : Dataset
-        The dataset of all of them.
+        Their dataset.
 
     Returns
     -------
     list of Result
-        One for each cell; an error is a result too.
+        One for each cell, which may be an error.
 
     Raises
     ------
     StudyError
-        If the worker has not what the study needs, or has it in other versions.
+        The worker lacks a package, or has other versions.
     """
     return run_cells(_checked(plan, versions), cells, lambda name: dataset)
 
 
 @lru_cache(maxsize=1)
 def _checked(text: str, versions: str) -> Plan:
-    """Return the plan, once it is known that this worker gives the results that any other would."""
+    """Return the plan; raise if this worker could give different results."""
     from distributed import get_worker
 
     plan, asked = Plan.from_json(text), json.loads(versions)
@@ -224,7 +224,7 @@ def _checked(text: str, versions: str) -> Plan:
     others = [f"{name} {here[name]}, not {asked.get(name)}" for name in here if here[name] != asked.get(name)]
     if others:
         raise StudyError(
-            f"worker {worker} has not the versions of the machine that began the study: {'; '.join(others)}"
+            f"worker {worker} has other versions than the machine that began the study: {'; '.join(others)}"
         )
     try:
         algorithms.check(plan)

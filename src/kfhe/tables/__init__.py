@@ -1,4 +1,4 @@
-"""Tables: how files and frames are read and written, and what trees see of them: features and bins.
+"""Tables: reading and writing files and data frames, and turning them into features and bins.
 
-What is learnt from a table lives elsewhere, and so do the commands and pages on which people ask for it.
+What is learnt from a table is in other packages, as are commands and pages that ask for tables.
 """

@@ -23,13 +23,13 @@ from kfhe.target_encoding import Target, TargetEncoding, by_value, encoded_categ
 
 Floats = NDArray[np.float64]
 
-COLUMNS_AT_ONCE = 8  # neighbours in an array are read together
+COLUMNS_AT_ONCE = 8  # adjacent columns of an array that are read together
 SPARSE_COLUMNS_AT_ONCE = 512
 
 
 @dataclass(frozen=True)
 class BinnedTable:
-    """A training table as bins, one byte per value; another one if it is kept row by row as well.
+    """A training table as bins, one byte per value.
 
     Attributes
     ----------
@@ -38,13 +38,13 @@ class BinnedTable:
     codes : uint8 array of shape (n_columns, n_rows)
         Bin of each value. The last bin of each column is for missing values.
     n_bins : int32 array of shape (n_columns,)
-        Number of bins of each column, the one for missing values counted in.
+        Number of bins of each column, including the one for missing values.
     categorical : uint8 array of shape (n_columns,)
         1 for categorical columns.
     low, high : arrays of shape (n_columns, 256)
         The smallest and largest value in each bin of the numeric columns.
     left_out : dict of int to int
-        The columns that were left out, by number, and how many categories each has.
+        Columns that are left out, by number, with their numbers of categories.
     """
 
     schema: Schema
@@ -56,11 +56,11 @@ class BinnedTable:
     left_out: dict[int, int] = field(default_factory=dict)
 
     def n_gaps(self, k: int) -> int:
-        """How many rows have no value of feature k; 0 if it has several values, which nobody asks for."""
+        """Return the number of rows where feature k is missing; 0 if it has several values (not needed)."""
         return int((self.codes[k] == 1).sum()) if self.n_bins[k] == 2 else 0
 
     def of_column(self, j: int) -> Self:
-        """Return the features of one column as a table of their own."""
+        """Return a table with the features of one column."""
         some = np.flatnonzero(np.array(self.schema.feature_columns) == j)
         by_feature = ("codes", "n_bins", "categorical", "low", "high")
         return replace(self, **{name: getattr(self, name)[some] for name in by_feature})
@@ -74,7 +74,7 @@ class BinnedTable:
         n_threads: int,
         target: Target | None = None,
     ) -> BinnedTable:
-        """Read a table and bin its columns; with a target, many categories are encoded by it."""
+        """Bin the columns of a table; with a target, columns of many categories are encoded by it."""
         columns = open_columns(X)
         categorical = categorical_columns(columns, categorical_features)
         rules = rules_for(columns, categorical)
@@ -117,7 +117,7 @@ class BinnedTable:
 
 
 def _neighbours(categorical: NDArray[np.bool_], at_once: int) -> Iterator[range]:
-    """Yield runs of numeric columns, to be read together."""
+    """Yield runs of adjacent numeric columns, to be read together."""
     first = 0
     for j, skipped in enumerate([*categorical.tolist(), True]):
         if (skipped or j - first == at_once) and j > first:
@@ -139,20 +139,20 @@ def _read_together(columns: Columns, some: range, n_threads: int) -> Floats:
 def _bin_categories(
     factorized: tuple[NDArray[Any], list[Hashable]], max_bins: int
 ) -> tuple[dict[Hashable, int], NDArray[Any]]:
-    """Give each category a bin, in the order of their values; the rarest share one if need be."""
+    """Assign a bin to each category, sorted by value; if there are too many, the rarest share one."""
     bins = category_bins(category_counts(factorized), max_bins)
     return bins, binned_categories(factorized, bins)
 
 
 def category_counts(factorized: tuple[NDArray[Any], list[Hashable]]) -> dict[Hashable, int]:
-    """Return how many rows each category has, those that have any."""
+    """Return the categories that occur, with their numbers of rows."""
     codes, values = factorized
     counts = np.bincount(codes[codes >= 0], minlength=len(values)).tolist()
     return {plain(value): count for value, count in zip(values, counts, strict=True) if count}
 
 
 def category_bins(counts: dict[Hashable, int], max_bins: int) -> dict[Hashable, int]:
-    """Return the bin of each category; the rarest share one if need be."""
+    """Return the bin of each category; if there are too many, the rarest share one."""
     order = sorted(counts, key=by_value)
     if len(order) <= max_bins:
         return {value: bin for bin, value in enumerate(order)}
@@ -165,13 +165,13 @@ def category_bins(counts: dict[Hashable, int], max_bins: int) -> dict[Hashable, 
 def binned_categories(
     factorized: tuple[NDArray[Any], list[Hashable]], bins: dict[Hashable, int]
 ) -> NDArray[Any]:
-    """Return the bin of each row; missing values have the one after the last."""
+    """Return the bin of each row; missing values get the last one."""
     found = encoded(factorized, bins)
     return np.where(np.isnan(found), max(bins.values(), default=-1) + 1, found)
 
 
 def categorical_columns(columns: Columns, categorical_features: Any) -> NDArray[np.bool_]:
-    """Resolve the parameter ``categorical_features`` to a mask; columns of text are categorical anyway."""
+    """Turn the parameter ``categorical_features`` into a mask; columns of text are always categorical."""
     n = columns.n_columns
     if categorical_features is None:
         return np.zeros(n, dtype=bool)

@@ -1,6 +1,6 @@
 """The columns of arrays, sparse matrices and data frames, read one at a time.
 
-Trees walk down rows: of sparse matrices, a dense block of them at a time.
+Prediction needs rows: of sparse matrices, one dense block at a time.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from kfhe.tables.dates import Dates, days, from_objects, in_microseconds, span_i
 
 Floats = NDArray[np.float64]
 
-LARGEST_EXACT = 2**53  # up to which floats are whole numbers one by one
-CELLS_AT_ONCE = 1 << 22  # of a block of rows of a sparse matrix: 32 MB
-FEW_ROWS = 64  # for which libraries take longer to start than to work
-NO_WORDS = (Number, date, time, timedelta, np.generic)  # objects that are no categories
+LARGEST_EXACT = 2**53  # up to here, floats represent every integer
+CELLS_AT_ONCE = 1 << 22  # cells of a block of rows of a sparse matrix: 32 MB
+FEW_ROWS = 64  # for so few, libraries take longer to start than to run
+NO_WORDS = (Number, date, time, timedelta, np.generic)  # types of objects that are no strings
 
 
 class Columns(Protocol):
@@ -35,13 +35,13 @@ class Columns(Protocol):
         """Whether column j holds strings or categories."""
 
     def numbers(self, j: int) -> Floats:
-        """Return column j as numbers, NaN where a value is missing; times and durations are days."""
+        """Return column j as numbers, NaN where a value is missing; times and durations are in days."""
 
     def dates(self, j: int) -> Dates | None:
-        """Return column j as dates, NaT where one is missing; None if it holds something else."""
+        """Return column j as dates, NaT where one is missing; None if it has another type."""
 
     def factorize(self, j: int) -> tuple[NDArray[Any], list[Hashable]]:
-        """Return column j as positions in a list of distinct values, -1 where a value is missing."""
+        """Return column j as positions in a list of distinct values; -1 is missing."""
 
 
 class ArrayColumns:
@@ -90,7 +90,7 @@ class ArrayColumns:
 
 
 class SparseColumns:
-    """The columns of a sparse matrix; what it doesn't store is 0."""
+    """The columns of a sparse matrix; values that are not stored are 0."""
 
     def __init__(self, X: Any) -> None:
         self.X = by_column(X)
@@ -109,7 +109,7 @@ class SparseColumns:
         return numbers
 
     def stored(self, some: range) -> tuple[Floats, NDArray[Any], NDArray[np.int64]]:
-        """Return what neighbouring columns store: values, their rows, and where each column starts."""
+        """Return the stored entries of adjacent columns: values, their rows, and where each column starts."""
         starts = self.X.indptr[some.start : some.stop + 1].astype(np.int64)
         entries = slice(starts[0], starts[-1])
         values = np.asarray(self.X.data[entries], dtype=np.float64)
@@ -125,7 +125,7 @@ class SparseColumns:
 
 
 class FrameColumns:
-    """The columns of a data frame: of pandas, polars, pyarrow, or another that narwhals knows."""
+    """The columns of a data frame of pandas, polars, pyarrow, or another library that narwhals supports."""
 
     def __init__(self, X: Any) -> None:
         self.X = opened(X)
@@ -157,7 +157,7 @@ class FrameColumns:
             return _to_numbers(column.cast(nw.Float64).to_numpy(), self.names[j])
         if (
             dtype == nw.Unknown and (values := column.to_numpy()).dtype.kind in "biuf"
-        ):  # sparse ones of pandas
+        ):  # sparse columns of pandas
             return _to_numbers(values, self.names[j])
         if column.is_null().all():
             return np.full(self.n_rows, np.nan)
@@ -188,7 +188,7 @@ class FrameColumns:
             present = ~column.is_null().to_numpy()
             if dtype.is_integer():
                 return _factorize(column.drop_nulls().to_numpy(), present)
-            if is_pandas(native := column.to_native()):  # whose values take long to be replaced
+            if is_pandas(native := column.to_native()):  # its missing values are slow to replace
                 codes, distinct = native.factorize()
                 return codes, distinct.tolist()
             values = column.drop_nulls().unique(maintain_order=True).to_list()
@@ -207,7 +207,7 @@ class FrameColumns:
             ) from None
 
     def _objects(self, j: int) -> ArrayColumns | None:
-        """Return column j as an array if it holds objects, of which only a look at each tells more."""
+        """Return column j as an array if it has objects, whose types must be looked at one by one."""
         import narwhals.stable.v2 as nw
 
         column = self._columns[j]
@@ -219,7 +219,7 @@ class FrameColumns:
 
 
 def is_frame(X: Any) -> bool:
-    """Whether X is a data frame that narwhals knows."""
+    """Whether X is a data frame that narwhals supports."""
     if isinstance(X, np.ndarray | list | tuple) or is_sparse(X):
         return False
     from narwhals.dependencies import is_into_dataframe
@@ -228,14 +228,14 @@ def is_frame(X: Any) -> bool:
 
 
 def opened(X: Any) -> Any:
-    """Return a data frame as narwhals sees it."""
+    """Return a data frame wrapped by narwhals."""
     import narwhals.stable.v2 as nw
 
     return nw.from_native(X, eager_only=True)
 
 
 def open_columns(X: Any) -> Columns:
-    """Open an array, a sparse matrix, or a data frame."""
+    """Return the columns of an array, a sparse matrix, or a data frame."""
     if is_sparse(X):
         return SparseColumns(X)
     return FrameColumns(X) if is_frame(X) else ArrayColumns(X)
@@ -248,10 +248,10 @@ def _unreadable(name: str, dtype: Any) -> ValueError:
 
 
 def is_missing(value: Any) -> bool:
-    """Whether a value is a gap: None, NaN, or what pandas has for it."""
+    """Whether a value is missing: None, NaN, or pandas' NA."""
     try:
         return value is None or bool(value != value)
-    except TypeError:  # pandas.NA doesn't even differ from itself
+    except TypeError:  # comparing pandas.NA with itself gives NA
         return True
 
 
@@ -274,20 +274,20 @@ def _factorize_numbers(numbers: Floats) -> tuple[NDArray[Any], list[Hashable]]:
 
 
 def _factorize(values: NDArray[Any], present: NDArray[np.bool_]) -> tuple[NDArray[Any], list[Hashable]]:
-    """Factorize the values of the rows that have one; whole numbers stay whole, however large."""
+    """Factorize the values that are not missing; integers stay exact, however large."""
     codes = np.full(len(present), -1)
     distinct, codes[present] = np.unique(values, return_inverse=True)
     return codes, distinct.tolist()
 
 
 def is_beyond_floats(value: Any) -> bool:
-    """Whether a value is a whole number so large that floats can't tell it from its neighbours."""
+    """Whether a value is an integer too large for floats to represent exactly."""
     return isinstance(value, Integral) and abs(int(value)) > LARGEST_EXACT
 
 
 def some_rows(X: Any, positions: NDArray[Any]) -> Any:
     """Return some rows of a table, or of its labels, in the same container."""
-    if type(X).__module__.split(".")[0] == "pyarrow":  # not all versions of scikit-learn know how
+    if type(X).__module__.split(".")[0] == "pyarrow":  # not supported by all versions of scikit-learn
         return X.take(positions)
     if is_bare(X):
         return X[positions]
@@ -297,7 +297,7 @@ def some_rows(X: Any, positions: NDArray[Any]) -> Any:
 
 
 def is_bare(y: Any) -> bool:
-    """Whether labels are an array of pandas without rows' names, such as series.values of text."""
+    """Whether labels are an array of pandas without an index, such as series.values of text."""
     return is_pandas(y) and not hasattr(y, "iloc")
 
 
@@ -307,21 +307,21 @@ def is_pandas(values: Any) -> bool:
 
 
 def is_sparse(X: Any) -> bool:
-    """Whether X is one of SciPy's sparse matrices or arrays; SciPy is not loaded to find out."""
+    """Whether X is a SciPy sparse matrix or array; SciPy is not imported to find out."""
     return type(X).__module__.startswith("scipy.sparse")
 
 
 def sound(X: Any) -> Any:
-    """Return X, with indices of which none points outside: compiled code follows them wherever they lead.
+    """Return X with valid indices, because compiled code does not check them.
 
-    It is a new matrix of the same arrays: what X says of itself is not believed, and X stays as it is.
+    The result is a new matrix of the same arrays; cached attributes of X are not trusted, and X is unchanged.
 
     Raises
     ------
     ValueError
-        If the indices can't be those of a matrix.
+        The indices are not those of a matrix.
     """
-    if X.format not in ("csr", "csc", "bsr"):  # SciPy checks the others itself
+    if X.format not in ("csr", "csc", "bsr"):  # SciPy checks other formats itself
         return X
     try:
         same = type(X)((X.data, X.indices, X.indptr), shape=X.shape)
@@ -332,17 +332,17 @@ def sound(X: Any) -> Any:
 
 
 def by_column(X: Any) -> Any:
-    """Return X in the csc format, with rows in order and one entry for each; X itself if it is so already."""
+    """Return X in csc format, with sorted rows and no duplicate entries; X itself if it is so already."""
     if X.format == "csc" and X.has_canonical_format:
         return X
-    # Both conversions keep entries for the same place in order: their sum is that of the dense table.
+    # Both conversions keep duplicate entries in order, so that their sums equal those of the dense table.
     columns = X.tocsr().tocsc()
     columns.sum_duplicates()
     return columns
 
 
 def same_values(X: Any, other: Any) -> bool:
-    """Whether two sparse matrices hold the same values, however they store them; NaN is the same as NaN."""
+    """Whether two sparse matrices have the same values, however they are stored; NaN equals NaN."""
     if X.shape != other.shape:
         return False
     first, second = by_column(X).copy(), by_column(other).copy()
@@ -357,14 +357,14 @@ def same_values(X: Any, other: Any) -> bool:
 
 @dataclass(frozen=True)
 class SparseRows:
-    """Rows that are read when they are needed, a block at a time, as all of them may not fit into memory.
+    """Rows that are read when needed, one block at a time, as the dense table may not fit into memory.
 
     Attributes
     ----------
     X : csr matrix or array
         The rows.
     read : callable
-        Returns dense rows as the numbers that trees take.
+        Returns dense rows as numbers.
     """
 
     X: Any
@@ -375,7 +375,7 @@ class SparseRows:
 
 
 def blocks(rows: Floats | SparseRows) -> Iterator[tuple[slice, Floats]]:
-    """Yield rows as numbers, and which ones they are; those that are numbers already are one block."""
+    """Yield blocks of rows as numbers, with their positions; dense rows are one block."""
     if not isinstance(rows, SparseRows):
         yield slice(None), rows
         return

@@ -1,7 +1,7 @@
-"""A csv file: its rows, some at a time, and what its columns hold.
+"""A csv file: its rows, in batches, and the types of its columns.
 
-Polars takes a quote within a value, as in ``5" and 6``, for one around it, and fills up rows that are too
-short. So lines with quotes are cut into cells by Python's csv module, and separators are counted.
+Polars misreads quotes inside values, such as ``5" and 6``, and fills up rows that are too short. So lines
+with quotes are split by Python's csv module, and separators are counted.
 """
 
 from __future__ import annotations
@@ -27,29 +27,29 @@ from kfhe.tables.readings import NUMBER, WHOLE
 if TYPE_CHECKING:
     from kfhe.tables.files import Dialect
 
-# What pandas.read_csv takes for a gap, but for a few that start like numbers, such as -1.#IND.
+# The missing values of pandas.read_csv, except for a few that start like numbers, such as -1.#IND.
 GAPS = ["", "#N/A", "#N/A N/A", "#NA", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"]
 TRUE, FALSE = ["true", "True", "TRUE"], ["false", "False", "FALSE"]
 TRUTHS = {**dict.fromkeys(TRUE, True), **dict.fromkeys(FALSE, False)}
-TRUTH = "true and false"  # the kind of a column of numbers that holds nothing else in the first rows
+TRUTH = "true and false"  # the kind of a column of numbers that has only these in the first rows
 
-PIECE = 3 << 19  # bytes that are read at once; the first ones tell how the file is written
-PROBE = 1 << 16  # bytes of the first rows, which tell which columns hold true and false
-FEW = 1000  # words that tell whether others are worth a try
-BLANKS = " \t"  # that may be around numbers
-LONGEST = 1 << 26  # bytes that a row may have
-MOST_LINES = 20  # that a value may have
-FEW_LINES = 3  # that may look like rows and yet be text
-RECODE = "save the file as UTF-8, or say what it is, for example: --encoding latin-1"
+PIECE = 3 << 19  # bytes that are read at once; the dialect is detected in the first piece
+PROBE = 1 << 16  # bytes of the first rows, in which columns of true and false are detected
+FEW = 1000  # values that are tried before all others
+BLANKS = " \t"  # allowed around numbers
+LONGEST = 1 << 26  # maximum bytes of a row
+MOST_LINES = 20  # maximum lines of a value
+FEW_LINES = 3  # lines of a value that may look like rows
+RECODE = "save the file as UTF-8, or give its encoding, for example: --encoding latin-1"
 
 
 class CsvTable:
-    """A csv file, open at its start.
+    """An open csv file.
 
     Attributes
     ----------
     dialect : Dialect
-        How it is written, as it was told or found.
+        The dialect, given or detected.
     """
 
     first_row = 2
@@ -83,24 +83,24 @@ class CsvTable:
 
     @property
     def notes(self) -> list[str]:
-        """What was noticed in the rows that have been read, in sentences."""
+        """Notes on the rows that have been read, as sentences."""
         unusual = []
         if self.dialect.sep != ",":
             fractions = ", and decimals have a comma" * (self.dialect.decimal == ",")
             unusual.append(f"columns are separated by {self.dialect.sep!r}{fractions}")
         if self._is_guess and self.dialect.encoding:
             unusual.append(
-                f"it is not UTF-8, so it is read as {self.dialect.encoding}; --encoding names another"
+                f"it is not UTF-8, so it is read as {self.dialect.encoding}; --encoding sets another"
             )
         return [f"{self.name}: {'; '.join(unusual)}"] * bool(unusual) + self._blocks.notes()
 
     @property
     def schema(self) -> dict[str, pl.DataType]:
-        """The types that columns are kept in: all are text."""
+        """The types of columns that are kept: all are text."""
         return dict.fromkeys(self.columns, pl.String())
 
     def read(self, text: Collection[str] = ()) -> pl.DataFrame:
-        """Return all rows, each column as what all of its cells are."""
+        """Return all rows; the type of a column is the one that fits all of its cells."""
         cells = pl.concat([self._cells(block) for block in chain([self._first], self._blocks)])
         columns = []
         for column in self.columns:
@@ -111,7 +111,7 @@ class CsvTable:
     def batches(
         self, kinds: Mapping[str, str], kept: Collection[str] = ()
     ) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
-        """Yield the rows of some columns, and columns that are kept as they are written, batch by batch."""
+        """Yield rows in batches: some columns with types, and others unchanged."""
         truths = self._truths([column for column, kind in kinds.items() if kind == NUMBER])
         kinds = {column: kinds[column] for column in self.columns if column in kinds}
         kinds |= dict.fromkeys(truths, TRUTH)
@@ -125,11 +125,11 @@ class CsvTable:
             yield self._converted(cells, kinds, block.first_row), cells.select(kept)
 
     def _at_once(self, block: Block, kinds: Mapping[str, str]) -> pl.DataFrame | None:
-        """Return some columns of a block as polars reads them; None if there is anything that it can't."""
+        """Return some columns of a block as read by polars; None if it can't read all values."""
         if not isinstance(block.rows, bytes):
             return None
         numbers = {column for column, kind in kinds.items() if kind == NUMBER}
-        # Empty cells are gaps anyway; each number would have to be compared with the other words
+        # Empty cells are missing anyway; comparing numbers with other words would be slow
         for gaps in [[], self._gaps][bool(self.dialect.na) :]:
             with suppress(pl.exceptions.PolarsError):
                 rows = self._parsed(block.rows, numbers, gaps)
@@ -162,11 +162,11 @@ class CsvTable:
         )
 
     def _with_gaps(self, cells: pl.Series) -> pl.Series:
-        """Take some words for gaps."""
+        """Replace the words that stand for missing values by null."""
         return cells.set(cells.is_in(self._gaps), None)
 
     def _truths(self, columns: Iterable[str]) -> list[str]:
-        """Return those of some columns that hold nothing but true and false in the first rows."""
+        """Return those of some columns that have only true and false in the first rows."""
         rows = self._first.rows
         if isinstance(rows, bytes) and not any(word.encode() in rows for word in TRUTHS):
             return []
@@ -175,7 +175,7 @@ class CsvTable:
         return [column for column, found in words.items() if len(found) and found.is_in([*TRUTHS]).all()]
 
     def _converted(self, cells: pl.DataFrame, kinds: Mapping[str, str], first_row: int) -> pl.DataFrame:
-        """Return the columns that are asked for; raise at the first row that has something else."""
+        """Return some columns with their types; raise at the first value of another type."""
         found, wrong = [], []
         for column, kind in kinds.items():
             values = words = self._with_gaps(cells[column])
@@ -184,7 +184,7 @@ class CsvTable:
             misfits = (values.is_null() & words.is_not_null()).arg_true()
             if len(misfits):
                 wrong.append((misfits[0] + first_row, column, words[misfits[0]], kind))
-            if kind == WHOLE:  # other numbers are gaps, as no category is one
+            if kind == WHOLE:  # other numbers match no category
                 others = values.set(values != values.floor(), None).cast(pl.Int64, strict=False)
                 values = self._numbers(words, pl.Int64).fill_null(others)
             found.append(values)
@@ -197,14 +197,14 @@ class CsvTable:
         return pl.DataFrame(found)
 
     def _numbers(self, words: pl.Series, dtype: type[pl.DataType] = pl.Float64) -> pl.Series:
-        """Return words as numbers; null where they are none."""
+        """Return words as numbers; null where they are not."""
         if self.dialect.decimal == ",":
             words = words.set(words.str.contains(".", literal=True), None)
             words = words.str.replace(",", ".", literal=True)
         return words.str.strip_chars(BLANKS).cast(dtype, strict=False)
 
     def _meant(self, words: pl.Series) -> pl.Series:
-        """Return words as whole numbers, numbers, or true and false, if they all are; else as they are."""
+        """Return words as integers, floats or booleans if all of them are; otherwise unchanged."""
         if words.null_count() == len(words):
             return words.cast(pl.Float64)
         first = words.drop_nulls().head(FEW)
@@ -214,7 +214,7 @@ class CsvTable:
         return words
 
     def _broken(self, block: Block) -> TableFileError:
-        """Return an error for bytes that are not UTF-8."""
+        """Return the error for bytes that are not UTF-8."""
         rows = block.rows
         if isinstance(rows, bytes):
             lines = rows.decode(errors="surrogateescape").split("\n")
@@ -230,14 +230,14 @@ class CsvTable:
 
 
 class Block(NamedTuple):
-    """Neighbouring rows.
+    """Adjacent rows.
 
     Attributes
     ----------
     first_row : int
-        Number of the first one; the header is row 1.
+        Number of the first row; the header is row 1.
     rows : bytes or list of list of str
-        Lines without any quote, or the cells of each row.
+        Lines without quotes, or the cells of each row.
     """
 
     first_row: int
@@ -245,14 +245,14 @@ class Block(NamedTuple):
 
 
 class Blocks:
-    """Cuts a csv into blocks, one after the other.
+    """Splits a csv into blocks.
 
     Parameters
     ----------
     name : str
-        What messages call the file.
+        The name of the file in messages.
     sep : str
-        What separates columns.
+        The separator.
     pieces : iterator of bytes
         The file, in UTF-8.
 
@@ -264,9 +264,9 @@ class Blocks:
 
     def __init__(self, name: str, sep: str, pieces: Iterator[bytes]) -> None:
         self._name, self._sep, self._pieces = name, sep, pieces
-        self._rest = b""  # that has been read, and is not cut yet
-        self._line, self._row = 1, 1  # numbers of the next ones
-        self._broken: list[int] = []  # lines in which values begin that have line breaks
+        self._rest = b""  # read, but not yet split
+        self._line, self._row = 1, 1  # numbers of the next line and row
+        self._broken: list[int] = []  # lines where values with line breaks begin
         self.header: list[str] = []
         while not self.header and (lines := self._lines()):
             self.header = next(iter(self._cells(lines, most=1)), [])
@@ -286,7 +286,7 @@ class Blocks:
                 yield Block(self._row - n_rows, rows)
 
     def notes(self) -> list[str]:
-        """Return what was noticed, in a sentence."""
+        """Return a note on line breaks in values."""
         count = len(self._broken)
         if not count:
             return []
@@ -294,10 +294,10 @@ class Blocks:
         found = f"{count} values have line breaks in quotes; they begin in lines {where}"
         if count == 1:
             found = f"1 value has a line break in quotes; it begins in line {where}"
-        return [f'{self._name}: {found}. If that is not meant, a quote (") is missing or too many there.']
+        return [f'{self._name}: {found}. If this is unexpected, a quote (") is missing or extra there.']
 
     def _lines(self) -> bytes:
-        """Return the next whole lines; nothing at the end."""
+        """Return the next complete lines; nothing at the end."""
         data = self._rest
         while not (end := max(data.rfind(b"\n"), data.rfind(b"\r", 0, -1)) + 1):
             if len(data) > LONGEST:
@@ -311,7 +311,7 @@ class Blocks:
         return data[:end]
 
     def _checked(self, lines: bytes) -> tuple[bytes, int]:
-        """Return lines without quotes, blank ones left out, and their number."""
+        """Return lines without quotes, omitting blank ones, and their number."""
         if b"\r" in lines:
             lines = lines.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         if not lines.endswith(b"\n"):
@@ -336,13 +336,13 @@ class Blocks:
                 continue
             header = f"{self._name}: row {row} has {counted(width, 'value')}, but the header (row 1) names"
             if expected == 1:
-                raise TableFileError(f"{header} one column; leave titles above the header out of the file")
+                raise TableFileError(f"{header} one column; remove titles above the header")
             raise TableFileError(
-                f"{header} {expected} columns; fix the row; a value with {self._sep!r} in it needs quotes"
+                f"{header} {expected} columns; fix the row; a value that contains {self._sep!r} needs quotes"
             )
 
     def _cells(self, lines: bytes, most: int | None = None) -> list[list[str]]:
-        """Return the cells of the rows in some lines, and in those that a quote in them reaches into."""
+        """Return the cells of the rows in some lines, and in further lines that a quoted value extends to."""
         waiting = deque(_decoded(lines))
         n_lines, done, ended = len(waiting), 0, False
 
@@ -351,7 +351,7 @@ class Blocks:
             while not ended:
                 while waiting:
                     yield waiting.popleft()
-                more = self._lines()  # which is asked for only if a quote is open
+                more = self._lines()  # called only if a quote is open
                 waiting.extend(_decoded(more))
                 ended = not more
 
@@ -373,7 +373,7 @@ class Blocks:
         return rows
 
     def _check_breaks(self, cells: list[str], line: int, *, closed: bool) -> None:
-        """Note the line breaks in a row, which begins in a line; raise if a quote has swallowed rows."""
+        """Note the line breaks in a row; raise if a quote has swallowed rows."""
         marks = len(self.header) - 1
         for j, cell in enumerate(cells):
             lines, shown = cell.split("\n"), f"{cell[:40]!r} ..."
@@ -386,7 +386,7 @@ class Blocks:
             if len(lines) > MOST_LINES or (rows and len(between) >= FEW_LINES):
                 raise TableFileError(
                     f"{self._name}: line {line}: a value in quotes runs over {len(lines)} lines: {shown}; a "
-                    'quote (") is missing or too many there. Fix it, or write the text on one line'
+                    'quote (") is missing or extra there. Fix it, or write the text on one line'
                 )
             if len(lines) > 1:
                 self._broken.append(line)
@@ -399,7 +399,7 @@ class Blocks:
 
 
 def check_names(source: str, columns: list[str]) -> None:
-    """Raise if two columns have the same name, or none."""
+    """Raise if columns have the same name, or none."""
     if columns.count("") > 1:
         places = [str(place) for place, column in enumerate(columns, 1) if not column]
         raise TableFileError(f"{source}: columns {some(places)} have no name in the header; name them")
@@ -409,23 +409,23 @@ def check_names(source: str, columns: list[str]) -> None:
 
 
 def _usual_encoding(start: bytes) -> str | None:
-    """Return the encoding of a text that is not in UTF-8: UTF-16 if it says so, else what Windows writes."""
+    """Return the encoding of a text that is not UTF-8: UTF-16 if it is marked, else that of Windows."""
     if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return "utf-16"
-    if start.isascii() or re.search(rb"[\x00-\x08\x0e-\x1f]", start):  # the latter is no text at all
+    if start.isascii() or re.search(rb"[\x00-\x08\x0e-\x1f]", start):  # control characters: not a text
         return None
-    # Letters in UTF-8 beside bytes that are not make a damaged file: it can't be read as anything else
+    # If some characters are UTF-8 and others are not, the file is damaged
     return None if re.search(rb"[\xc2-\xf4][\x80-\xbf]", start) else "cp1252"
 
 
 def _recoded(name: str, pieces: Iterator[bytes], encoding: str) -> Iterator[bytes]:
-    """Yield a text in UTF-8 that has another encoding; `name` is what messages call it."""
+    """Yield a text of another encoding in UTF-8; `name` is the file in messages."""
     try:
         for text in codecs.iterdecode(pieces, encoding):
             yield text.encode()
     except LookupError:
         raise TableFileError(
-            f"encoding {encoding!r} is not known; there are utf-8, latin-1, cp1252, utf-16 and others"
+            f"unknown encoding {encoding!r}; for example, utf-8, latin-1, cp1252 and utf-16 are known"
         ) from None
     except UnicodeError as error:
         reason = getattr(error, "reason", error)
@@ -433,7 +433,7 @@ def _recoded(name: str, pieces: Iterator[bytes], encoding: str) -> Iterator[byte
 
 
 def _pieces(stream: IO[bytes]) -> Iterator[bytes]:
-    """Yield a stream's bytes, up to the end of a line; those that a pipe gives one by one are joined."""
+    """Yield a stream's bytes, up to the end of a line; small pieces from pipes are joined."""
     while piece := stream.read(PIECE):
         while len(piece) < PIECE and (more := stream.read(PIECE - len(piece))):
             piece += more
@@ -447,10 +447,10 @@ def _decoded(lines: bytes) -> Iterator[str]:
 
 
 def _is_broken(text: str) -> bool:
-    """Whether there are bytes in it that were not UTF-8."""
+    """Whether there are bytes that were not UTF-8."""
     return any("\udc80" <= letter <= "\udcff" for letter in text)
 
 
 def _truth(words: pl.Series) -> pl.Series:
-    """Return words as true and false; null where they are something else."""
+    """Return words as booleans; null where they are something else."""
     return words.replace_strict(TRUTHS, default=None, return_dtype=pl.Boolean)

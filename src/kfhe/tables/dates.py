@@ -1,4 +1,4 @@
-"""Dates as numbers: days since 1970, and the parts of a date that come round again."""
+"""Dates as numbers: days since 1970, and the periodic parts of a date."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
-Dates = NDArray[np.datetime64]  # in microseconds of UTC, NaT where there is none
+Dates = NDArray[np.datetime64]  # microseconds in UTC, NaT if missing
 
-MICROSECONDS = 86_400_000_000  # of a day
+MICROSECONDS = 86_400_000_000  # per day
 
 
 def days(moments: NDArray[Any]) -> Floats:
-    """Return dates as days since 1970, or durations as days, the time of day as a fraction."""
+    """Return dates as days since 1970, or durations as days, with fractions."""
     return _numbers(moments, moments.view(np.int64) / MICROSECONDS)
 
 
 def span_in_days(value: Any) -> Any:
-    """Return a duration or a time of day of Python as days, and anything else as it is."""
+    """Convert a duration or a time of day of Python to days; return other values unchanged."""
     if isinstance(value, time):
         value = datetime.combine(datetime.min, value.replace(tzinfo=None)) - datetime.min
     return value / timedelta(days=1) if isinstance(value, timedelta | np.timedelta64) else value
@@ -32,7 +32,7 @@ def _month(dates: Dates) -> NDArray[np.int64]:
 
 
 def _weekday(dates: Dates) -> NDArray[np.int64]:
-    return (dates.astype("M8[D]").view(np.int64) + 3) % 7  # 1970 began on a Thursday
+    return (dates.astype("M8[D]").view(np.int64) + 3) % 7  # 1970-01-01 was a Thursday
 
 
 def _hour(dates: Dates) -> NDArray[np.int64]:
@@ -57,19 +57,19 @@ def part(dates: Dates, name: str) -> Floats:
 
 
 def varying_parts(dates: Dates) -> tuple[str, ...]:
-    """Return the parts in which some dates differ."""
+    """Return the parts that are not the same in all dates."""
     return tuple(name for name, (low, high) in part_ranges(dates).items() if high > low)
 
 
 def part_ranges(dates: Dates) -> dict[str, tuple[int, int]]:
-    """Return the lowest and highest of each part; if there is no date, no part has any."""
+    """Return the minimum and maximum of each part; empty if there are no dates."""
     present = dates[~np.isnat(dates)]
     values = {name: of(present) for name, of in PARTS.items()} if len(present) else {}
     return {name: (int(each.min()), int(each.max())) for name, each in values.items()}
 
 
 def from_objects(values: Iterable[Any]) -> Dates:
-    """Return Python's dates, and whatever is none as NaT; those with a time zone are converted to UTC."""
+    """Convert Python's dates, with NaT for other values; those with a time zone are converted to UTC."""
     moments = [_naive(value) if isinstance(value, date) and value == value else None for value in values]
     return np.array(moments, dtype="M8[us]")
 
@@ -79,20 +79,20 @@ def _naive(moment: date) -> date | np.datetime64:
 
 
 def in_utc(moment: datetime) -> np.datetime64:
-    """Return a moment that has a time zone; in UTC it may be in the year 0 or 10,000, which Python lacks."""
+    """Convert a datetime with a time zone; in UTC it may be in year 0 or 10,000, unlike in Python."""
     return np.datetime64(moment.replace(tzinfo=None), "us") - np.timedelta64(moment.utcoffset(), "us")
 
 
 def in_microseconds(moments: NDArray[Any], name: str) -> Dates:
-    """Return the dates of a column that counts days, seconds or others.
+    """Return the dates of a column, whatever its unit.
 
     Raises
     ------
     ValueError
-        If there are more microseconds from 1970 to a date than a number can be.
+        A date is too far from 1970 for 64-bit microseconds.
     """
     found: Dates = moments.astype("M8[us]")
-    if np.datetime_data(moments.dtype)[0] not in ("ns", "ps", "fs", "as"):  # these reach less far
+    if np.datetime_data(moments.dtype)[0] not in ("ns", "ps", "fs", "as"):  # these have smaller ranges
         beyond = (found.astype(moments.dtype) != moments) & ~np.isnat(moments)
         if beyond.any():
             raise too_far(name)
@@ -100,7 +100,7 @@ def in_microseconds(moments: NDArray[Any], name: str) -> Dates:
 
 
 def too_far(name: str) -> ValueError:
-    """Return the error of a column with dates that can't be counted in microseconds."""
+    """Return the error for a column with dates that don't fit into microseconds."""
     return ValueError(f"column {name!r} has a date that is 292,000 years away; fix it, or make it missing")
 
 

@@ -20,11 +20,11 @@ from kfhe.tables.readings import CATEGORY, NUMBER, WHOLE, is_text, moments_as_te
 if TYPE_CHECKING:
     from kfhe.tables.files import Dialect
 
-ERRORS = ["#DIV/0!", "#NAME?", "#NULL!", "#NUM!", "#REF!", "#VALUE!"]  # of formulas; #N/A is a gap anyway
+ERRORS = ["#DIV/0!", "#NAME?", "#NULL!", "#NUM!", "#REF!", "#VALUE!"]  # #N/A is missing anyway
 
 
 class ExcelTable:
-    """A sheet of an Excel file; its first row names the columns, titles above it aside."""
+    """A sheet of an Excel file; its first row below any titles is the header."""
 
     is_text = False
 
@@ -45,8 +45,8 @@ class ExcelTable:
         self._cells = dict(zip(self.columns, zip(*rows[1:], strict=True), strict=True))
 
     def _rows(self, stream: IO[bytes], sheet: str | None) -> tuple[list[list[Any]], int]:
-        """Return the rows of a sheet, the header first, and the number of the row below it."""
-        file = io.BytesIO(stream.read())  # calamine itself refuses an .ods file that reaches too far
+        """Return the rows of a sheet, header first, and the number of the row below it."""
+        file = io.BytesIO(stream.read())  # calamine itself rejects .ods files with too many cells
         check_extent(self.name, file)
         file.seek(0)
         try:
@@ -59,19 +59,19 @@ class ExcelTable:
         except (calamine.CalamineError, OSError) as error:
             if b"opendocument.spreadsheet" in file.getvalue()[:100]:
                 raise TableFileError(
-                    f"{self.name}: is damaged, or a cell stands far from all others; delete that one, or "
+                    f"{self.name}: is damaged, or a cell is far away from all others; delete that cell, or "
                     "save the file as csv"
                 ) from error
             reason = "it has a password" if isinstance(error, calamine.PasswordError) else str(error)
             raise TableFileError(f"{self.name}: is damaged, or no Excel file: {reason}") from error
         if sheet is None and len(names) > 1:
             self.notes.append(
-                f"{self.name}: sheet {names[0]!r} is read, of {some(names)}; --sheet names another"
+                f"{self.name}: reading sheet {names[0]!r} of {some(names)}; --sheet selects another"
             )
         return found.to_python(), (found.start or (0, 0))[0] + 2
 
     def _below_titles(self, rows: list[list[Any]], first_row: int) -> tuple[list[list[Any]], int]:
-        """Leave out rows above the header: of three columns or more, one cell at most is filled there."""
+        """Drop rows above the header: with three columns or more, those with at most one cell."""
         header = next((i for i, row in enumerate(rows) if len(row) < 3 or sum(map(_is_filled, row)) > 1), 0)
         if header:
             self.notes.append(f"{self.name}: the header is row {first_row + header - 1}, below a title")
@@ -83,7 +83,7 @@ class ExcelTable:
 
     @property
     def truths(self) -> list[str]:
-        """The columns of true and false, which may be 1 and 0 in some cells."""
+        """Columns of booleans, which may be 1 and 0 in some cells."""
         found = []
         for column in self.columns:
             cells = [cell for cell in self._cells[column] if cell not in self._gaps]
@@ -99,7 +99,7 @@ class ExcelTable:
     def batches(
         self, kinds: Mapping[str, str], kept: Collection[str] = ()
     ) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
-        """Yield the rows of some columns, and columns that are kept, all together."""
+        """Yield all rows in one batch: some columns with types, and others unchanged."""
         table = self.read()
         rows = table.select(column for column in self.columns if column in kinds)
         rows = moments_as_text(rows, [column for column, kind in kinds.items() if kind == CATEGORY])
@@ -111,7 +111,7 @@ class ExcelTable:
         yield rows, table.select(kept)
 
     def _column(self, column: str, *, as_text: bool = False) -> pl.Series:
-        """Return a column in the narrowest type that holds all of its cells."""
+        """Return a column in the narrowest type that fits all of its cells."""
         cells = [None if cell in self._gaps else cell for cell in self._cells[column]]
         kinds = {type(cell) for cell in cells if cell is not None}
         if as_text and kinds:
@@ -142,7 +142,7 @@ class ExcelTable:
 
 
 def _plain(cell: Any) -> Any:
-    """Return a cell as people write it: 12 for 12.0."""
+    """Return a cell as it looks in Excel: 12 for 12.0."""
     return int(cell) if isinstance(cell, float) and cell.is_integer() else cell
 
 

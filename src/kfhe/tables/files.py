@@ -1,8 +1,8 @@
-"""Table files: csv, gzipped csv, parquet and Excel, opened by what they are.
+"""Table files: csv, gzipped csv, parquet and Excel, detected by their content.
 
-A csv is read as pandas does by default: a column in which every cell is a number is numeric, one of ``true``
-and ``false`` is boolean, any other holds text. Cells such as an empty one, ``NA`` or ``nan`` are gaps.
-What text stands for, such as dates, is found out when it is learnt from (`labelled`). ``-`` is a pipe.
+A csv is read as by pandas: a column is numeric if every cell is a number, boolean if every cell is ``true``
+or ``false``, and text otherwise. Empty cells, ``NA``, ``nan`` and similar words are missing. Text that is
+dates or amounts is recognised when a table is used for training (`labelled`). ``-`` is standard input.
 """
 
 from __future__ import annotations
@@ -32,26 +32,26 @@ EXCEL_STARTS = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")
 _COLUMNS, _PACKED = "json jsonl ndjson feather arrow ipc orc avro xml", "zip bz2 xz zst 7z tar"
 OTHERS = tuple(f".{ending}" for ending in f"{_COLUMNS} {_PACKED} pkl pickle sqlite db h5 dta sav rds".split())
 OTHER_STARTS = (b"ARROW1", b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd", b"SQLite format 3")
-MODEL_FILE = b'{"__metadata__":{"kfhe":'  # is near the start of each
-SEPARATORS = ";\t|"  # besides commas
+MODEL_FILE = b'{"__metadata__":{"kfhe":'  # near the start of model files
+SEPARATORS = ";\t|"  # in addition to commas
 
 
 @dataclass(frozen=True)
 class Dialect:
-    """How a csv or Excel file is written; None stands for what its first rows look like.
+    """How a csv or Excel file is written; None: detected in the first rows.
 
     Attributes
     ----------
     sep : str or None
-        What separates columns: one letter.
+        Column separator, a single character.
     decimal : str or None
-        What separates the fraction of a number: a point or a comma.
+        Decimal mark: a point or a comma.
     encoding : str or None
-        A name that Python knows, such as latin-1; None is UTF-8 or, if it can't be that, what Windows writes.
+        Encoding, by a name that Python knows, such as latin-1. None: UTF-8, or else that of Windows.
     na : tuple of str
-        Words that are gaps, besides the usual ones.
+        Words for missing values, in addition to the usual ones.
     sheet : str or None
-        Of an Excel file, the sheet to read; None is the first one.
+        Sheet of an Excel file. None: the first one.
     """
 
     sep: str | None = None
@@ -61,7 +61,7 @@ class Dialect:
     sheet: str | None = None
 
     def found_in(self, start: bytes) -> Dialect:
-        """Return the dialect with separator and decimal mark, if need be as the file's start has them."""
+        """Return the dialect with separator and decimal mark, detected in the first rows if need be."""
         header, _, rows = re.sub(rb'"[^"]*"', b"", start[: 1 << 16]).partition(b"\n")
         others = [mark for mark in SEPARATORS if mark.encode() in header]
         sep = self.sep or (others[0] if others and b"," not in header else ",")
@@ -90,21 +90,21 @@ class TableFile(Protocol):
     Attributes
     ----------
     name : str
-        What messages call it.
+        Name of the file in messages.
     columns : list of str
         Names of the columns.
     first_row : int
-        Number of the first row in messages: the header of a csv is row 1.
+        Number of the first row in messages; the header of a csv is row 1.
     is_text : bool
-        Whether values are written as text, so that their types are a guess.
+        Whether the file stores values as text, so that types have to be guessed.
     dialect : Dialect
-        How it is written; without a decimal mark, text is text.
+        The dialect; without a decimal mark, text is not interpreted.
     truths : collection of str
-        Columns that hold true and false, though maybe as 1 and 0 in some cells.
+        Columns of booleans, which may be 1 and 0 in some cells.
     notes : list of str
-        What was noticed in the rows that have been read, in sentences.
+        Notes on the rows that have been read, as sentences.
     schema : mapping of str to DataType
-        The types that columns are kept in.
+        The types of columns that are kept.
     """
 
     name: str
@@ -115,26 +115,26 @@ class TableFile(Protocol):
 
     @property
     def truths(self) -> Collection[str]:
-        """Return the columns of true and false."""
+        """Return the boolean columns."""
 
     @property
     def notes(self) -> list[str]:
-        """Return what was noticed."""
+        """Return the notes."""
 
     @property
     def schema(self) -> Mapping[str, DataType]:
         """Return the types of kept columns."""
 
     def read(self, text: Collection[str] = ()) -> DataFrame:
-        """Return all rows; the columns `text` hold text whatever they look like."""
+        """Return all rows; the columns in `text` are text whatever they look like."""
 
     def batches(
         self, kinds: Mapping[str, str], kept: Collection[str] = ()
     ) -> Iterator[tuple[DataFrame, DataFrame]]:
-        """Yield the rows of some columns, and columns that are kept as they are written, batch by batch.
+        """Yield rows in batches: some columns with types, and others unchanged.
 
-        `kinds` tells what the columns are read as: `NUMBER`, `WHOLE`, `CATEGORY`, which is text; or by what
-        reading, where they are text: then they stay text here.
+        `kinds` are the types of columns: `NUMBER`, `WHOLE` or `CATEGORY`, which is text. Columns with another
+        kind of text, such as dates, are returned as text.
         """
 
 
@@ -148,9 +148,9 @@ def read_table(
     path : path
         The file; ``-`` for standard input.
     text : collection of str
-        Columns that hold text even if it looks like numbers.
+        Columns that are text even if they look like numbers.
     dialect : Dialect
-        How a csv is written; default: as its first rows look.
+        How a csv is written; default: detected.
 
     Returns
     -------
@@ -160,7 +160,7 @@ def read_table(
     Raises
     ------
     TableFileError
-        If there is no such file, or it can't be read.
+        The file does not exist, or can't be read.
 
     Examples
     --------
@@ -179,7 +179,7 @@ def read_table(
 
 @contextmanager
 def open_table(path: str | os.PathLike[str], dialect: Dialect = AS_FOUND) -> Iterator[TableFile]:
-    """Open a csv, parquet or Excel file; ``-`` is standard input; first bytes tell what it is."""
+    """Open a csv, parquet or Excel file; ``-`` is standard input. The first bytes show the format."""
     name = "standard input" if str(path) == "-" else str(path)
     try:
         with _open_bytes(path) as stream:
@@ -187,7 +187,7 @@ def open_table(path: str | os.PathLike[str], dialect: Dialect = AS_FOUND) -> Ite
             is_excel = name.endswith(EXCEL) or start.startswith(EXCEL_STARTS)
             _check_kind(name, start)
             if dialect.sheet is not None and not is_excel:
-                raise TableFileError(f"{name}: has no sheets; a sheet can be chosen of Excel files only")
+                raise TableFileError(f"{name}: has no sheets; only Excel files have them")
             if is_excel:
                 with needed("Excel files need python-calamine", "excel"):
                     from kfhe.tables.excel import ExcelTable
@@ -209,13 +209,13 @@ def open_table(path: str | os.PathLike[str], dialect: Dialect = AS_FOUND) -> Ite
 
 
 def _check_kind(name: str, start: bytes) -> None:
-    """Raise if a file is of a kind that is not read, by its ending or its first bytes."""
+    """Raise if a file has an unsupported format, by its ending or its first bytes."""
     if MODEL_FILE in start:
-        raise TableFileError(f"{name}: is a model file, where a table is needed")
+        raise TableFileError(f"{name}: is a model file, not a table")
     ending = next((each for each in OTHERS if name.lower().endswith(each)), None)
     if ending or start.startswith(OTHER_STARTS):
         kind = f"{ending} files are" if ending else "this kind of file is"
-        raise TableFileError(f"{name}: {kind} not read; accepted are {', '.join(READABLE)}")
+        raise TableFileError(f"{name}: {kind} not supported; accepted are {', '.join(READABLE)}")
 
 
 @contextmanager
@@ -238,10 +238,10 @@ def _open_bytes(path: str | os.PathLike[str]) -> Iterator[Any]:
 
 
 def check_output(path: str | os.PathLike[str]) -> None:
-    """Raise unless a path's ending says which kind of table to write; ``-`` is a csv."""
+    """Raise unless a path's ending is that of a format that can be written; ``-`` is a csv."""
     name = str(path)
     if Path(name).is_dir():
         raise TableFileError(f"{name}: is a folder; give the name of a file")
     is_device = os.path.exists(name) and not os.path.isfile(name)
     if name != "-" and not name.endswith(WRITABLE) and not is_device:
-        raise TableFileError(f"{name}: the ending must tell what to write: {', '.join(WRITABLE)}")
+        raise TableFileError(f"{name}: the name must end in {', '.join(WRITABLE)}")

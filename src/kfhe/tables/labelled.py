@@ -1,4 +1,4 @@
-"""Tables with a target column: which columns are features, which of them hold categories, and the labels."""
+"""Tables with a target column: features, labels and groups."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ USUAL_TARGET = "class"
 
 @dataclass(frozen=True)
 class ColumnRoles:
-    """What the columns of a table are for: all that have no role are features.
+    """What the columns of a table are for; columns without a role are features.
 
     Attributes
     ----------
     target : str or None
-        The column to learn; None: the one named ``class``, else the last one.
+        The column to predict; None: the one named ``class``, else the last one.
     read_as : mapping of str to str
-        What columns are read as: "category", "number", "date", "day-first", "month-first", "time" or
-        "boolean"; the others as they look, if that leaves no doubt.
+        Types of columns: "category", "number", "date", "day-first", "month-first", "time" or "boolean". Other
+        columns are what they look like, if that is unambiguous.
     drop : collection of str
-        Columns to leave out, such as ``id,x_*``; ``*`` stands for any letters.
+        Columns to ignore, such as ``id,x_*``; ``*`` matches any characters.
     true : str or None
         The column of the true labels, if the target may be wrong.
     groups : str or None
-        The column that tells which rows belong together.
+        The column of groups.
     drop_unlabelled : bool
-        Whether rows without a label are left out; otherwise they are an error.
+        Whether to ignore rows without a label, instead of raising an error.
     """
 
     target: str | None = None
@@ -51,7 +51,7 @@ class ColumnRoles:
     drop_unlabelled: bool = False
 
     def of(self, columns: list[str], source: str) -> ColumnRoles:
-        """Return the roles of a table's columns, each one named; raise if there is no such column."""
+        """Return the roles with all columns named; raise if a column does not exist."""
         target = self.target or (USUAL_TARGET if USUAL_TARGET in columns else columns[-1])
         found = replace(self, target=target, drop=named_columns(self.drop, columns, source))
         for column in (*found.labels, *self.read_as):
@@ -61,19 +61,19 @@ class ColumnRoles:
 
     @property
     def labels(self) -> list[str]:
-        """The columns that hold labels, or groups."""
+        """The columns of labels and groups."""
         return [name for name in (self.target, self.true, self.groups) if name is not None]
 
     @property
     def categories(self) -> set[str]:
-        """The columns that are categories because somebody said so."""
+        """The columns that `read_as` makes categorical."""
         return {column for column, kind in self.read_as.items() if kind == CATEGORY}
 
     def features(self, columns: list[str], source: str) -> list[str]:
-        """Return those of a table's columns to learn from; raise if there are none."""
+        """Return the features among a table's columns; raise if there are none."""
         features = [column for column in columns if column not in {*self.labels, *self.drop}]
         if not features:
-            raise TableFileError(f"{source}: there is no column left to learn from")
+            raise TableFileError(f"{source}: no columns are left to learn from")
         return features
 
 
@@ -82,36 +82,36 @@ AS_USUAL = ColumnRoles()
 
 @dataclass(frozen=True)
 class LabelledTable:
-    """Rows to learn from.
+    """Rows for training.
 
-    Columns of text, and those that somebody says so of, hold categories, as many as there are; true and
-    false are numbers. Numbers are finite, or missing. Text of a csv or of an Excel file that leaves no doubt
-    is dates, numbers such as "$1,200", or true and false.
+    Columns of text are categorical, with any number of categories, as are those that `read_as` names;
+    booleans are numbers. Numbers are finite or missing. Text in a csv or Excel file that is unambiguously
+    dates, numbers such as "$1,200", or booleans is converted.
 
     Attributes
     ----------
     name : str
-        The file, as messages call it.
+        The name of the file in messages.
     roles : ColumnRoles
-        What its columns are for.
+        The roles of the columns.
     X : DataFrame
         The features.
     y : ndarray
-        The labels: strings, numbers or booleans, none of them missing, of two classes or more.
+        The labels: strings, numbers or booleans, none missing, of at least two classes.
     categorical : list of bool
-        For each feature, whether it holds categories.
+        For each feature, whether it is categorical.
     row_numbers : ndarray of int
         Number of each row in messages.
     all_columns : DataFrame
-        The table as it was read, with the target and the columns that are left out.
+        All columns as they were read.
     true : ndarray or None
-        The true labels, if a column of them was named: not to be learnt from.
+        The true labels, if there is a column of them.
     groups : ndarray or None
-        Which rows belong together, if a column tells.
+        The groups, if there is a column of them.
     readings : dict of str to str
-        How the features were read that were text.
+        What text columns were read as.
     notes : tuple of str
-        What was noticed in the file, in sentences.
+        Notes on the file, as sentences.
     """
 
     name: str
@@ -140,9 +140,9 @@ class LabelledTable:
         path : path
             The file, ``-`` for standard input.
         roles : ColumnRoles
-            What the columns are for.
+            The roles of the columns.
         dialect : Dialect
-            How a csv is written; default: as its first rows look.
+            How a csv is written; default: detected.
 
         Returns
         -------
@@ -152,7 +152,7 @@ class LabelledTable:
         Raises
         ------
         TableFileError
-            If the file can't be read, or its target can't be learnt.
+            The file can't be read, or its target is not suitable.
 
         Examples
         --------
@@ -175,7 +175,7 @@ class LabelledTable:
     def from_file(cls, file: TableFile, roles: ColumnRoles) -> LabelledTable:
         """Read an open file; see `read`."""
         known = roles.of(file.columns, file.name)
-        # What looks like a number in a csv may be a name; in parquet types are certain
+        # In a csv, what looks like a number may be a name; in parquet types are certain
         names = {*known.labels, *known.categories} if file.is_text else set()
         table = file.read({*names, *known.read_as} if file.is_text else ())
         table = table.with_columns(as_written(table[column]) for column in names)
@@ -195,7 +195,7 @@ class LabelledTable:
         first_row: int = 1,
         decimal: str | None = None,
     ) -> LabelledTable:
-        """Check a data frame that `name` calls; see `read`. Without a decimal mark, text is text."""
+        """Validate a data frame; see `read`. Without a decimal mark, text is not interpreted."""
         is_guess, roles = roles.target is None, roles.of(table.columns, name)
         assert roles.target is not None
         called = f"{name}: target {roles.target!r}"
@@ -228,7 +228,7 @@ class LabelledTable:
 
     @property
     def target(self) -> str:
-        """The column that holds the labels."""
+        """The column of labels."""
         return str(self.roles.target)
 
     def class_counts(self) -> dict[str, int]:
@@ -237,24 +237,24 @@ class LabelledTable:
         return dict(zip(map(str, classes.tolist()), counts.tolist(), strict=True))
 
     def check_can_be_split(self) -> None:
-        """Raise if a class has one row only: it can't be trained on and tested as well."""
+        """Raise if a class has a single row, which can't be both in training and in testing."""
         counts = self.class_counts()
         rarest = min(counts, key=counts.__getitem__)
         if counts[rarest] < 2:
             raise TableFileError(
-                f"{self.name}: class {rarest!r} has one row only, so it can't be trained on and tested as "
-                "well; leave the row out, or join the class with another"
+                f"{self.name}: class {rarest!r} has only one row, so it can't be both trained on and tested; "
+                "leave the row out, or merge the class with another"
             )
 
 
 def columns_like(name: str, columns: Iterable[str]) -> list[str]:
-    """Return the columns that a name stands for, in which ``*`` is any letters."""
+    """Return the columns that match a name, in which ``*`` matches any characters."""
     like = re.compile(".*".join(map(re.escape, name.split("*"))), re.DOTALL)
     return [column for column in columns if like.fullmatch(column)]
 
 
 def named_columns(names: Collection[str], columns: list[str], source: str) -> list[str]:
-    """Return the columns that are named, as ``id`` or ``id,x_*``; raise if a name stands for none.
+    """Return the columns that match names such as ``id`` or ``id,x_*``; raise if a name matches none.
 
     Examples
     --------
@@ -272,7 +272,7 @@ def named_columns(names: Collection[str], columns: list[str], source: str) -> li
 
 
 def check_types(schema: Mapping[str, pl.DataType], name: str) -> None:
-    """Raise if a column is of a type that nobody can learn from."""
+    """Raise if a column has an unsupported type."""
     for column, dtype in schema.items():
         if not (is_number(dtype) or dtype.is_temporal() or is_text(dtype)):
             raise TableFileError(
@@ -292,7 +292,7 @@ def _check_finite(X: pl.DataFrame, name: str, first_row: int) -> None:
 
 
 def as_written(column: pl.Series) -> pl.Series:
-    """Return names as numbers or booleans if they print like that, so that they come back as written."""
+    """Convert names to numbers or booleans if they would be written in the same way."""
     import polars as pl
 
     words = column.drop_nulls().unique()
@@ -304,25 +304,25 @@ def as_written(column: pl.Series) -> pl.Series:
 
 
 def without_label(n_rows: int) -> str:
-    """Say that so many rows have no label."""
+    """Return a note on ignored rows."""
     return f"{counted(n_rows, 'row')} without a label {'is' if n_rows == 1 else 'are'} left out"
 
 
 def checked_labels(
     column: pl.Series, called: str, row_numbers: NDArray[np.intp], *, header: bool
 ) -> NDArray[Any]:
-    """Return the values of a target; raise if there are gaps, values that are no classes, or one class only.
+    """Return the labels; raise if any are missing, or if the values are unsuitable as classes.
 
     Parameters
     ----------
     column : Series
         The target.
     called : str
-        What messages call it.
+        The name of the column in messages.
     row_numbers : ndarray of int
         Numbers of the rows in messages.
     header : bool
-        Whether they count a header.
+        Whether the numbers of rows count a header.
     """
     if column.null_count():
         gaps = row_numbers[column.is_null().to_numpy()]
@@ -332,7 +332,7 @@ def checked_labels(
 
 
 def check_classes(values: pl.Series, n_rows: int, called: str) -> None:
-    """Raise if the values of a target, each once, are no classes: fractions, too many, or one only."""
+    """Raise if the distinct values of a target are unsuitable: fractions, too many, or a single one."""
     import polars as pl
 
     dtype = values.dtype
@@ -344,17 +344,17 @@ def check_classes(values: pl.Series, n_rows: int, called: str) -> None:
     if fractions or (n_values > n_rows / 2 and n_values > 2):
         raise TableFileError(
             f"{called} has {n_values} different values in {n_rows} rows: "
-            f"{'fractions' if fractions else 'too many to be classes'}. kfhe learns classes; "
-            "choose another column, or make classes of it, such as low, middle and high"
+            f"{'fractions' if fractions else 'too many to be classes'}. kfhe predicts classes; "
+            "choose another column, or turn it into classes, such as low, middle and high"
         )
     if n_values == 1:
-        raise TableFileError(f"{called} has one class only ({values[0]}); there must be two or more to learn")
+        raise TableFileError(f"{called} has one class only ({values[0]}); at least two are needed")
 
 
 def checked_groups(
     column: pl.Series, called: str, row_numbers: NDArray[np.intp], *, header: bool = False
 ) -> NDArray[Any]:
-    """Return what groups rows are of; raise if there are gaps, or values that can't be told apart.
+    """Return the groups of rows; raise if any are missing or of an unsupported type.
 
     The parameters are those of `checked_labels`.
     """
@@ -367,28 +367,28 @@ def checked_groups(
     gaps = row_numbers[missing.to_numpy()]
     if len(gaps):
         where = _where([str(row) for row in gaps], len(gaps), header=header)
-        raise TableFileError(f"{called} has {where}; give a row that belongs to no other a value of its own")
+        raise TableFileError(f"{called} has {where}; give a row without a group a value of its own")
     return values_of(column)
 
 
 def values_of(column: pl.Series) -> NDArray[Any]:
-    """Return labels, or groups, as an array: text as objects."""
+    """Return labels or groups as an array; text becomes objects."""
     import polars as pl
 
     return (column.cast(pl.String) if is_text(column.dtype) else column).to_numpy()
 
 
 def label_gaps(rows: list[str], n_gaps: int, called: str, *, header: bool = False) -> TableFileError:
-    """Return an error for labels that are missing: in these rows, and maybe in more."""
+    """Return the error for missing labels: in these rows, and possibly in more."""
     fix = "fill it in, or leave this row out" if n_gaps == 1 else "fill them in, or leave these rows out"
     return TableFileError(
         f"{called} has {_where(rows, n_gaps, header=header)}; {fix}, as kfhe fit, evaluate and "
-        "audit do with --drop-unlabelled (empty cells, NA, None and the like are gaps)"
+        "audit do with --drop-unlabelled (empty cells, NA, None and similar words are missing values)"
     )
 
 
 def _where(rows: list[str], n_gaps: int, *, header: bool) -> str:
-    """Say how many gaps there are, and where; numbers of rows count the header of a csv."""
+    """Describe the number of missing values and their rows; numbers of rows count the header of a csv."""
     told = " (the header is row 1)" if header else ""
     where = some(rows, n_gaps)
     return f"1 gap, in row {where}{told}" if n_gaps == 1 else f"{n_gaps} gaps, in rows {where}{told}"

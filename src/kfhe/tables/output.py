@@ -20,14 +20,14 @@ from kfhe.tables.errors import TableFileError
 from kfhe.tables.files import check_output
 from kfhe.tables.readings import is_text, moments_as_text
 
-FORMULA = r"\A[=+\-@\t\r]"  # how text begins that a spreadsheet may run
-MOST_ROWS = 2**20 - 1  # that an Excel sheet has below its header
-LARGEST = 2**53  # number up to which Excel's numbers, which are doubles, are exact
+FORMULA = r"\A[=+\-@\t\r]"  # start of text that a spreadsheet may execute
+MOST_ROWS = 2**20 - 1  # rows of an Excel sheet below its header
+LARGEST = 2**53  # up to here, Excel's numbers, which are doubles, represent every integer
 AS_THEY_ARE = dict.fromkeys(("strings_to_formulas", "strings_to_numbers", "strings_to_urls"), False)
 
 
 def write_table(path: str | os.PathLike[str], rows: pl.DataFrame, *, escape_formulas: bool = False) -> None:
-    """Write a data frame of polars to a file, whole or not at all; see `write_batches`."""
+    """Write a data frame of polars to a file, completely or not at all; see `write_batches`."""
     write_batches(path, rows.schema, [rows], escape_formulas=escape_formulas)
 
 
@@ -38,7 +38,7 @@ def write_batches(
     *,
     escape_formulas: bool = False,
 ) -> None:
-    """Write rows to a file as they come; it is there, whole, once all has gone well.
+    """Write rows to a file in batches; the file appears once all are written.
 
     Parameters
     ----------
@@ -49,13 +49,13 @@ def write_batches(
     batches : iterable of DataFrame
         The rows.
     escape_formulas : bool, default=False
-        Whether text of a csv that a spreadsheet would take for a formula gets an apostrophe in front.
+        Whether to put an apostrophe before text of a csv that a spreadsheet would take for a formula.
     """
     check_output(path)
     if str(path) == "-":
         stream = standard_output()
         for text in csv_texts(schema, batches, escape_formulas):
-            stream.write((plain(text) if stream.isatty() else text).encode())  # it can't steer the terminal
+            stream.write((plain(text) if stream.isatty() else text).encode())  # it can't control the terminal
         stream.flush()
         return
     with whole_file(path) as file, ExitStack() as stack:
@@ -74,7 +74,7 @@ def write_batches(
 def csv_texts(
     names: Iterable[str], batches: Iterable[pl.DataFrame], escape_formulas: bool = False
 ) -> Iterator[str]:
-    """Yield the lines of a csv, batch by batch; values are in quotes only where they need them."""
+    """Yield the lines of a csv, batch by batch; only values that need quotes have them."""
     header = io.StringIO()
     escaped = [re.sub(FORMULA, r"'\g<0>", name) if escape_formulas else name for name in names]
     csv.writer(header, lineterminator="\n").writerow(escaped)
@@ -115,7 +115,7 @@ def _write_excel(
         with Workbook(whole, {"constant_memory": True, "nan_inf_to_errors": True, **AS_THEY_ARE}) as book:
             _fill(path, book.add_worksheet(), list(schema), batches)
     except FileCreateError as error:
-        full = error.args[0].with_traceback(None)  # which holds an open zip file: it is closed here
+        full = error.args[0].with_traceback(None)  # frees xlsxwriter's open zip file, which closes it
     if full is not None:
         raise full
     file.write(whole.getbuffer())

@@ -17,11 +17,11 @@ from kfhe.tables.readings import CATEGORY, NUMBER, WHOLE, is_text, moments_as_te
 if TYPE_CHECKING:
     from kfhe.tables.files import Dialect
 
-ROWS = 1 << 16  # that are read at once
+ROWS = 1 << 16  # rows that are read at a time
 
 
 class ParquetTable:
-    """A parquet file; words of its text may be taken for gaps."""
+    """A parquet file; some words in its text may stand for missing values."""
 
     first_row = 1
     is_text = False
@@ -39,7 +39,7 @@ class ParquetTable:
             raise TableFileError(f"{name}: there are no rows in it")
 
     def read(self, text: Collection[str] = ()) -> pl.DataFrame:
-        """Return all rows; columns of dates and numbers become text if that is asked for."""
+        """Return all rows; columns of dates and numbers in `text` become text."""
         with damage_told(self.name):
             rows = self._with_gaps(self._file.select(self.columns).collect())
         return moments_as_text(rows, text).with_columns(pl.col(column).cast(pl.String) for column in text)
@@ -47,14 +47,14 @@ class ParquetTable:
     def batches(
         self, kinds: Mapping[str, str], kept: Collection[str] = ()
     ) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
-        """Yield the rows of some columns, and columns that are kept, batch by batch."""
+        """Yield rows in batches: some columns with types, and others unchanged."""
         names = [column for column in self.columns if column in kinds]
         for column in names:
             dtype, kind = self.schema[column], kinds[column]
             if kind in (NUMBER, WHOLE) and is_text(dtype):
-                raise TableFileError(f"{self.name}: column {column!r} holds text; accepted is numbers")
+                raise TableFileError(f"{self.name}: column {column!r} is text; accepted are numbers")
             if kind == CATEGORY and not (is_text(dtype) or dtype.is_temporal()):
-                raise TableFileError(f"{self.name}: column {column!r} holds numbers; accepted is text")
+                raise TableFileError(f"{self.name}: column {column!r} has numbers; accepted is text")
         text = [column for column in names if kinds[column] == CATEGORY]
         with damage_told(self.name):
             read = self._file.select(list(dict.fromkeys([*names, *kept])))
@@ -62,20 +62,20 @@ class ParquetTable:
                 yield moments_as_text(self._with_gaps(rows.select(names)), text), rows.select(kept)
 
     def _with_gaps(self, rows: pl.DataFrame) -> pl.DataFrame:
-        """Return rows whose text is text, however it is stored, and of which some words are gaps."""
+        """Return rows with text as strings, and missing values for some words."""
         words = [column for column, dtype in rows.schema.items() if is_text(dtype)]
         rows = rows.with_columns(pl.col(words).cast(pl.String))
         return rows.with_columns(pl.when(~pl.col(words).is_in(list(self.dialect.na))).then(pl.col(words)))
 
 
 def columns_of(names: Iterable[str]) -> list[str]:
-    """Return the names of the columns; what pandas keeps its row names in is none."""
+    """Return the names of the columns, without pandas' index."""
     return [column for column in names if not re.fullmatch(r"__index_level_\d+__", column)]
 
 
 @contextmanager
 def damage_told(name: str) -> Iterator[None]:
-    """Tell what polars can't read as a damaged file."""
+    """Turn errors of polars into errors about a damaged file."""
     try:
         yield
     except (pl.exceptions.PolarsError, OSError, UnicodeDecodeError) as error:
@@ -83,5 +83,5 @@ def damage_told(name: str) -> Iterator[None]:
 
 
 def damaged(name: str, error: Exception) -> TableFileError:
-    """Return the error of a file that can't be read."""
+    """Return the error for a file that can't be read."""
     return TableFileError(f"{name}: is damaged, or no parquet file: {str(error).splitlines()[0]}")

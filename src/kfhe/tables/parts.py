@@ -1,7 +1,7 @@
-"""Parquet files that are one table together, too large to be read whole: read part by part, on a cluster.
+"""Parquet files that form one table, too large for memory: read part by part, on a cluster.
 
-A part is some neighbouring rows of a file. Names, types and numbers of rows are known by the files' footers;
-what else is to be known of all rows is asked of the parts, on the workers.
+A part is a run of rows of a file. Names, types and numbers of rows are in the footers of the files;
+everything else is computed from the parts, on the workers.
 """
 
 from __future__ import annotations
@@ -31,38 +31,38 @@ from kfhe.tables.labelled import (
 from kfhe.tables.parquet import columns_of, damage_told, damaged
 from kfhe.tables.readings import CATEGORY, check_type, is_date, is_text, moments_as_text
 
-PART_BYTES = 64 << 20  # in memory that a part may have, if row groups are smaller
+PART_BYTES = 64 << 20  # memory of a part, unless a single row group is larger
 
 
 class Part(NamedTuple):
-    """Some neighbouring rows of a file."""
+    """A run of rows of a file."""
 
     path: str
     first_row: int  # its number in the file, from 1
     n_rows: int
-    n_bytes: int  # in memory
+    n_bytes: int  # of memory
 
 
 class PartClasses(NamedTuple):
-    """What a part tells of the labels."""
+    """The labels in a part."""
 
-    counts: pl.DataFrame  # of rows of each value
+    counts: pl.DataFrame  # rows by label
     gaps: list[str]  # numbers of the first rows without a label
     n_gaps: int
 
 
 @dataclass(frozen=True)
 class View:
-    """What is read of each part.
+    """The columns that are read of each part, and their types.
 
     Attributes
     ----------
     schema : mapping of str to DataType
-        The types that columns have in all parts.
+        Common types of the columns.
     roles : ColumnRoles
-        What the columns are for.
+        The roles of the columns.
     features : list of str
-        The columns that are learnt from.
+        The features.
     """
 
     schema: Mapping[str, pl.DataType]
@@ -71,7 +71,7 @@ class View:
 
     @property
     def target(self) -> str:
-        """The column that holds the labels."""
+        """The column of labels."""
         return str(self.roles.target)
 
     def table(self, part: Part) -> pl.DataFrame:
@@ -83,20 +83,20 @@ class View:
         return values_of(self._rows(part, [self.target])[0][self.target])
 
     def groups(self, part: Part) -> NDArray[Any]:
-        """Return the groups of the rows of a part; raise where one is missing."""
+        """Return the groups of the rows of a part; raise if one is missing."""
         rows, numbers = self._rows(part, [str(self.roles.groups)])
         called = f"{part.path}: column {self.roles.groups!r} of groups"
         return checked_groups(rows.to_series(), called, numbers)
 
     def classes(self, part: Part) -> PartClasses:
-        """Return the classes in a part, and where labels are missing."""
+        """Return the classes in a part, and the rows where labels are missing."""
         column = self._read(part, [self.target])[self.target]
         gaps = column.is_null().arg_true() + part.first_row
         counts = column.drop_nulls().alias("value").value_counts(name="count")
         return PartClasses(counts, [str(row) for row in gaps[:SHOWN]], len(gaps))
 
     def _rows(self, part: Part, columns: list[str]) -> tuple[pl.DataFrame, NDArray[np.intp]]:
-        """Return some columns of a part, and the rows' numbers, but for rows that are left out."""
+        """Return some columns of a part and the numbers of the rows, without ignored rows."""
         numbers = np.arange(part.n_rows) + part.first_row
         if not self.roles.drop_unlabelled:
             return self._read(part, columns), numbers
@@ -106,7 +106,7 @@ class View:
 
     def _read(self, part: Part, columns: list[str]) -> pl.DataFrame:
         if not Path(part.path).is_file():
-            raise TableFileError(f"{part.path}: is not here; a cluster's workers read files themselves")
+            raise TableFileError(f"{part.path}: is not here; the workers of a cluster read files themselves")
         with damage_told(part.path):
             rows = pl.scan_parquet(part.path).slice(part.first_row - 1, part.n_rows).select(columns).collect()
         return rows.cast({column: self.schema[column] for column in columns})
@@ -114,20 +114,20 @@ class View:
 
 @dataclass(frozen=True)
 class PartedTable:
-    """Parquet files, of which only the footers have been read.
+    """Parquet files whose footers have been read.
 
     Attributes
     ----------
     name : str
-        What messages call them.
+        Their name in messages.
     files : list of Path
         The files.
     parts : list of Part
-        Their rows.
+        The parts of all files.
     view : View
-        What is read of them.
+        The columns to read.
     categorical : list of bool
-        For each feature, whether it holds categories.
+        For each feature, whether it is categorical.
     """
 
     name: str
@@ -145,12 +145,12 @@ class PartedTable:
         paths : sequence of Path
             Parquet files, or folders of them.
         roles : ColumnRoles
-            What the columns are for. Text that is dates or numbers is not read as such.
+            The roles of the columns. Text is not converted to dates or numbers.
 
         Raises
         ------
         TableFileError
-            If a file is none of parquet, if files have different columns, or if these can't be learnt.
+            A file is not parquet, files have different columns, or the columns are not suitable.
         """
         files = parquet_files(paths)
         name = str(paths[0]) if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
@@ -166,33 +166,33 @@ class PartedTable:
             part for file, footer in zip(files, footers, strict=True) for part in footer.parts(file, used)
         ]
         if not parts:
-            raise TableFileError(f"{name}: there are no rows in it")
+            raise TableFileError(f"{name}: has no rows")
         categorical = [is_text(schema[column]) or column in roles.categories for column in features]
         return cls(name, files, parts, View(schema, roles, features), categorical)
 
     @property
     def n_rows(self) -> int:
-        """How many rows there are, those without a label counted."""
+        """The number of rows, including those without a label."""
         return sum(part.n_rows for part in self.parts)
 
     @property
     def n_dates(self) -> int:
-        """How many features hold dates."""
+        """The number of features that are dates."""
         dates = [is_date(self.view.schema[name]) for name in self.view.features]
         return sum(is_date and not of for is_date, of in zip(dates, self.categorical, strict=True))
 
     def class_counts(self, classes: Sequence[PartClasses]) -> dict[str, int]:
-        """Return the number of rows of each class, by what the parts tell; raise if they can't be learnt."""
+        """Return the number of rows of each class, from those of the parts; raise if unsuitable."""
         self._check_gaps(classes)
         every = pl.concat([each.counts for each in classes])
         total = every.group_by("value").agg(pl.col("count").sum()).sort("value")
         if not len(total):
-            raise TableFileError(f"{self.name}: there is no row with a label")
+            raise TableFileError(f"{self.name}: no row has a label")
         check_classes(total["value"], int(total["count"].sum()), f"{self.name}: target {self.view.target!r}")
         return dict(zip(map(str, total["value"]), total["count"], strict=True))
 
     def _check_gaps(self, classes: Sequence[PartClasses]) -> None:
-        """Raise if there are labels missing; the first file in which they are is named."""
+        """Raise if labels are missing; the message names the first such file."""
         if self.view.roles.drop_unlabelled:
             return
         for file in dict.fromkeys(part.path for part in self.parts):
@@ -203,7 +203,7 @@ class PartedTable:
                 raise label_gaps(rows, sum(each.n_gaps for each in found), called)
 
     def frames(self) -> tuple[Any, Any]:
-        """Return features and labels as Dask has them; parts are read when they are needed."""
+        """Return features and labels as Dask collections; parts are read when needed."""
         import pandas as pd
 
         view = self.view
@@ -211,7 +211,7 @@ class PartedTable:
         return self._parted(view.table, X), self._parted(view.labels, self._empty(view.target))
 
     def groups(self) -> Any:
-        """Return the groups of the rows as Dask has them; None if no column tells."""
+        """Return the groups of the rows as a Dask collection; None if there is no such column."""
         column = self.view.roles.groups
         return None if column is None else self._parted(self.view.groups, self._empty(column))
 
@@ -229,29 +229,29 @@ class PartedTable:
 
 
 def _check_kind(column: str, dtype: pl.DataType, kind: str | None, name: str) -> None:
-    """Raise if a column can't be read as somebody says, without looking at all of it."""
+    """Raise if a column can't be read as requested without looking at all rows."""
     if kind not in (None, CATEGORY) and is_text(dtype):
         raise TableFileError(
-            f"{name}: column {column!r} holds text, and is read part by part: it can't be read as {kind}. "
-            "Write it as such into the files, or leave it out"
+            f"{name}: column {column!r} is text, which can't be read as {kind} part by part. Convert it in "
+            "the files, or leave it out"
         )
     check_type(column, dtype, kind, name)
 
 
 def parquet_files(paths: Sequence[Path]) -> list[Path]:
-    """Return the parquet files that are meant, with absolute paths: of a folder, those in it, by name."""
+    """Return the absolute paths of the parquet files, including those in folders, by name."""
     found: list[Path] = []
     for path in paths:
         inside = [path]
         if path.is_dir():
-            # Hidden files are others' notes
+            # Hidden files are those of other programs
             inside = sorted(each for each in path.glob("*.parquet") if each.name[0] not in "._")
             if not inside:
                 raise TableFileError(f"{path}: there are no .parquet files in this folder")
         elif path.name.endswith(tuple(each for each in READABLE if each != ".parquet")) or str(path) == "-":
             raise TableFileError(
-                f"{path}: what is read part by part has to be parquet files, or folders of them: types of "
-                "others are found by looking at all rows. Write it as parquet first"
+                f"{path}: a table that is read part by part must be parquet files, or folders: in other "
+                "formats, types depend on all rows. Convert it to parquet first"
             )
         elif not path.is_file():
             raise TableFileError(f"{path}: there is no such file")
@@ -259,25 +259,25 @@ def parquet_files(paths: Sequence[Path]) -> list[Path]:
     files = [path.resolve() for path in found]
     twice = [file for file, count in Counter(files).items() if count > 1]
     if twice:
-        raise TableFileError(f"{twice[0]}: is named twice; its rows would count twice")
+        raise TableFileError(f"{twice[0]}: is given twice; its rows would count twice")
     return files
 
 
 class RowGroup(NamedTuple):
-    """Rows that are stored together."""
+    """The size of a row group."""
 
     n_rows: int
-    stored: dict[str, int]  # bytes of each column
+    stored: dict[str, int]  # bytes by column
 
 
 class Footer(NamedTuple):
-    """What the end of a parquet file tells."""
+    """The footer of a parquet file."""
 
     schema: Any
     groups: list[RowGroup]
 
     def parts(self, path: Path, used: Sequence[str]) -> Iterator[Part]:
-        """Yield the parts, of which only the columns `used` are read."""
+        """Yield the parts of the file, if only the columns `used` are read."""
         first_row, n_rows, n_bytes = 1, 0, 0
         for group in self.groups:
             more = self.bytes_of(group, used)
@@ -289,14 +289,16 @@ class Footer(NamedTuple):
             yield Part(str(path), first_row, n_rows, n_bytes)
 
     def bytes_of(self, group: RowGroup, used: Sequence[str]) -> int:
-        """Return about how many bytes columns take in memory: by their types; text as it is stored."""
+        """Return the approximate memory of columns in bytes, by their types; text as it is stored."""
         from pyarrow import types
 
         total = 0
         for column in used:
             type = self.schema.field(column).type
             fixed = types.is_primitive(type) or types.is_decimal(type)
-            total += group.n_rows * (max(1, type.bit_width // 8) if fixed else 4)  # of text, where it begins
+            total += group.n_rows * (
+                max(1, type.bit_width // 8) if fixed else 4
+            )  # 4 bytes for the offset of a text
             total += group.stored[column] if _is_text(type) else 0
         return total
 
@@ -308,7 +310,7 @@ def _is_text(type: Any) -> bool:
 
 
 def table_bytes(path: Path) -> int:
-    """Return about how many bytes a parquet file takes in memory; 0 if it is none that can be read."""
+    """Return the approximate memory of a parquet file in bytes; 0 if it can't be read."""
     try:
         footer = footer_of(path)
     except (TableFileError, ImportError):  # pyarrow comes with Dask
@@ -317,7 +319,7 @@ def table_bytes(path: Path) -> int:
 
 
 def footer_of(path: Path) -> Footer:
-    """Read what the end of a file tells."""
+    """Read the footer of a file."""
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -341,7 +343,7 @@ def _row_group(group: Any) -> RowGroup:
 
 
 def common_schema(files: list[Path], schemas: list[Any]) -> dict[str, pl.DataType]:
-    """Return the types that columns of all files can have; raise if files don't go together."""
+    """Return the common types of the columns of all files; raise if they are incompatible."""
     import pyarrow as pa
 
     first = schemas[0]
@@ -357,7 +359,7 @@ def common_schema(files: list[Path], schemas: list[Any]) -> dict[str, pl.DataTyp
             except (pa.ArrowInvalid, pa.ArrowTypeError):
                 raise TableFileError(
                     f"{path}: column {column!r} has type {pair[1].field(0).type}, but {type} in {files[0]}; "
-                    "write it alike in all files"
+                    "use the same type in all files"
                 ) from None
     found = pl.DataFrame(pa.schema([(column, common[column]) for column in first.names]).empty_table())
     return {column: pl.String() if is_text(dtype) else dtype for column, dtype in found.schema.items()}

@@ -1,6 +1,6 @@
-"""Readings: what text stands for if it is not meant as words: dates, numbers with marks, true and false.
+"""Text that stands for something else: dates, numbers with marks, booleans.
 
-What is recognised leaves no doubt; all else stays text, unless somebody says what it is.
+Only unambiguous text is converted. All other text stays text, unless the user says what it is.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 DATES = {"date": "2024-12-31", "day-first": "31.12.2024", "month-first": "12/31/2024"}
 NUMBERS = {"decimal-point": "$1,200.50", "decimal-comma": "1.200,50 €"}
 TIME, BOOLEAN = "time", "boolean"
-READINGS = {**DATES, **NUMBERS, TIME: "18:30", BOOLEAN: "true, no, 1"}  # each with what it reads
+READINGS = {**DATES, **NUMBERS, TIME: "18:30", BOOLEAN: "true, no, 1"}  # with examples
 CATEGORY, NUMBER = "category", "number"
-WHOLE = "whole number"  # how categories are read of which floats can't tell some apart
-KINDS = (CATEGORY, NUMBER, *READINGS)  # what a column can be read as
+WHOLE = "whole number"  # type of categories that are too large for floats
+KINDS = (CATEGORY, NUMBER, *READINGS)  # types that a user can choose
 
-LONGEST = 100  # letters of a date or a number; patterns take forever to give up on a long text of blanks
+LONGEST = 100  # characters of a date or a number; patterns are slow on long text of blanks
 
 _CALLED = {**dict.fromkeys(DATES, "dates"), **dict.fromkeys(NUMBERS, "numbers"), TIME: "times"}
 _CALLED |= {BOOLEAN: "true or false"}
@@ -64,32 +64,32 @@ _CURRENCY = (
 
 
 def is_text(dtype: DataType) -> bool:
-    """Whether a column of polars holds text, which may be stored as positions in a list of words."""
+    """Whether a column of polars is text, in any of its types for text."""
     import polars as pl
 
     return dtype in (pl.String, pl.Categorical, pl.Enum)
 
 
 def is_number(dtype: DataType) -> bool:
-    """Whether a column holds numbers, true and false counted among them; nothing but gaps, too."""
+    """Whether a column is numeric or boolean, or has missing values only."""
     import polars as pl
 
     return dtype.is_numeric() or dtype in (pl.Boolean, pl.Null)
 
 
 def is_date(dtype: DataType) -> bool:
-    """Whether a column holds dates, with the time of day or without."""
+    """Whether a column has dates, with or without times."""
     import polars as pl
 
     return dtype in (pl.Date, pl.Datetime)
 
 
 def moments_as_text(frame: DataFrame, columns: Collection[str]) -> DataFrame:
-    """Write those of some columns that hold dates, times of day or durations as text."""
+    """Convert those of some columns that are dates, times or durations to text."""
     import polars as pl
 
     def as_text(name: str, dtype: DataType) -> pl.Expr:
-        if isinstance(dtype, pl.Datetime):  # cast writes six digits of a second, needed or not
+        if isinstance(dtype, pl.Datetime):  # a cast would always write six digits of a second
             return pl.col(name).dt.to_string("%F %T%.f" + "%:z" * bool(dtype.time_zone))
         return pl.col(name).dt.to_string("polars") if dtype == pl.Duration else pl.col(name).cast(pl.String)
 
@@ -101,16 +101,16 @@ def moments_as_text(frame: DataFrame, columns: Collection[str]) -> DataFrame:
 
 
 class UnreadableError(ValueError):
-    """A text can't be read as it should.
+    """A text does not have the expected format.
 
     Parameters
     ----------
     position : int
-        Of the text among those that were to be read.
+        Position of the text.
     text : str
         The text.
     reading : str
-        How it was to be read.
+        The expected format.
     """
 
     def __init__(self, position: int, text: str, reading: str) -> None:
@@ -119,18 +119,18 @@ class UnreadableError(ValueError):
 
 
 def accepted(reading: str) -> str:
-    """Say what a reading takes."""
+    """Describe what a format accepts."""
     kind = "dates" if reading in DATES else "numbers" if reading in NUMBERS else "values"
     return f"{kind} such as {READINGS[reading]}"
 
 
 def read(texts: Sequence[Any], reading: str) -> NDArray[Any]:
-    """Read texts as numbers, or as dates.
+    """Convert text to numbers or dates.
 
     Parameters
     ----------
     texts : sequence of str
-        The texts, none of them missing.
+        The texts, none missing.
     reading : str
         One of `READINGS`.
 
@@ -142,7 +142,7 @@ def read(texts: Sequence[Any], reading: str) -> NDArray[Any]:
     Raises
     ------
     UnreadableError
-        If a text is something else.
+        A text has another format.
 
     Examples
     --------
@@ -161,17 +161,17 @@ def read(texts: Sequence[Any], reading: str) -> NDArray[Any]:
 
 
 def recognise(texts: Sequence[str], decimal: str = ".") -> list[str]:
-    """Return the readings that the distinct texts of a column are open to; none if they are words.
+    """Return the formats that fit all distinct texts of a column; none if they are words.
 
-    There is doubt if there is more than one: whether the day or the month comes first, or which number is
-    the year if it has two digits.
+    More than one is ambiguous: the day or the month may be first, or, with two digits, the year may be any of
+    three numbers.
 
     Parameters
     ----------
     texts : sequence of str
-        All different texts of the column.
+        All distinct texts of the column.
     decimal : str
-        The decimal mark that is tried first.
+        The decimal mark to try first.
 
     Examples
     --------
@@ -193,30 +193,30 @@ def recognise(texts: Sequence[str], decimal: str = ".") -> list[str]:
 
 
 def has_short_years(texts: Iterable[str]) -> bool:
-    """Whether a date among some texts has three short numbers, of which any may be the year."""
+    """Whether there is a date of three short numbers, any of which may be the year."""
     return any(_SHORT_YEAR.match(text.strip()) for text in texts)
 
 
 def numbers_in(texts: Sequence[str], decimal: str = ".") -> list[str]:
-    """Return the reading by which texts are numbers with marks, all of the same unit; none if they aren't."""
+    """Return the format if all texts are numbers with marks and the same unit; none otherwise."""
     marks = ("decimal-comma", "decimal-point") if decimal == "," else ("decimal-point", "decimal-comma")
     fitting = [reading for reading in marks if _fits(texts, reading)]
     units = {unit for text in texts for unit in re.findall(rf"{_CURRENCY}|%", text)}
     if len(units) > 1:
         return []
     if len(fitting) > 1 and units and units != {"%"}:
-        # Three digits behind each mark: of money these are thousands, whatever the decimal mark is elsewhere
+        # Three digits follow each mark: in amounts of money these are thousands, whatever the decimal mark
         fitting.sort(key=lambda reading: -float(np.abs(read(texts, reading)).sum()))
     return fitting[:1]
 
 
 def most_fitting(texts: Sequence[str], readings: Iterable[str]) -> str:
-    """Return the reading that fits most of some texts; the first one if several do."""
+    """Return the format that fits the most texts; among equals, the first."""
     return min(readings, key=lambda reading: len(misfits(texts, reading)))
 
 
 def misfits(texts: Sequence[str], reading: str) -> list[str]:
-    """Return those of some texts that can't be read so."""
+    """Return the texts that don't fit a format."""
     read_one = _reader(reading)
     return [text for text in texts if read_one(text) is None]
 
@@ -228,7 +228,7 @@ def _fits(texts: Sequence[str], reading: str) -> bool:
 
 @cache
 def _reader(reading: str) -> Callable[[str], Any]:
-    """Return what reads a text; None is what it makes of a text that is something else."""
+    """Return a function that converts a text; it returns None if the text doesn't fit."""
     if reading == BOOLEAN:
         return _boolean
     make: Callable[[re.Match[str]], Any] = (
@@ -241,7 +241,7 @@ def _reader(reading: str) -> Callable[[str], Any]:
         if len(text) > LONGEST:
             return None
         is_iso = reading == "date" and text[4:5] == "-" == text[7:8] and text[10:11] in ("", "T", " ")
-        if is_iso and (moment := _moment(text)):  # much faster than by the pattern
+        if is_iso and (moment := _moment(text)):  # much faster than the pattern
             return moment
         for pattern in patterns:
             if match := pattern.fullmatch(text):
@@ -268,7 +268,7 @@ def _patterns(reading: str) -> list[str]:
 
 
 def _moment(text: str) -> datetime | np.datetime64 | None:
-    """Return a date that is written as in ISO 8601, in UTC; None if there is no such day or time."""
+    """Convert a date in ISO 8601 format, to UTC; None if there is no such day or time."""
     try:
         moment = datetime.fromisoformat(text)
         return moment if moment.tzinfo is None else in_utc(moment)
@@ -279,7 +279,7 @@ def _moment(text: str) -> datetime | np.datetime64 | None:
 def _date(match: re.Match[str]) -> datetime | np.datetime64 | None:
     year, month, day, hour, half = match.group("year", "month", "day", "hour", "half")
     if len(year) == 2:
-        # 24-12-31 begins with the year, and 1.2.24 may be the number of a version
+        # 24-12-31 starts with the year, and 1.2.24 may be a version number
         padded = len(day) == len(month) == 2
         if month.isdigit() and (match["mark"] == "-" or (match["mark"] == "." and not padded)):
             return None
@@ -297,7 +297,7 @@ def _date(match: re.Match[str]) -> datetime | np.datetime64 | None:
 
 
 def _days(match: re.Match[str]) -> float:
-    """Return a time of day, or a duration, as days."""
+    """Convert a time of day, or a duration, to days."""
     hours, minutes, seconds = (float(text or 0) for text in match.group("hours", "minutes", "seconds"))
     return round((hours * 3600 + minutes * 60 + seconds) * 1_000_000) / MICROSECONDS
 
@@ -309,7 +309,7 @@ def _number(match: re.Match[str]) -> float | None:
     if not whole + fraction or len(signs) > 1:
         return None
     number = float(f"{whole}.{fraction or 0}{found['power'] or ''}")
-    if number - number != 0:  # more than a number can be
+    if number - number != 0:  # infinite
         return None
     return -number if signs and signs[0] != "+" else number
 
@@ -322,29 +322,29 @@ def _boolean(text: str) -> float | None:
 def read_texts(
     rows: DataFrame, name: str, first_row: int, read_as: Mapping[str, str], decimal: str | None
 ) -> tuple[DataFrame, dict[str, str], list[str]]:
-    """Read the columns of text that are dates, numbers with marks, or true and false.
+    """Convert the text columns that are dates, numbers with marks, or booleans.
 
     Parameters
     ----------
     rows : DataFrame
         The features.
     name : str
-        What messages call the table.
+        Name of the table in messages.
     first_row : int
         Number of the first row in messages.
     read_as : mapping of str to str
-        For some columns, what they are read as: one of `KINDS`.
+        For some columns, the type: one of `KINDS`.
     decimal : str or None
-        The decimal mark that is tried first. None: text is text unless `read_as` says otherwise.
+        The decimal mark to try first. None: only columns in `read_as` are converted.
 
     Returns
     -------
     rows : DataFrame
-        The table.
+        The converted table.
     readings : dict of str to str
-        How the columns were read that were text.
+        The formats of the converted columns.
     notes : list of str
-        What was read as what, in sentences.
+        Notes on what was converted, as sentences.
     """
     rows = moments_as_text(rows, [column for column, kind in read_as.items() if kind == CATEGORY])
     readings: dict[str, str] = {}
@@ -371,12 +371,12 @@ def read_texts(
 
 
 def converted(column: Series, reading: str, where: str, first_row: int) -> Series:
-    """Return a column of text as numbers or dates.
+    """Convert a column of text to numbers or dates.
 
     Raises
     ------
     TableFileError
-        If a text is something else: it is named with its row.
+        A text has another format. The message names its row.
     """
     import polars as pl
 
@@ -390,7 +390,7 @@ def converted(column: Series, reading: str, where: str, first_row: int) -> Serie
 
 
 def check_type(column: str, dtype: DataType, kind: str | None, name: str) -> None:
-    """Raise if a column that is no text can't be what somebody says."""
+    """Raise if a column that is not text can't be of the requested type."""
     if kind in (None, CATEGORY):
         return
     if (dtype.is_temporal(), is_number(dtype)) != (kind in (*DATES, TIME), kind not in (*DATES, TIME)):
@@ -398,7 +398,7 @@ def check_type(column: str, dtype: DataType, kind: str | None, name: str) -> Non
 
 
 def _fitting(texts: list[str], kind: str | None, decimal: str) -> list[str]:
-    """Return how a column of text is to be read; more than one way is a doubt, none leaves it text."""
+    """Return the formats of a column of text; several if they are ambiguous, none if it stays text."""
     if kind is None:
         return recognise(texts, decimal)
     if kind == NUMBER:
@@ -409,20 +409,20 @@ def _fitting(texts: list[str], kind: str | None, decimal: str) -> list[str]:
 
 
 def _doubt(where: str, column: str, texts: list[str], *, asked: bool) -> str:
-    """Say that nobody knows which number is the day; that is an error if dates were asked for."""
-    why = "no value tells whether the day or the month is first"
+    """Describe an ambiguous date; raise if dates were requested."""
+    why = "no value shows whether the day or the month is first"
     if has_short_years(texts):
-        why = "years of two digits leave doubt"
+        why = "years of two digits are ambiguous"
     unknown = f"{where} may hold dates such as {texts[0]}, but {why}"
     orders = [order for order in _BESIDES if not misfits(texts, order)]
     which = " or ".join(f"--as {quote(f'{column}={order}')}" for order in orders)
     if asked:
-        raise TableFileError(f"{unknown}; say which: {which}")
-    return f"{unknown}, so it is taken for categories. If you know: {which}"
+        raise TableFileError(f"{unknown}; choose one: {which}")
+    return f"{unknown}, so it is treated as categories. To choose: {which}"
 
 
 def _example(texts: list[str], reading: str) -> str:
-    """Return a text that would not have been a number by itself."""
+    """Return a text that is not a plain number, as an example."""
     if reading not in NUMBERS:
         return ""
     marked = (text for text in texts if re.search(r"[^-+.\d]", text))

@@ -1,7 +1,7 @@
-"""The schema: how a table was read for training, as features to split on, to read other tables alike.
+"""The schema: features, types and categories of a training table, for reading other tables alike.
 
-A column of numbers or categories is one feature; a date is several, and so are categories that stand for
-shares of classes.
+A column of numbers or categories is one feature. A date has several features, and so have encoded categories,
+which become class shares.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from kfhe.target_encoding import TargetEncoding, plain
 
 Floats = NDArray[np.float64]
 
-ENCODED = "target encoding"  # how categories are read that stand for shares of classes,
-LEFT_OUT = "left out"  # and those that say nothing of them
+ENCODED = "target encoding"  # for categories that become class shares,
+LEFT_OUT = "left out"  # and those that say nothing about the classes
 
 
 @dataclass(frozen=True)
 class Rule:
-    """How a column is read that is not just numbers or categories.
+    """How to read a column that is not just numbers or categories.
 
     Attributes
     ----------
     reading : str
-        How its text is read, if it comes as text: one of `kfhe.tables.readings.READINGS`; or `ENCODED` or
+        The format of its text, if it is text: one of `kfhe.tables.readings.READINGS`; or `ENCODED` or
         `LEFT_OUT`.
     parts : tuple of str
-        Of a date, the parts that are features of their own besides the days since 1970; of encoded
-        categories, the classes whose shares are features besides the first one.
+        For a date, the parts that are features in addition to the days since 1970. For encoded categories,
+        the classes whose shares are features in addition to the first one.
     """
 
     reading: str
@@ -45,18 +45,18 @@ class Rule:
 
     @property
     def of_dates(self) -> bool:
-        """Whether the column holds dates."""
+        """Whether the column is a date."""
         return self.reading in DATES
 
 
-Rules = tuple[tuple[int, Rule], ...]  # each with the number of its column
-Encodings = dict[int, TargetEncoding]  # by the number of the column
+Rules = tuple[tuple[int, Rule], ...]  # with the numbers of their columns
+Encodings = dict[int, TargetEncoding]  # by number of the column
 
 
 def rules_for(columns: Columns, categorical: NDArray[np.bool_]) -> Rules:
-    """Return the rules by which the columns of a training table are read.
+    """Return the rules for the columns of a training table.
 
-    A date has as its parts those that vary: month, weekday and hour.
+    The parts of a date that vary are features: month, weekday and hour.
     """
     rules = []
     for j in np.flatnonzero(~categorical).tolist():
@@ -67,48 +67,48 @@ def rules_for(columns: Columns, categorical: NDArray[np.bool_]) -> Rules:
 
 
 def with_encodings(rules: Rules, left_out: list[int], encoded: list[int], classes: list[str]) -> Rules:
-    """Return rules that tell of columns left out, and of those encoded as shares of some classes, too."""
+    """Return rules that also include left out and encoded columns."""
     silent = [(j, Rule(LEFT_OUT)) for j in left_out]
     shares = [(j, Rule(ENCODED, tuple(classes[1:]))) for j in encoded]
     return tuple(sorted([*rules, *silent, *shares], key=lambda rule: rule[0]))
 
 
 def number_columns(columns: Columns) -> Columns:
-    """Return columns of which dates, too, are numbers: days since 1970."""
+    """Return columns in which dates are numbers, too: days since 1970."""
     rules = [(j, Rule("date")) for j in range(columns.n_columns) if columns.dates(j) is not None]
     return FeatureColumns(columns, tuple(rules)) if rules else columns
 
 
 def features_of(n_columns: int, rules: Rules) -> list[tuple[int, str]]:
-    """Return for each feature its column's number, and which part of a date it is, if it is one."""
+    """Return each feature's column number, and the part of a date, if it is one."""
     parts = {j: rule.parts for j, rule in rules}
     left_out = {j for j, rule in rules if rule.reading == LEFT_OUT}
     return [(j, part) for j in range(n_columns) if j not in left_out for part in ("", *parts.get(j, ()))]
 
 
 def feature_name(column: str, part: str) -> str:
-    """Return what a feature is called."""
+    """Return the name of a feature."""
     return f"{column}.{part}" if part else column
 
 
 class FeatureColumns:
-    """The columns of a table by rules: dates and encoded categories become several columns of numbers.
+    """The features of a table; dates and encoded categories have several numeric ones.
 
     Parameters
     ----------
     columns : Columns
         The table.
     rules : tuple of (int, Rule)
-        How some of the columns are read.
+        How to read some of the columns.
     encodings : dict of int to TargetEncoding
-        What categories stand for, where they are encoded.
+        Encodings of categories.
     values : dict of int to ndarray
-        What they become, where that is known: in training each row is encoded by others.
+        The values of encoded categories, if they are known: training rows have cross-fitted ones.
 
     Attributes
     ----------
     columns : list of int
-        For each feature, the column that it comes from.
+        For each feature, the number of its column.
     """
 
     def __init__(
@@ -123,13 +123,13 @@ class FeatureColumns:
         self._encodings, self._values = encodings or {}, dict(values or {})
         features = features_of(columns.n_columns, rules)
         self._parts = [name for _, name in features]
-        self._dates: tuple[int, Dates] | None = None  # the last ones: their parts are asked for in turn
+        self._dates: tuple[int, Dates] | None = None  # a cache, because the parts are read in turn
         self.columns = [j for j, _ in features]
         self.n_rows, self.n_columns = columns.n_rows, len(features)
         self.names = [feature_name(columns.names[j], name) for j, name in features]
 
     def is_text(self, k: int) -> bool:
-        """Whether feature k holds strings or categories."""
+        """Whether feature k is categorical."""
         return self.columns[k] not in self._rules and self._table.is_text(self.columns[k])
 
     def numbers(self, k: int) -> Floats:
@@ -149,11 +149,11 @@ class FeatureColumns:
         return self._read(j, rule.reading) if self._table.is_text(j) else self._table.numbers(j)
 
     def dates(self, k: int) -> Dates | None:
-        """Return nothing: all dates are numbers here."""
+        """Return None: all dates are numbers here."""
         return None
 
     def factorize(self, k: int) -> tuple[NDArray[Any], list[Hashable]]:
-        """Return feature k as positions in a list of distinct values, -1 where a value is missing."""
+        """Return feature k as positions in a list of distinct values; -1 is missing."""
         return self._table.factorize(self.columns[k])
 
     def _as_dates(self, j: int, reading: str) -> Dates:
@@ -165,12 +165,12 @@ class FeatureColumns:
         if np.isnan(self._table.numbers(j)).all():
             return np.full(self.n_rows, "NaT", dtype="M8[us]")
         raise ValueError(
-            f"column {self._table.names[j]!r} holds numbers, but held dates in training; accepted are dates, "
+            f"column {self._table.names[j]!r} has numbers, but had dates in training; accepted are dates, "
             f"and text such as {DATES[reading]}"
         )
 
     def _read(self, j: int, reading: str) -> NDArray[Any]:
-        """Read a column of text."""
+        """Convert a column of text."""
         codes, texts = self._table.factorize(j)
         try:
             values = read(texts, reading)
@@ -186,18 +186,18 @@ class FeatureColumns:
 
 @dataclass(frozen=True)
 class Schema:
-    """How a table was read for training, to read other tables alike.
+    """How a training table was read, in order to read other tables alike.
 
     Attributes
     ----------
     columns : list of str
         Names of the columns.
     categories : list of (dict or None)
-        For each feature that is a set of categories the bin of each, for others None.
+        For each feature, the bins of its categories; None for numeric features.
     rules : tuple of (int, Rule)
-        How columns are read that are not just numbers or categories, each with its column's number.
+        How to read columns that are not just numbers or categories, with their column numbers.
     encodings : dict of int to TargetEncoding
-        What categories stand for, in those columns where they stand for shares of classes.
+        Encodings of columns whose categories become class shares.
     """
 
     columns: list[str]
@@ -213,13 +213,13 @@ class Schema:
         rules: Rules = (),
         encodings: Encodings | None = None,
     ) -> Schema:
-        """Return how to read a table of these columns, by the categories of each."""
+        """Return the schema of a table with these columns and categories."""
         features = features_of(len(columns), rules)
         of_features = [None if part else categories[j] for j, part in features]
         return cls(columns, of_features, rules, encodings or {})
 
     def with_readings(self, readings: Mapping[str, str]) -> Schema:
-        """Return the schema with how columns were read that were text: other tables' text is read alike."""
+        """Return the schema with the formats of converted text; text in other tables is converted alike."""
         rules = dict(self.rules)
         for j, column in enumerate(self.columns):
             if column in readings:
@@ -227,7 +227,7 @@ class Schema:
         return replace(self, rules=tuple(sorted(rules.items())))
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the fields alone: what is cached follows from them."""
+        """Return the fields only; cached values follow from them."""
         return {column.name: getattr(self, column.name) for column in fields(self)}
 
     @cached_property
@@ -236,17 +236,17 @@ class Schema:
 
     @cached_property
     def names(self) -> list[str]:
-        """Names of the features; of a date's, behind the column ``column.month`` and the like."""
+        """Names of the features; the parts of a date are ``column.month`` and the like."""
         return [feature_name(self.columns[j], part) for j, part in self._features]
 
     @cached_property
     def feature_columns(self) -> list[int]:
-        """For each feature, the number of the column that it comes from."""
+        """For each feature, the number of its column."""
         return [j for j, _ in self._features]
 
     @property
     def column_categories(self) -> list[dict[Hashable, int] | None]:
-        """The categories of each column that has any, whether trees see them or what they stand for."""
+        """The categories of each categorical column, whether trees see them or they are encoded."""
         known: list[dict[Hashable, int] | None] = [None] * len(self.columns)
         for k, j in reversed([*enumerate(self.feature_columns)]):
             known[j] = self.categories[k]
@@ -257,16 +257,16 @@ class Schema:
 
     @cached_property
     def left_out(self) -> frozenset[int]:
-        """The numbers of the columns whose categories say nothing of the classes."""
+        """The numbers of the columns that are left out."""
         return frozenset(j for j, rule in self.rules if rule.reading == LEFT_OUT)
 
     def shares(self, k: int) -> Floats:
-        """Return what feature k is for each category of its column, in turn, and last for all others."""
+        """Return the value of feature k for each category of its column, and last for all others."""
         j = self.feature_columns[k]
         return self.encodings[j].shares[:, k - self.feature_columns.index(j)]
 
     def by_column(self, totals: Floats) -> Floats:
-        """Add up what the features have, which the last axis is of, column by column."""
+        """Add up values of features, which are on the last axis, by column."""
         if not self.rules:
             return totals
         columns = np.zeros((*totals.shape[:-1], len(self.columns)))
@@ -274,11 +274,11 @@ class Schema:
         return columns
 
     def rows(self, X: Any) -> Floats | SparseRows:
-        """Return X as trees take it: as `matrix` does, or, if it is sparse, to be read block by block."""
+        """Return X as numbers, or as `LazyRows` if it is sparse."""
         return SparseRows(X.tocsr(), self.matrix) if is_sparse(X) else self.matrix(X)
 
     def matrix(self, X: Any) -> Floats:
-        """Return X as numbers: a category is its bin's number, NaN if it is missing or was never seen."""
+        """Return X as numbers: a category is the number of its bin, NaN if it is missing or unknown."""
         if isinstance(X, np.ndarray) and X.dtype.kind in "bfiu" and not (any(self.categories) or self.rules):
             matrix = np.ascontiguousarray(X, dtype=np.float64)
         else:
@@ -302,7 +302,7 @@ class Schema:
 
 
 def _read_numbers(columns: Columns, j: int) -> Floats:
-    """Return a column of numbers; where it holds text, say which is none."""
+    """Return a column as numbers; raise if it has other text."""
     try:
         return columns.numbers(j)
     except (TypeError, ValueError):
@@ -316,31 +316,31 @@ def _read_numbers(columns: Columns, j: int) -> Floats:
         except (TypeError, ValueError):
             row = int((codes == position).argmax())
             raise ValueError(
-                f"column {columns.names[j]!r}, row {row}: found {value!r}, but training had numbers. Make a "
-                "number of it, or make it missing"
+                f"column {columns.names[j]!r}, row {row}: found {value!r}, but training had numbers. Make it "
+                "a number, or missing"
             ) from None
     return numbers[codes]
 
 
 def encoded(factorized: tuple[NDArray[Any], list[Hashable]], categories: dict[Hashable, int]) -> Floats:
-    """Return the bin of each row's category, NaN where it has none."""
+    """Return the bin of each row's category; NaN if it is missing or unknown."""
     codes, values = factorized
     bins: Floats = np.array([categories.get(value, np.nan) for value in values] + [np.nan])
-    return bins[codes]  # the code of a missing value, -1, picks the last entry
+    return bins[codes]  # the code of missing values, -1, is the last entry
 
 
 def _warn_of_another_type(name: str, values: list[Hashable], categories: dict[Hashable, int]) -> None:
-    """Warn if values can't be categories of a column: they are numbers where those are text, or vice versa.
+    """Warn if no value can be one of the known categories, because text and numbers were mixed up.
 
-    New categories of the right type are ordinary; of these nothing is said.
+    Unknown categories of the right type are normal, and cause no warning.
     """
     texts = {isinstance(category, str) for category in categories}
     if not values or not texts or any(isinstance(value, str) in texts for value in values):
         return
     found, known = plain(values[0]), next(iter(categories))
     warn(
-        f"column {name!r} holds {_kind(found)} such as {found!r}, but was {_kind(known)} such as {known!r} "
-        "in training: none can match, all are taken for missing. Read the column as it was read for "
+        f"column {name!r} has {_kind(found)} such as {found!r}, but had {_kind(known)} such as {known!r} "
+        "in training: none can match, so all are treated as missing. Read the column as it was read for "
         f"training; in pandas, read_csv(..., dtype={{{name!r}: {type(known).__name__}}})",
         stacklevel=2,
     )
@@ -351,5 +351,5 @@ def _kind(value: Hashable) -> str:
 
 
 def infinite_values(name: str) -> ValueError:
-    """Return the error of a column that has them."""
+    """Return the error for a column with infinite values."""
     return ValueError(f"Input X contains infinity in column {name!r}; accepted are finite numbers and NaN")

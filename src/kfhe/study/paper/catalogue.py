@@ -11,30 +11,30 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Facts:
-    """What the catalogue knows of a dataset.
+    """Facts about a dataset in the catalogue.
 
     Attributes
     ----------
     name : str
         The paper's name.
     citation : str
-        Where the data come from.
+        Source of the data.
     rows, features : int or None
-        Size; None for a dataset that nobody could find.
+        Size; None for a dataset that could not be found.
     classes : dict of str to int
         Number of rows of each class.
     categorical : tuple of str
-        Columns to be taken as categories, whatever their values look like.
+        Columns that are always categorical.
     file, sha256 : str or None
-        Name and checksum of the csv file that the facts were taken from.
+        Name and checksum of the csv file from which the facts were taken.
     openml : int or None
-        Its number at OpenML.
+        Its identifier at OpenML.
     note : str or None
-        What one should know before comparing.
+        What to know before comparing results.
     paper : dict or None
         Size that the paper prints (``rows``, ``columns``, ``classes``); None if it is not in the paper.
     comparable : bool
-        Whether the data are those of the paper, as far as can be told.
+        Whether the data are those of the paper, as far as is known.
     """
 
     name: str

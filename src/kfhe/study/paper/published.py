@@ -22,7 +22,7 @@ def scores(noise: float) -> Any:
 
 
 def average_ranks(noise: float, datasets: list[str] | None = None) -> Any:
-    """Return the published average ranks at a noise level, or those that follow for some of the datasets."""
+    """Return the published average ranks at a noise level, or those computed for some of the datasets."""
     if datasets is None:
         table = _level("average_ranks", noise)
         return table.iloc[0] if len(table) else None
@@ -55,7 +55,7 @@ def authors_program() -> Any:
 
 
 def comparable(dataset: str) -> bool:
-    """Whether the catalogue's dataset of this name is the one of the paper, as far as can be told."""
+    """Whether the catalogue's dataset of this name is that of the paper, as far as is known."""
     facts = catalogue().get(dataset)
     return facts is not None and facts.paper is not None and facts.comparable
 

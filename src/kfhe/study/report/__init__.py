@@ -1,4 +1,4 @@
-"""The report of a study: one page that needs no other file, and its tables and figures as files.
+"""The report of a study: a single page, and its tables and figures as files.
 
 Figures are computed in `kfhe.study.analysis` and drawn by `kfhe.plotting`.
 """
@@ -25,17 +25,17 @@ def write_report(analysis: Analysis, folder: str | Path, *, files: bool = True) 
     Parameters
     ----------
     analysis : Analysis
-        What to report.
+        The results.
     folder : path
-        Where to: ``index.html``, and with `files` also ``tables/`` (csv, LaTeX, and all cells) and
-        ``figures/`` (SVG, PNG). Files of an earlier report there are removed; all others stay.
+        Where to write ``index.html``, and with `files` also ``tables/`` (csv, LaTeX, and all cells) and
+        ``figures/`` (SVG, PNG). Files of an earlier report are removed; other files are kept.
     files : bool
-        Whether to write tables and figures as files too; figures need matplotlib.
+        Whether to write tables and figures as files, which needs matplotlib.
 
     Returns
     -------
     Path
-        The page.
+        The path of the page.
     """
     tables = all_tables(analysis)
     html = page(analysis, tables)

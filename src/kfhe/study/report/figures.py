@@ -49,5 +49,5 @@ def _write(report: ReportFolder, display: Display, title: str, name: str, level:
 
 
 def _file_name(name: str) -> str:
-    """Return a name without what no file's name may have: datasets and algorithms are called anything."""
+    """Return a name without characters that file names can't have."""
     return re.sub(r'[\x00-\x1f\x7f<>:"/\\|?*]', "-", name)

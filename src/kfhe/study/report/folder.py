@@ -1,4 +1,4 @@
-"""The folder of a report: it records what was written, so that files of earlier reports are removed."""
+"""The folder of a report, with a list of its files, so that files of earlier reports can be removed."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ LIST = ".report-files.json"
 
 
 class ReportFolder:
-    """Writes the files of a report; `with` removes those of an earlier one that are not written again.
+    """Writes the files of a report; the end of `with` removes outdated files of an earlier one.
 
-    A list in the folder holds what was written, with digests. What is not in it, or has been changed since,
-    is somebody else's and stays.
+    A list in the folder has the written files, with digests. Other files, or files that have been changed
+    since, are never removed.
 
     Parameters
     ----------
     path : path
-        The folder. It is made if need be.
+        The folder. It is created if it does not exist.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -39,13 +39,13 @@ class ReportFolder:
                 if name not in self._written:
                     self._remove(name, digest)
             earlier = {}
-        if self._written:  # what a report that was cut short has written is known to the next one
-            # The error that cut it short is the one to be told
+        if self._written:  # after an error, the next report must know what was written
+            # Raise the original error
             with suppress(OSError) if error else nullcontext():
                 write_whole(self.path / LIST, json.dumps(earlier | self._written, indent=0))
 
     def write(self, name: str, content: str | bytes) -> Path:
-        """Write a file; its name may have a folder in it, after a slash."""
+        """Write a file; its name may contain a folder."""
         content = content.encode() if isinstance(content, str) else content
         write_whole(self.path / name, content)
         self._written[name] = _digest(content)
@@ -60,12 +60,12 @@ class ReportFolder:
 
     def _remove(self, name: str, digest: str) -> None:
         file = self.path / name
-        with suppress(OSError):  # it is gone already, or not ours to remove
+        with suppress(OSError):  # it is gone already, or can't be removed
             inside = file.resolve().is_relative_to(self.path.resolve())
             if inside and _digest(file.read_bytes()) == digest:
                 file.unlink()
                 if file.parent != self.path:
-                    file.parent.rmdir()  # if nothing is left in it
+                    file.parent.rmdir()  # only if it is empty
 
 
 def _digest(content: bytes) -> str:

@@ -1,4 +1,4 @@
-"""The report as one HTML page without other files."""
+"""The report as a single HTML page."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def page(analysis: Analysis, tables: list[Table]) -> str:
 
 
 def chart_data(analysis: Analysis) -> dict[str, Any]:
-    """Return what the charts draw; a chart without data is empty."""
+    """Return the data of the charts; a chart without data is empty."""
     levels, names = analysis.noise_levels, analysis.algorithms
     ranks = analysis.average_ranks
     means = {noise: analysis.means(noise) for noise in levels}

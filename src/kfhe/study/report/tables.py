@@ -1,4 +1,4 @@
-"""The tables of a report, with values for sorting and csv, and texts."""
+"""The tables of a report, with values for sorting and csv, and text."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kfhe.study.dataset import import_pandas
 from kfhe.study.paper import published
 from kfhe.study.paper.catalogue import catalogue
 
-MOST_COLUMNS = 9  # of a table that has few rows
+MOST_COLUMNS = 9  # of a table with few rows
 STARS = "* below 0.1, ** below 0.05, *** below 0.01"
 
 Format = Callable[[Any], str]
@@ -24,7 +24,7 @@ Format = Callable[[Any], str]
 
 @dataclass(frozen=True)
 class Value:
-    """A table's field: what it is, how it is written, and what stands beside it in small print."""
+    """A cell of a table: a value, its text, and a note in small print."""
 
     raw: Any
     text: str
@@ -41,15 +41,15 @@ class Table:
     key : str
         Name of its files.
     section : str
-        Key of the section it belongs to.
+        Key of its section.
     title, note : str
-        What it shows, and how to read it.
+        Title and explanation.
     head : list of str
         Names of the columns.
     rows : list of list of Value
-        The fields.
+        The cells.
     noise : float or None
-        Noise level, if it is one of a series.
+        Noise level, if there is a table for each.
     """
 
     key: str
@@ -61,7 +61,7 @@ class Table:
     noise: float | None = None
 
     def upright(self) -> Table:
-        """Return the table with rows as columns if it is too wide to be read, and not half as high."""
+        """Return the table, transposed if it is too wide and has few rows."""
         if len(self.head) <= MOST_COLUMNS or 2 * len(self.rows) >= len(self.head):
             return self
         head = [self.head[0], *(row[0].text for row in self.rows)]
@@ -77,7 +77,7 @@ class Table:
         return str(frame.to_csv(index=False, lineterminator="\n"))
 
     def latex(self) -> str:
-        """Return the texts as a LaTeX ``table`` environment that needs no package."""
+        """Return the texts as a LaTeX ``table`` environment that needs no packages."""
         strong = [["font-weight: bold" if value.strong else "" for value in row] for row in self.rows]
         frame = import_pandas().DataFrame([[v.text for v in row] for row in self.rows], columns=self.head)
         style = frame.style.hide(axis="index").format(escape="latex").format_index(escape="latex", axis=1)
@@ -106,7 +106,7 @@ def all_tables(analysis: Analysis) -> list[Table]:
 
 
 def finding(analysis: Analysis) -> str:
-    """Say in one sentence which algorithms have the best average rank, and at which noise levels."""
+    """Describe in one sentence which algorithms have the best average rank at which noise levels."""
     levels: dict[str, list[str]] = {}
     for noise, ranks in analysis.average_ranks.iterrows():
         best = " and ".join(ranks.index[ranks == ranks.min()])
@@ -116,7 +116,7 @@ def finding(analysis: Analysis) -> str:
 
 
 def average_ranks(analysis: Analysis) -> Table:
-    """Return average ranks by noise level, and beside them those of the paper."""
+    """Return average ranks by noise level, with those of the paper."""
     beside: dict[tuple[float, str], str] = {}
     for noise in analysis.noise_levels if analysis.compares else ():
         used = [name for name in analysis.complete(noise).index if published.comparable(name)]
@@ -141,7 +141,7 @@ def mean_scores(analysis: Analysis) -> Table:
 
 
 def ranks_and_means(analysis: Analysis) -> Table:
-    """Return average ranks by noise level for one more metric, and beside them the means."""
+    """Return average ranks by noise level for another metric, with the means."""
     beside = {key: number(mean, 3) for key, mean in analysis.mean_scores.stack().items()}
     title = f"Average ranks by {analysis.metric_name}"
     key = f"average_ranks_{analysis.metric}"
@@ -159,7 +159,7 @@ def _by_level(
     beside: Mapping[Any, str] | None = None,
     note: str = "",
 ) -> Table:
-    """Return a table of a figure for each noise level and algorithm, the best in bold."""
+    """Return a table of values for each noise level and algorithm, with the best in bold."""
     rows, beside = [], beside or {}
     for noise, row in values.iterrows():
         best = row.min() if lower_is_better else row.max()
@@ -255,7 +255,7 @@ def _pvalue(value: float, theirs: float | None) -> Value:
 def _of_pairs(
     test: str, title: str, names: list[str], fields: dict[tuple[str, str], Value], note: str, noise: float
 ) -> Table:
-    """Return a square table of what a test says of pairs of algorithms, at one noise level."""
+    """Return a square table of a test for pairs of algorithms at one noise level."""
     nothing = Value(None, "")
     rows = [[Value(name, name), *(fields.get((name, other), nothing) for other in names)] for name in names]
     title = f"{title}, {share(noise)} noise"
@@ -263,7 +263,7 @@ def _of_pairs(
 
 
 def comparison(analysis: Analysis) -> Table:
-    """Return ours beside the published figure and the authors' own program."""
+    """Return our scores, the published ones, and those of the authors' own program."""
     four = "{:.4f}".format
     columns: dict[str, Format] = {
         "dataset": str,
@@ -340,7 +340,7 @@ def _of_frame(
     strong: Mapping[str, Callable[[Any], bool]] | None = None,
     note: str = "",
 ) -> Table:
-    """Return a table of columns of a data frame, each in its format; what is missing is empty."""
+    """Return a table of columns of a data frame, each with a format; missing values are empty."""
     rows = [[Value(None, "")] * len(columns) for _ in range(len(frame))]
     for place, (name, written) in enumerate(columns.items()):
         for row, value in zip(rows, frame[name].tolist(), strict=True):
@@ -351,20 +351,20 @@ def _of_frame(
 
 
 def number(value: float, digits: int) -> str:
-    """Write a number with some digits after the point; nothing for NaN."""
+    """Format a number with some decimals; NaN is empty."""
     return "" if math.isnan(value) else f"{value:.{digits}f}"
 
 
 def pvalue_text(value: float) -> str:
-    """Write a p-value."""
+    """Format a p-value."""
     return "< 0.0001" if value < 0.0001 else f"{min(value, 1):.4f}"
 
 
 def share(noise: float) -> str:
-    """Write a noise level."""
+    """Format a noise level."""
     return f"{100 * noise:g}%"
 
 
 def percent(noise: float) -> str:
-    """Write a noise level as it stands in file names."""
+    """Format a noise level for file names."""
     return f"{100 * noise:g}".replace(".", "_")
