@@ -318,7 +318,7 @@ class TestStagedScores:
         assert display.ax_.get_legend().get_texts()[1].get_text() == "1 component kept"
 
     def test_without_a_validation_set_there_are_no_validation_scores(self, model):
-        with pytest.raises(ValueError, match="give fit a validation set, X_val and y_val"):
+        with pytest.raises(ValueError, match="pass a validation set, X_val and y_val, to fit"):
             StagedScoreDisplay.from_validation(model)
 
     def test_an_unknown_score_is_an_error(self, model, iris):

@@ -222,7 +222,7 @@ class TestMistakes:
             (["customers.csv", "-t", "outcom"], 1, "there is no column 'outcom'; did you mean 'outcome'?"),
             (["customer.csv", "-t", "outcome"], 1, "there is no such file; did you mean 'customers.csv'?"),
             (["customers.csv", "-t", "monthly bill"], 1, "has 26 gaps, in rows 72, 104"),
-            (["customers.csv", "-t", "outcome", "-o", "suspects.txt"], 2, "the ending must tell"),
+            (["customers.csv", "-t", "outcome", "-o", "suspects.txt"], 2, "the name must end in"),
             (["customers.csv", "-t", "outcome", "-o", "."], 2, "is a folder"),
             (["customers.csv", "-t", "outcome", "--drop", "outcome"], 2, "the target can't be left out"),
             (["customers.csv", "-t", "outcome", "--all"], 2, "name the file"),

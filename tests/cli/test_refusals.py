@@ -132,7 +132,7 @@ def test_a_share_that_leaves_too_few_rows_is_told(kfhe, share, tested):
 
 def test_a_class_of_one_row_cant_be_evaluated(kfhe):
     _, said = kfhe("evaluate", write(GOOD + "1,u,z\n"), "-t", "label", code=1)
-    assert "class 'z' has one row only" in said
+    assert "class 'z' has only one row" in said
 
 
 @pytest.mark.parametrize(

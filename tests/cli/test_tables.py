@@ -74,8 +74,8 @@ def test_classes_that_differ_by_capitals_or_blanks_only_are_named(kfhe):
     for command in (["fit", "-o", "t.kfhe", "--n-estimators", "3"], ["audit", "--n-estimators", "3"]):
         out, said = kfhe(command[0], "t.csv", "-t", "label", *command[1:])
         said = " ".join((out.decode() + said).split())
-        assert "differ by capitals or blanks only, 'Yes' (20), 'yes' (10), 'yes ' (10): each is taken" in said
-        assert "differ by capitals or blanks only, 'No' (10), 'no' (20): each" in said
+        assert "only differ in capitals or blanks, 'Yes' (20), 'yes' (10), 'yes ' (10); each is" in said
+        assert "only differ in capitals or blanks, 'No' (10), 'no' (20); each" in said
         assert "maybe'" not in said
 
 

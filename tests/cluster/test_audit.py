@@ -162,17 +162,17 @@ def test_ctrl_c_ends_it_and_the_cluster_is_free(client, monkeypatch):
 
 def test_one_class_has_nothing_to_be_audited(client):
     X, _ = numbers()
-    with pytest.raises(ValueError, match=r"y has one class only \(0\): an audit needs two at least"):
+    with pytest.raises(ValueError, match=r"y has one class only \(0\): an audit needs at least two"):
         label_quality(*arrays(2, X, np.zeros(len(X), dtype=int)))
 
 
 def test_partitions_have_to_match(client):
     X, y = numbers()
-    with pytest.raises(ValueError, match="y has 2 partitions and X has 3; they have to be partitioned alike"):
+    with pytest.raises(ValueError, match="y has 2 partitions and X has 3; they must be partitioned alike"):
         label_quality(arrays(3, X)[0], arrays(2, y)[0])
     few, labels = da.from_array(X[:50], chunks=((20, 30), 6)), da.from_array(y[:50], chunks=((20, 30),))
     unlike = da.from_array(np.ones(50), chunks=((30, 20),))
-    with pytest.raises(ValueError, match=r"sample_weight has (20|30) rows in a partition in which X has"):
+    with pytest.raises(ValueError, match=r"sample_weight has (20|30) rows in a partition where X has"):
         label_quality(few, labels, sample_weight=unlike)
 
 

@@ -117,7 +117,7 @@ def nothing(weights, missed):
         ({"early_stopping": True}, "early_stopping=True holds back rows of one machine"),
         (
             {"early_stopping": EarlyStopping(3, validation_fraction=0.1)},
-            "validation_fraction holds back rows",
+            "validation_fraction holds out rows",
         ),
     ],
 )
@@ -134,9 +134,9 @@ def test_local_tables_are_refused(client):
 
 def test_partitions_have_to_match(client):
     X, y = numbers()
-    with pytest.raises(ValueError, match="y has 2 partitions and X has 3; they have to be partitioned alike"):
+    with pytest.raises(ValueError, match="y has 2 partitions and X has 3; they must be partitioned alike"):
         KFHEClassifier().fit(arrays(3, X)[0], arrays(2, y)[0])
-    with pytest.raises(ValueError, match=r"y has (20|30) rows in a partition in which X has (30|20)"):
+    with pytest.raises(ValueError, match=r"y has (20|30) rows in a partition where X has (30|20)"):
         KFHEClassifier().fit(
             da.from_array(X[:50], chunks=((20, 30), 6)), da.from_array(y[:50], chunks=((30, 20),))
         )

@@ -261,9 +261,9 @@ def test_groups_that_make_no_sense_are_told(client, groups, message):
 
 def test_groups_have_to_be_partitioned_as_rows_are(client):
     X, y = arrays(3, *numbers())
-    with pytest.raises(ValueError, match="groups has 2 partitions and X has 3; they have to be partitioned"):
+    with pytest.raises(ValueError, match="groups has 2 partitions and X has 3; they must be partitioned"):
         KFHEClassifier().fit(X, y, groups=arrays(2, np.arange(N))[0])
-    with pytest.raises(ValueError, match=r"groups has \d+ rows in a partition in which X has"):
+    with pytest.raises(ValueError, match=r"groups has \d+ rows in a partition where X has"):
         KFHEClassifier().fit(X, y, groups=arrays(3, np.arange(N + 9))[0])
     with pytest.raises(TypeError, match="groups is a ndarray; accepted are Dask's"):
         label_quality(X, y, groups=np.arange(N))

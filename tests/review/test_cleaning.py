@@ -128,12 +128,12 @@ class TestRefusals:
     def test_rows_that_have_moved(self, source):
         decisions = decided(source, (0, "change", "b"), (2, "drop"))
         source.write_text("x,y\n2,b\n1,a\n3,a\n")
-        self.refused(decisions, source, r"t\.csv: row 2: is not what was judged \(1 of 2 decisions\)")
+        self.refused(decisions, source, r"t\.csv: row 2: does not match the decisions \(1 of 2 decisions\)")
 
     def test_another_label(self, source):
         decisions = decided(source, (0, "change", "b"))
         source.write_text("x,y\n1,b\n2,b\n3,a\n")
-        self.refused(decisions, source, "row 2: the label 'a' was judged, but there is 'b' now")
+        self.refused(decisions, source, "row 2: the label 'a' was reviewed, but it is 'b' now")
 
     def test_a_shorter_table(self, source):
         decisions = decided(source, (2, "drop"))
@@ -142,7 +142,9 @@ class TestRefusals:
 
     def test_a_class_that_no_row_has(self, source):
         decisions = decided(source, (0, "change", "bb"))
-        self.refused(decisions, source, "row 2 is to be 'bb', which no row is; did you mean 'b'")
+        self.refused(
+            decisions, source, "row 2 is to become 'bb', which is not one of the classes; did you mean 'b'"
+        )
 
     def test_a_table_without_the_labels(self, source):
         decisions = decided(source, (0, "drop"))
@@ -226,7 +228,7 @@ class TestCommand:
     def test_applied_twice_it_refuses(self, kfhe, tmp_path):
         kfhe("apply", "decisions.csv", "t.csv", "-o", "cleaned.csv")
         said = kfhe("apply", "decisions.csv", "cleaned.csv", "-o", "again.csv", code=1)
-        assert said.startswith("kfhe: cleaned.csv: row 4: is not what was judged")
+        assert said.startswith("kfhe: cleaned.csv: row 4: does not match the decisions")
         assert not (tmp_path / "again.csv").exists()
 
     def test_inputs_are_never_overwritten(self, kfhe, tmp_path):

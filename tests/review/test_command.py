@@ -162,7 +162,7 @@ def test_pictures_beside_the_table_are_on_the_page(kfhe):
         (["--page", "review.txt"], 2, "must end in .html"),
         (["--decisions", "none.csv"], 1, "none.csv: there is no such file"),
         (["--decisions", "other.csv"], 1, "is about the labels in 'plan', but --target is 'outcome'"),
-        (["--decisions", "moved.csv"], 1, "customers.csv: row 3: is not what was judged"),
+        (["--decisions", "moved.csv"], 1, "customers.csv: row 3: does not match the decisions"),
         (["--decisions", "moved.csv", "-o", "moved.csv"], 2, "is the input"),
     ],
 )

@@ -39,17 +39,17 @@ def test_a_spreadsheet_may_have_saved_it(tmp_path):
         (HEADER + "two,r1,y,a,keep,a,\n", "line 2: 'two' is no row number"),
         (
             HEADER + "2,r1,y,a,maybe,a,\n",
-            "line 2: row 2: there is no decision 'maybe'; there are keep",
+            "line 2: row 2: there is no decision 'maybe'; accepted are keep",
         ),
         (
             HEADER + "2,r1,y,a,keep,b,\n",
-            "label 'a' and the decided one 'b' don't go with the decision 'keep'",
+            "label 'a' and the new one 'b' don't go with the decision 'keep'",
         ),
         (HEADER + "2,r1,y,a,change,a,\n", "don't go with the decision 'change'"),
         (HEADER + "2,r1,y,a,change,,\n", "don't go with the decision 'change'"),
         (
             HEADER + "2,r1,y,a,keep,a,\n2,r1,y,a,drop,,\n",
-            "line 3: row 2 is judged twice, as 'keep a' and",
+            "line 3: row 2 has two decisions, 'keep a' and",
         ),
         (HEADER + "2,r1,y,a,keep,a,\n3,r1,z,a,drop,,\n", "one column of labels, got y, z"),
     ],

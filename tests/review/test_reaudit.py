@@ -93,7 +93,7 @@ class TestAuditAgain:
         assert again.rank.tolist() == audit_again(X, GIVEN, decisions, first_row=2, **SETTINGS).rank.tolist()
 
     def test_decisions_about_another_table_are_refused(self, first):
-        with pytest.raises(DecisionError, match="not what was judged"):
+        with pytest.raises(DecisionError, match="not match the decisions"):
             audit_again(X + 1, GIVEN, judged_truly(first, 5), **SETTINGS)
 
 

@@ -1,6 +1,6 @@
-"""The audit: which labels look wrong, and which rows are duplicates or outliers.
+"""The audit: labels that look wrong, and rows that are duplicates or outliers.
 
-What people decide about them is in `kfhe.review`; what the command prints is in `kfhe.cli`.
+Decisions about them are in `kfhe.review`; output of the command is in `kfhe.cli`.
 """
 
 from kfhe.audit.findings import RowFindings, row_findings

@@ -1,11 +1,12 @@
-"""How likely labels are wrong: by the votes, and by what people found of some of them.
+"""The probability that labels are wrong, based on votes and on reviewed labels.
 
-If labels went wrong by chance, the votes tell: calibrated, as the robust classifier calibrates its scores,
-they give the odds against each label, and these times the odds of a mistake are the odds that it is wrong. If
-mistakes follow a pattern, the votes have learnt it, and people have to tell. So there are two explanations.
-Each is a logistic regression on the odds against labels, with an offset for each given class, as some classes
-are mistaken more often. The prior of the one is what the votes say; that of the other leaves open how often
-labels go wrong. What people find decides between the two, and corrects each. chances.js does the same sums.
+If mistakes are random, the votes suffice: calibrated like the scores of the robust classifier, they give the
+odds against each label, and these times the odds of a mistake are the odds that the label is wrong. If
+mistakes follow a pattern, the votes have learnt it, and only people can find them. So there are two
+explanations. Each is a logistic regression on the odds against labels, with an offset for each given class,
+because error rates differ between classes. The prior of the first is based on the votes; that of the second
+leaves the error rate open. Reviewed labels decide between the two, and update each. chances.js computes the
+same.
 """
 
 from __future__ import annotations
@@ -25,16 +26,16 @@ from kfhe.forest import sharpened
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int32]
 
-NO_VOTE = 0.04  # of a vote, spread over all classes: a handful of trees is no proof
-LEAST_RATE = RATES[1] / 2  # a rate of 0 is one that is nearer to 0 than to the next step
-RANGE = 0.95  # the chance that the range covers the share
-THREE = 3  # rows of which none was found wrong leave room for so many wrong ones: the rule of three
+NO_VOTE = 0.04  # of a vote, spread over all classes, because a few trees prove nothing
+LEAST_RATE = RATES[1] / 2  # half a step of the rate replaces 0
+RANGE = 0.95  # the coverage of the range
+THREE = 3  # the rule of three: if none of n was wrong, up to 3 / n may be
 LEAST = 1e-6
-STEPS = np.arange(-12, 13) / 4  # deviations, at which a normal distribution is summed up
+STEPS = np.arange(-12, 13) / 4  # standard deviations, for sums over a normal distribution
 
 
 class Explanation(NamedTuple):
-    """Why labels are wrong: mean and deviation of each weight's prior. All are as likely at first."""
+    """An explanation of wrong labels: mean and standard deviation of the priors. All start equally likely."""
 
     level: tuple[float, float]
     slope: tuple[float, float]
@@ -45,26 +46,26 @@ BY_PATTERN = Explanation(level=(-1.25, 1.0), slope=(0.75, 0.2), of_class=(0.0, 1
 
 
 def by_chance(level: float) -> Explanation:
-    """Return the explanation that labels went wrong by chance, as often as the votes say."""
+    """Return the explanation that mistakes are random, at the rate estimated from the votes."""
     return Explanation(level=(level, 0.65), slope=(1.0, 0.3), of_class=(0.0, 0.4))
 
 
 @dataclass(frozen=True)
 class Chances:
-    """How likely labels are wrong.
+    """The probability that labels are wrong.
 
     Attributes
     ----------
     wrong : ndarray of shape (n,)
-        The chance that each label is wrong; 0 or 1 for those that somebody judged.
+        The probability that each label is wrong; 0 or 1 for reviewed ones.
     share : float
-        Estimated share of wrong labels: once some were judged, the median of what it may be.
+        Estimated share of wrong labels; the posterior median, if some were reviewed.
     low, high : float
-        The range that the share is in, with a chance of 95 % if one of the explanations is right.
+        A range that contains the share with 95 % probability, if one of the explanations is right.
     of_class : ndarray of shape (n_classes,)
-        Estimated share of wrong labels among those of each class.
+        Estimated share of wrong labels in each class.
     n_judged, n_wrong : int
-        How many labels were judged, and how many of these found wrong.
+        Number of reviewed labels, and number of those found wrong.
     """
 
     wrong: Floats
@@ -77,14 +78,14 @@ class Chances:
 
 
 class VotedOdds(NamedTuple):
-    """What votes say of labels: the log-odds against each, and those that the rate of mistakes adds."""
+    """Evidence from votes: the log-odds against each label, and the prior log-odds of a mistake."""
 
     against: Floats
     level: float
 
     @classmethod
     def of(cls, votes: Floats, labels: Labels) -> VotedOdds:
-        """Calibrate votes by classifiers that have not seen the labels; rows may have none, which are NaN."""
+        """Calibrate out-of-sample votes; rows without votes are NaN."""
         n, n_classes = votes.shape
         voted = ~np.isnan(votes[:, 0])
         spread = (np.where(voted[:, None], votes, 1 / n_classes) + NO_VOTE / n_classes) / (1 + NO_VOTE)
@@ -100,21 +101,21 @@ def chances(
     judged: NDArray[np.bool_] | None = None,
     wrong: NDArray[np.bool_] | None = None,
 ) -> Chances:
-    """Return how likely labels are wrong: by chance if nobody judged any, else as decisions explain it.
+    """Return the probability that each label is wrong, from votes and reviewed labels.
 
     Parameters
     ----------
     votes : ndarray of shape (n, n_classes)
-        Shares of the votes by classifiers that have not seen the labels; NaN for rows without any.
+        Out-of-sample shares of the votes; NaN for rows without any.
     labels : int32 array of shape (n,)
         The given labels, as positions of classes.
     judged, wrong : ndarray of bool of shape (n,), optional
-        The rows that somebody has judged, and which of these were found wrong.
+        The reviewed rows, and which of these were found wrong.
 
     Returns
     -------
     Chances
-        The chance for each label, and the share of wrong ones with a range.
+        The probability for each label, and the share of wrong ones with a range.
     """
     judged = np.zeros(len(labels), dtype=bool) if judged is None else judged
     wrong = judged if wrong is None else wrong & judged
@@ -152,15 +153,15 @@ def _mean_of_class(values: NDArray[Any], labels: Labels, n_classes: int) -> Floa
 
 
 def _rounded(share: float | np.floating[Any]) -> float:
-    """Return a share without the last bits of sums, which are not the same on all machines."""
+    """Return a rounded share, because the last bits of sums differ between machines."""
     return float(f"{share:.6g}")
 
 
 class _Fit:
-    """What one explanation makes of all labels, after it heard of the judged ones.
+    """One explanation, fitted to the reviewed labels.
 
-    The weights are the likeliest ones. Their covariance spreads the log-odds of the share, and around each of
-    these, chance decides about each label.
+    The weights maximise the posterior. Their covariance gives a distribution of the log-odds of the share;
+    given these, labels are independent.
     """
 
     def __init__(
@@ -189,7 +190,7 @@ class _Fit:
         self.deviation = max(float(unsure.sum()) ** 0.5 / len(labels), LEAST)
 
     def below(self, share: float) -> float:
-        """Return the chance that less than a share of the labels is wrong."""
+        """Return the probability that less than a share of the labels is wrong."""
         densities = np.exp(-(STEPS**2) / 2)
         return float(densities @ ndtr((share - self.shares) / self.deviation) / densities.sum())
 
@@ -197,7 +198,7 @@ class _Fit:
 def _likeliest(
     inputs: Floats, wrong: NDArray[np.bool_], mean: Floats, precision: Floats
 ) -> tuple[Floats, Floats, float]:
-    """Return the likeliest weights, the curvature of the loss there, and the loss."""
+    """Return the weights of highest posterior, the curvature of the loss there, and the loss."""
 
     def loss(weights: Floats) -> float:
         scores = inputs @ weights
@@ -217,7 +218,7 @@ def _likeliest(
 
 
 def _quantile(believed: Floats, fits: Sequence[_Fit], share_of_chance: float) -> float:
-    """Return the share that the true one is below, with a chance."""
+    """Return a quantile of the share."""
     low, high = 0.0, 1.0
     for _ in range(40):
         middle = (low + high) / 2

@@ -1,4 +1,4 @@
-"""Rows that are odd in themselves: duplicates, near-duplicates of another label, and outliers."""
+"""Odd rows: duplicates, nearly equal rows with other labels, and outliers."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ from kfhe.validation import check_same_length, encode_labels, readable_table
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
 
-NEAR = 0.01  # of the ranks in a column: numbers that are nearly the same differ by less
-BY_CHANCE = 0.01  # share of the rows that may be near another one by chance
-MANY_VALUES = 20  # different ones, from which on a column of numbers is said to be measured
-NEIGHBOURS = 5  # that are looked at, the nearest first
-SEARCHED = 16  # columns by which neighbours are searched; the others confirm them
-OUTER = 200  # at each end of a column, one in so many values does not count for its width
+NEAR = 0.01  # maximum difference of nearly equal numbers, in ranks of the column
+BY_CHANCE = 0.01  # maximum share of rows that would have such a neighbour by chance
+MANY_VALUES = 20  # distinct values from which on a numeric column is continuous
+NEIGHBOURS = 5  # number of neighbours that are examined, nearest first
+SEARCHED = 16  # columns in the search for neighbours; the others are checked afterwards
+OUTER = 200  # one in so many values at each end of a column is ignored for its width
 
 
 @dataclass(frozen=True)
 class RowFindings:
-    """Rows that are odd in themselves: arrays with one value per row, in the order of the rows.
+    """Odd rows: arrays with one value per row, in the order of the rows.
 
     Attributes
     ----------
     duplicate_of : int array of shape (n,)
-        The first row that has the same value in every column, -1 for that row itself and for rows that
-        occur once.
+        The first row with the same values in every column; -1 for that row itself and for rows without
+        duplicates.
     conflicts_with : int array of shape (n,)
-        A row that is the same or nearly the same but has another label, -1 if there is none.
+        An equal or nearly equal row with another label; -1 if there is none.
     outlying : array of str of shape (n,)
-        The column in which the row's number is far from all others, empty if there is none.
+        The column where the row's number is far from all others; empty if there is none.
     """
 
     duplicate_of: Rows
@@ -50,20 +50,19 @@ class RowFindings:
         return f"RowFindings: {self.summary()}"
 
     def summary(self) -> str:
-        """Return how many rows there are of each kind, in words."""
+        """Return the number of rows of each kind."""
         return (
-            f"{(self.duplicate_of >= 0).sum():,} repeat an earlier one, "
-            f"{(self.conflicts_with >= 0).sum():,} are like one of another label, "
-            f"{(self.outlying != '').sum():,} hold a number far from all others"
+            f"{(self.duplicate_of >= 0).sum():,} duplicates, {(self.conflicts_with >= 0).sum():,} conflicts, "
+            f"{(self.outlying != '').sum():,} outliers"
         )
 
     def notes(self, rows: Sequence[Any] | NDArray[Any], labels: NDArray[Any]) -> list[str]:
-        """Return what there is to say of each row, in words; nothing of most.
+        """Return a note on each row, which is empty for most.
 
         Parameters
         ----------
         rows : sequence of length n
-            What rows are called, such as their numbers in a file.
+            Names of the rows, such as their numbers in a file.
         labels : array of shape (n,)
             The given labels.
         """
@@ -79,7 +78,7 @@ class RowFindings:
 
 
 def row_findings(X: Any, y: Any, *, n_threads: int = 1) -> RowFindings:
-    """Find duplicates, near-duplicates that have different labels, and outliers.
+    """Find duplicates, nearly equal rows with other labels, and outliers.
 
     Parameters
     ----------
@@ -88,20 +87,20 @@ def row_findings(X: Any, y: Any, *, n_threads: int = 1) -> RowFindings:
     y : array-like of shape (n,)
         Their labels.
     n_threads : int, default=1
-        Number of threads that search for neighbours.
+        Number of threads.
 
     Returns
     -------
     RowFindings
-        What was found, row by row.
+        The findings.
 
     Notes
     -----
-    Rows are duplicates if all their values are equal, gaps too. They are nearly the same if categories, gaps
-    and numbers of few different values are equal, and all other numbers differ by less than a hundredth of
-    the ranks of their column; by still less in tables of few columns, so that not more than one row in a
-    hundred would have such a neighbour by chance, were the columns independent. A number is far from all
-    others if the gap to the next one is wider than the middle 99 % of its column.
+    Rows are duplicates if all their values are equal, including missing ones. They are nearly equal if
+    categories, missing values and numbers of few distinct values are equal, and all other numbers differ by
+    less than a hundredth of the ranks of their column. In tables of few columns the limit is lower, so that
+    at most one row in a hundred would have such a neighbour by chance if columns were independent. A number
+    is far from all others if the gap to the next one is wider than the middle 99 % of its column.
 
     Examples
     --------
@@ -110,7 +109,7 @@ def row_findings(X: Any, y: Any, *, n_threads: int = 1) -> RowFindings:
     >>> X = pd.DataFrame({"age": [31, 44, 31, 52, 999, 28, 60, 37], "town": list("abacbcab")})
     >>> found = row_findings(X, ["yes", "no", "no", "yes", "yes", "no", "no", "yes"])
     >>> found
-    RowFindings: 1 repeat an earlier one, 2 are like one of another label, 1 hold a number far from all others
+    RowFindings: 1 duplicates, 2 conflicts, 1 outliers
     >>> found.notes(X.index, ["yes", "no", "no", "yes", "yes", "no", "no", "yes"])[2]
     'same as row 0; like row 0, which is yes'
     """
@@ -129,43 +128,43 @@ def row_findings(X: Any, y: Any, *, n_threads: int = 1) -> RowFindings:
     return RowFindings(repeated, conflicts, outlying)
 
 
-# ---------------------------------------------------------------- the same
+# ---------------------------------------------------------------- equal rows
 
 
 def _conflicts_among_equals(groups: Rows, labels: NDArray[np.int32]) -> Rows:
-    """Return, for each row, the first equal row that has another label, -1 if there is none."""
+    """Return, for each row, the first equal row with another label; -1 if there is none."""
     conflicts = np.full(len(groups), -1)
     rows = np.flatnonzero(groups >= 0)
-    # The first row of each label in a group; a row's partner is the first of these that is not its own label
+    # The first row of each label in a group; the partner of a row is the first of them with another label
     n_labels = int(labels.max()) + 1
     kinds, place = np.unique(groups[rows] * n_labels + labels[rows], return_index=True)
     firsts = rows[place]
     firsts = firsts[np.lexsort((firsts, kinds // n_labels))]
     start = np.searchsorted(groups[firsts], groups[rows])
-    for offset in (1, 0):  # the group's first label, unless that is the row's own: then the next
+    for offset in (1, 0):  # the first label of the group, or the next one if the row has the first
         partner = firsts[np.minimum(start + offset, len(firsts) - 1)] if len(firsts) else firsts
         fits = (groups[partner] == groups[rows]) & (labels[partner] != labels[rows])
         conflicts[rows[fits]] = partner[fits]
     return conflicts
 
 
-# ---------------------------------------------------------------- nearly the same
+# ---------------------------------------------------------------- nearly equal rows
 
 
 def _places(columns: Columns, j: int, rows: Rows) -> Floats:
-    """Return where values are: numbers by rank from 0 to 1, categories and gaps 1 apart or more."""
+    """Return positions of values: numbers by rank from 0 to 1, others at least 1 apart."""
     if columns.is_text(j):
         return np.asarray(columns.factorize(j)[0], dtype=np.float64)[rows]
     numbers = columns.numbers(j)
     _, which, counts = np.unique(numbers, return_inverse=True, return_counts=True)
-    ranks = (counts.cumsum() - counts / 2) / len(numbers)  # of equal numbers the middle one
+    ranks = (counts.cumsum() - counts / 2) / len(numbers)  # ties get their mean rank
     return np.where(np.isnan(numbers), 3.0, ranks[which.reshape(-1)])[rows]
 
 
 def _near_of_another_label(
     columns: Columns, variety: Rows, labels: NDArray[np.int32], rows: Rows, n_threads: int
 ) -> Rows:
-    """Return, for some rows that all differ, one of them that is nearly the same and has another label."""
+    """Return, for some distinct rows, a nearly equal one with another label."""
     found = np.full(columns.n_rows, -1)
     n_measured = int((variety >= MANY_VALUES).sum())
     if not n_measured:
@@ -186,19 +185,19 @@ def _near_of_another_label(
             return found
         here, there = np.split(_places(columns, j, np.concatenate([row, other])), 2)
         kept = np.abs(here - there) < near
-    row, other = row[kept][::-1], other[kept][::-1]  # the nearest is written last
+    row, other = row[kept][::-1], other[kept][::-1]  # the nearest one is assigned last
     found[row] = other
     return found
 
 
-# ---------------------------------------------------------------- far from all others
+# ---------------------------------------------------------------- outliers
 
 
 def _survey(columns: Columns) -> tuple[Rows, NDArray[Any]]:
-    """Look at the numbers of each column.
+    """Examine the numbers of each column.
 
-    Returns how many different ones there are, 0 for categories; and for each row the first column in which
-    its number is far from all others, or an empty text.
+    Returns the number of distinct values, 0 for categories; and for each row the first column where its
+    number is far from all others, or an empty string.
     """
     variety = np.zeros(columns.n_columns, dtype=np.int64)
     outlying = np.full(columns.n_rows, "", dtype=object)
@@ -215,7 +214,7 @@ def _survey(columns: Columns) -> tuple[Rows, NDArray[Any]]:
 
 
 def _bounds(numbers: Floats) -> tuple[float, float]:
-    """Return between which values sorted numbers lie, but for those beyond a gap as wide as nearly all."""
+    """Return the range of sorted numbers without values beyond a gap as wide as nearly all of them."""
     outer = max(1, len(numbers) // OUTER)
     if len(numbers) <= 4 * outer:
         return -np.inf, np.inf

@@ -20,14 +20,14 @@ WIDEST = 40  # letters of a cell
 
 
 class WorstRows(NamedTuple):
-    """Cells of the most suspicious rows, as text: names of the columns, and for each row its cells."""
+    """Cells of the most suspicious rows, as text: names of the columns, and the cells of each row."""
 
     names: list[str]
     cells: list[list[str]]
 
 
 def worst_rows(X: Any, rank: NDArray[np.int64]) -> WorstRows:
-    """Take the cells of the most suspicious rows out of a table: the first columns, the worst row first."""
+    """Take the cells of the most suspicious rows from a table: the first columns, worst row first."""
     columns = open_columns(some_rows(X, np.argsort(rank)[:SHOWN]))
     shown = range(min(columns.n_columns, MOST_COLUMNS))
     cells = []
@@ -44,12 +44,12 @@ def worst_rows(X: Any, rank: NDArray[np.int64]) -> WorstRows:
 
 
 def _moment(moment: np.datetime64) -> str:
-    """Return a date, with its time unless that is midnight."""
+    """Format a date, without its time if that is midnight."""
     return str(moment.astype("M8[s]")).replace("T00:00:00", "")
 
 
 def audit_html(audit: LabelAudit) -> str:
-    """Return an audit as HTML that needs nothing else; no text of the table is more than text in it."""
+    """Return an audit as self-contained HTML, with all text of the table escaped."""
     order = np.argsort(audit.rank)[:SHOWN]
     names = [] if audit.worst is None else audit.worst.names
     row_names = range(len(audit)) if audit.index is None else audit.index
@@ -60,7 +60,7 @@ def audit_html(audit: LabelAudit) -> str:
         ours = [row_names[row], audit.given[row], audit.suggested[row], f"{audit.quality[row]:.3f}"]
         weight = "bold" if audit.suspects[row] else "normal"
         body += f'<tr style="font-weight: {weight}">{_cells("td", [*ours, *own])}</tr>'
-    findings = "" if audit.findings is None else f"<div>Of the rows, {audit.findings.summary()}.</div>"
+    findings = "" if audit.findings is None else f"<div>Rows: {audit.findings.summary()}.</div>"
     return (
         '<div class="kfhe-audit" style="font: 12px/1.4 system-ui, sans-serif; margin: 8px 2px">'
         f"<div>{_text(repr(audit))}</div>{findings}"

@@ -40,13 +40,13 @@ from kfhe.validation import (
 
 Floats = NDArray[np.float64]
 
-# Leaves of a few rows smooth wrong labels away: on the benchmark's datasets better than one row, or ten.
+# Leaves of a few rows smooth wrong labels; on the benchmark's datasets they are better than 1 or 10 rows.
 LEAF_ROWS = 5
-# Smaller tables take seconds at most, and are judged by all trees
+# Smaller tables take only seconds, and are judged by all trees
 MANY_ROWS = 10_000
 
 
-# What parameters accept that an audit has wherever its rows are
+# Constraints of parameters that all audits have
 TREE_CONSTRAINTS: dict[str, list[Any]] = {
     "n_estimators": [Interval(Integral, 1, None, closed="left")],
     "early_stopping": ["boolean", StrOptions({"auto"})],
@@ -220,7 +220,7 @@ def label_quality(
 
 
 def tree_settings(categorical_features: Any) -> TreeSettings:
-    """Return how the trees of an audit are grown."""
+    """Return the settings of the trees."""
     return TreeSettings(
         max_depth=None,
         min_samples_split=2,
@@ -239,34 +239,31 @@ def audit_rows(
     n_threads: int,
     groups: Groups | None,
 ) -> TrainingRows:
-    """Return the rows of an audit, all drawn alike; if no groups are given, copies are together."""
+    """Return the rows of an audit, all drawn alike; without given groups, copies are grouped."""
     uniform = np.full(len(labels), 1 / len(labels))
     rows = TrainingRows(X, labels, classes, uniform, seed, n_threads, groups=groups)
     return rows if groups is not None else rows.with_copies()
 
 
 def weighted(rows: TrainingRows, weights: Floats | None) -> TrainingRows:
-    """Return the rows by weight, as categories are encoded: a row of weight 0 has no say."""
+    """Return the rows by weight, for encoding categories; rows of weight 0 are ignored there."""
     return rows if weights is None else replace(rows, base=weights / exact_sum(weights))
 
 
 def check_several(classes: NDArray[Any]) -> None:
-    """Raise if there is one class only."""
+    """Raise if there is only one class."""
     if len(classes) < 2:
-        raise ValueError(
-            f"y has one class only ({classes.tolist()[0]!r}): an audit needs two at least, "
-            "there is nothing else that a row could be"
-        )
+        raise ValueError(f"y has one class only ({classes.tolist()[0]!r}): an audit needs at least two")
 
 
 def stops_early(early_stopping: bool | str, n_rows: int) -> bool:
-    """Return whether an audit of so many rows may stop early."""
+    """Return whether an audit of this many rows may stop early."""
     return n_rows >= MANY_ROWS if early_stopping == "auto" else bool(early_stopping)
 
 
 @contextmanager
 def told_of_trees(n_estimators: int, verbose: int) -> Iterator[Callable[[], None]]:
-    """Yield what is to be told of each tree; it shows a bar, if one is wanted."""
+    """Yield a function to call after each tree; it shows a progress bar, if requested."""
     if not verbose:
         yield lambda: None
         return
@@ -282,7 +279,7 @@ def _voters(
     n_threads: int,
     advance: Callable[[], None],
 ) -> OutOfBag:
-    """Return what grows the audit's trees, in threads."""
+    """Return one grower per thread."""
     if weights is not None and (weights == weights[0]).all():
         weights = None
     growers = [rows.grower(settings, table, n_threads=1) for _ in range(n_threads)]
@@ -290,7 +287,7 @@ def _voters(
 
 
 def _checked_votes(votes: Any, called: str, classes: NDArray[Any], labels: NDArray[np.int32]) -> Floats:
-    """Check probabilities that others have made."""
+    """Validate probabilities from elsewhere."""
     names = [*map(str, getattr(votes, "columns", []))]
     if names != [*map(str, classes)] and sorted(names) == sorted(map(str, classes)):
         raise ValueError(

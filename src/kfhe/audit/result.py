@@ -1,4 +1,4 @@
-"""What an audit found, and what can be done with it."""
+"""The result of an audit."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from kfhe.validation import SPARSE_FORMATS, check_same_length, encode_labels
 
 Floats = NDArray[np.float64]
 
-SUSPECTS = ("drop", "relabel")  # what `LabelAudit.cleaned` can do with them
+SUSPECTS = ("drop", "relabel")  # options of `LabelAudit.cleaned`
 
 
 @dataclass(frozen=True, repr=False)
@@ -86,7 +86,7 @@ class LabelAudit:
     def from_votes(
         cls, classes: NDArray[Any], labels: NDArray[np.int32], votes: Floats, index: Any = None
     ) -> LabelAudit:
-        """Compare labels, as positions of classes, with votes; rows without any are beyond suspicion."""
+        """Compare labels, as positions of classes, with votes; rows without votes are no suspects."""
         n = len(labels)
         quality = votes[np.arange(n), labels]
         judged = ~np.isnan(quality)
@@ -156,12 +156,12 @@ class LabelAudit:
         return found[any_issue | (found["outlying"] != "")].sort_values("rank")
 
     def weights(self) -> Floats:
-        """Return what each row should weigh in training: 1, but suspects their quality.
+        """Return weights for training: 1, except for suspects, which get their quality.
 
         Returns
         -------
         ndarray of shape (n,)
-            For `sample_weight` of a classifier's fit.
+            For `sample_weight` of a classifier's `fit`.
 
         Examples
         --------
@@ -177,21 +177,21 @@ class LabelAudit:
         return np.where(self.suspects, self.quality, 1.0)
 
     def cleaned(self, X: Any, y: Any, suspects: str = "drop") -> tuple[Any, Any]:
-        """Return the table without its suspects, or with the suggested labels in place of theirs.
+        """Return the table without its suspects, or with their suggested labels.
 
         Parameters
         ----------
         X : array or data frame of shape (n, n_features)
-            The rows that were audited.
+            The audited rows.
         y : array-like of shape (n,)
-            Their labels, as they were audited.
+            Their audited labels.
         suspects : {"drop", "relabel"}, default="drop"
-            "drop": leave these rows out. "relabel": give them the class with the most votes.
+            "drop": remove the suspects. "relabel": give them the class with the most votes.
 
         Returns
         -------
         X, y
-            In the containers that they came in, new ones; "relabel" returns an array for y that is no series.
+            New ones, in the same containers; for "relabel", an array unless y is a series.
 
         Examples
         --------
@@ -213,7 +213,7 @@ class LabelAudit:
             raise ValueError("y is not what was audited: cleaned() takes the same rows, in the same order")
         if suspects == "drop":
             kept = np.flatnonzero(~self.suspects)
-            X = X.tocsr() if is_sparse(X) and X.format not in SPARSE_FORMATS else X  # others have no rows
+            X = X.tocsr() if is_sparse(X) and X.format not in SPARSE_FORMATS else X  # others can't be indexed
             return some_rows(X, kept), some_rows(y, kept)
         return X, _relabelled(y, np.where(self.suspects, self.suggested, self.given))
 
@@ -229,7 +229,7 @@ class LabelAudit:
 
 
 def _relabelled(y: Any, labels: NDArray[Any]) -> Any:
-    """Return labels in the container of others, if that is a series with a name or an index to keep."""
+    """Return labels in the container of others, if that is a series with a name or an index."""
     if len(getattr(y, "shape", ())) != 1 or is_bare(y):
         return labels
     if is_pandas(y):

@@ -1,4 +1,4 @@
-"""Votes on rows by classifiers that have not seen them: trees out of bag, or folds of cross-validation."""
+"""Votes of classifiers on rows that they have not seen: out of bag, or by cross-validation."""
 
 from __future__ import annotations
 
@@ -22,32 +22,32 @@ from kfhe.validation import MAX_WEIGHT
 
 Floats = NDArray[np.float64]
 
-# Votes are counted in these units: sums of whole numbers don't depend on the order, nor on the threads.
+# Votes are counted as integers, so that sums don't depend on the order or the threads.
 UNITS = 2.0**32
-# Trees after which it is asked again whether more of them would still change the ranks
+# Number of trees between two checks for early stopping
 BLOCK = 25
-# Expected rank correlation with the audit of all trees from which the ranks are said to be settled
+# Expected rank correlation with the complete audit at which it stops
 SETTLED = 0.982
 
 
 class Tally:
-    """Votes of trees on rows that they have not seen, counted.
+    """Counts of the votes of trees on rows that they have not seen.
 
     Parameters
     ----------
     labels : int32 array of shape (n,)
         The given labels.
     n_classes : int
-        How many classes there are.
+        The number of classes.
 
     Attributes
     ----------
     votes : array of shape (n, n_classes)
-        The sum of the votes, in `UNITS`.
+        Sum of the votes, in `UNITS`.
     n_votes : int array of shape (n,)
-        How many trees voted on each row.
+        Number of trees that voted on each row.
     half, n_half : arrays of shape (n,)
-        Of every other tree: the votes for the given labels, and how many trees voted.
+        For every other tree: the votes for the given labels, and the number of trees that voted.
     """
 
     def __init__(self, labels: NDArray[np.int32], n_classes: int) -> None:
@@ -59,7 +59,7 @@ class Tally:
         self.n_half = np.zeros(n, dtype=np.int64)
 
     def add(self, shares: Floats, drawn: NDArray[np.int32], tree: int) -> None:
-        """Count a tree's votes on the rows that were not drawn; its shares are overwritten."""
+        """Add a tree's votes on the rows that were not drawn; `shares` is overwritten."""
         np.rint(np.multiply(shares, UNITS, out=shares), out=shares)
         out_of_bag = drawn == 0
         np.add(self.votes, shares, out=self.votes, where=out_of_bag[:, np.newaxis])
@@ -70,14 +70,14 @@ class Tally:
 
     @classmethod
     def joined(cls, tallies: Sequence[Tally]) -> Tally:
-        """Return one tally of rows that come one after the other."""
+        """Return the counts of consecutive rows as one."""
         whole = cls(np.concatenate([tally._labels for tally in tallies]), tallies[0].votes.shape[1])
         for name in ("votes", "n_votes", "half", "n_half"):
             setattr(whole, name, np.concatenate([getattr(tally, name) for tally in tallies]))
         return whole
 
     def include(self, other: Tally) -> None:
-        """Count the votes of another tally of the same rows as well."""
+        """Add the counts of other trees for the same rows."""
         self.votes += other.votes
         self.n_votes += other.n_votes
         self.half += other.half
@@ -89,7 +89,7 @@ class Tally:
             return self.votes / (UNITS * self.n_votes)[:, np.newaxis]
 
     def halves(self) -> tuple[Floats, Floats] | None:
-        """Return the mean votes for the given labels by either half of the trees; None if a row lacks one."""
+        """Return the mean votes for the given labels by each half of the trees; None if a row has none."""
         n_rest = self.n_votes - self.n_half
         if not (self.n_half.all() and n_rest.all()):
             return None
@@ -107,13 +107,13 @@ class OutOfBag:
     Parameters
     ----------
     growers : list of Grower
-        One for each thread; a single one, if the rows are those of a worker that grows trees with others.
+        One per thread; a single one if workers grow trees together.
     rows : TrainingRows
-        The rows, which are drawn alike.
+        The rows, all drawn alike.
     weights : array of shape (n,) or None
-        What each row weighs in the trees.
+        The weight of each row in the trees.
     advance : callable
-        Is told of each tree.
+        Called after each tree.
     """
 
     def __init__(
@@ -126,12 +126,12 @@ class OutOfBag:
         self._growers, self._rows, self._weights, self._advance = growers, rows, weights, advance
 
     def tally(self, trees: range) -> Tally:
-        """Grow the trees of some numbers, which decide what rows each sees, and return their votes."""
+        """Grow the trees of some numbers, which are the keys of their samples, and return their votes."""
         stopped = Event()
         n_threads = len(self._growers)
 
         def grow(thread: int) -> Tally:
-            """Grow a thread's share of the trees."""
+            """Grow the trees of one thread."""
             tally = Tally(self._rows.labels, len(self._rows.classes))
             for tree in trees[thread::n_threads]:
                 if stopped.is_set():
@@ -143,7 +143,7 @@ class OutOfBag:
         with ThreadPoolExecutor(n_threads) as pool:
             try:
                 first, *others = pool.map(grow, range(n_threads))
-            except BaseException:  # Ctrl-C, say: the pool would wait for all trees
+            except BaseException:  # such as Ctrl-C; otherwise the pool would wait for all trees
                 stopped.set()
                 raise
         for other in others:
@@ -158,14 +158,14 @@ class OutOfBag:
         else:
             weighed = sample * self._weights
             total = self._rows.exact_sum(weighed)
-            if not total:  # a tree that has seen nothing has nothing to say
+            if not total:  # a tree without rows has no votes
                 return
             grown = grower.grow(whole_weights(weighed, total), False, tree)
         tally.add(grown.share_votes(), drawn, tree)
 
 
 def drawn_rows(rows: TrainingRows, tree: int) -> NDArray[np.int32]:
-    """Return how often each row is drawn for a tree, all of them alike."""
+    """Return how often each row is drawn for a tree; all rows are equally likely."""
     if rows.together is not None:
         drawn = partial(rows.together.drawn, n_rows=rows.n_rows, seed=rows.seed, iteration=tree, attempt=0)
         return rows.exchange.for_each(drawn, rows.base)
@@ -174,29 +174,29 @@ def drawn_rows(rows: TrainingRows, tree: int) -> NDArray[np.int32]:
 
 
 def whole_weights(weights: Floats, total: float) -> NDArray[np.int32]:
-    """Return what rows weigh as whole numbers; a row that weighs something never rounds to nothing."""
+    """Return weights as integers; positive weights stay positive."""
     units = np.rint(weights / total * MAX_WEIGHT)
     return np.maximum(units, weights > 0).astype(np.int32)
 
 
 def out_of_bag_votes(voters: OutOfBag, n_estimators: int, *, early_stopping: bool) -> tuple[Floats, int]:
-    """Let trees vote on the rows that they have not seen.
+    """Collect the votes of trees on rows that they have not seen.
 
     Parameters
     ----------
     voters : OutOfBag
         Grows the trees.
     n_estimators : int
-        Number of trees at most.
+        Maximum number of trees.
     early_stopping : bool
-        Whether to stop once the ranks are settled.
+        Whether to stop when the ranks have settled.
 
     Returns
     -------
     votes : array of shape (n, n_classes)
         Mean votes; NaN for a row that every tree has seen.
     n_trees : int
-        How many trees there were.
+        The number of trees.
     """
     n_trees = min(BLOCK, n_estimators) if early_stopping else n_estimators
     tally = voters.tally(range(n_trees))
@@ -208,17 +208,17 @@ def out_of_bag_votes(voters: OutOfBag, n_estimators: int, *, early_stopping: boo
 
 
 def settled(tally: Tally, n_trees: int, n_estimators: int) -> bool:
-    """Whether all trees would rank the labels nearly as those do that have voted by now."""
+    """Whether the ranks would hardly change with all trees."""
     halves = tally.halves()
     return halves is not None and likeness(rank_correlation(*halves), n_trees, n_estimators) >= SETTLED
 
 
 def likeness(r: float, n_trees: int, n_estimators: int) -> float:
-    """Return the expected rank correlation of the first trees' audit with that of all trees.
+    """Return the expected rank correlation of the current audit with the complete one.
 
-    The trees of odd numbers and those of even ones are two audits of half the length; r is their rank
-    correlation. By the formula of Spearman and Brown that of two audits of m trees each is m / (m + noise).
-    The longer audit holds the shorter one, so theirs is the root of the ratio.
+    The odd-numbered and the even-numbered trees are two audits of half the length, with rank correlation r.
+    By the Spearman-Brown formula, two audits of m trees have a correlation of m / (m + noise). Since the
+    complete audit includes the current one, the correlation of these two is the square root of the ratio.
     """
     if r <= 0:
         return 0.0
@@ -227,9 +227,9 @@ def likeness(r: float, n_trees: int, n_estimators: int) -> float:
 
 
 def rank_correlation(a: Floats, b: Floats) -> float:
-    """Return Spearman's rank correlation; 0 if all values of one are equal."""
+    """Return Spearman's rank correlation; 0 if all values are equal."""
     a, b = (ranks - ranks.mean() for ranks in (rankdata(a), rankdata(b)))
-    spread = ((a**2).sum() * (b**2).sum()) ** 0.5  # no dot products: their last bits depend on the threads
+    spread = ((a**2).sum() * (b**2).sum()) ** 0.5  # not a dot product, whose last bits depend on the threads
     return float((a * b).sum() / spread) if spread else 0.0
 
 
@@ -244,7 +244,7 @@ def cross_validated_votes(
     n_jobs: int | None,
     groups: Groups | None = None,
 ) -> Floats:
-    """Return the probabilities that clones of a classifier give to rows of folds that they have not seen."""
+    """Return cross-validated probabilities by clones of a classifier."""
     from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold, cross_val_predict
 
     if not hasattr(estimator, "predict_proba"):
@@ -255,7 +255,7 @@ def cross_validated_votes(
     if isinstance(cv, Integral):
         kind = StratifiedKFold if groups is None else StratifiedGroupKFold
         cv = kind(cv, shuffle=True, random_state=seed % 2**32)
-    with warnings.catch_warnings():  # of classes with fewer rows than folds: those get no votes in some
+    with warnings.catch_warnings():  # classes with fewer rows than folds get no votes in some folds
         warnings.filterwarnings("ignore", "The least populated class", UserWarning)
         warnings.filterwarnings("ignore", "Number of classes in training fold", RuntimeWarning)
         votes: Floats = cross_val_predict(

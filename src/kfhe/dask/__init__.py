@@ -1,4 +1,4 @@
-"""Classifiers and the audit on a Dask cluster: for more rows than one machine holds, and equal to the bit."""
+"""Classifiers and the label audit on a Dask cluster: for more rows than one machine holds."""
 
 try:
     import dask.array  # noqa: F401

@@ -1,4 +1,4 @@
-"""The label audit on Dask: the same one, by workers that each have some of the rows."""
+"""The label audit on Dask, by workers that each have some of the rows."""
 
 from __future__ import annotations
 
@@ -41,50 +41,50 @@ def label_quality(
 ) -> LabelAudit:
     """Find the labels that look wrong, on the workers of the current client.
 
-    This is `kfhe.audit.label_quality` on rows that are spread over a Dask cluster: votes, ranks and suspects
-    are equal, bit for bit, to those that one machine finds for the same rows.
+    This is `kfhe.audit.label_quality` for rows on a Dask cluster. Votes, ranks and suspects are equal, bit
+    for bit, to those of one machine with the same rows.
 
     Parameters
     ----------
     X : Dask data frame or array of shape (n, n_features)
         The rows.
     y : Dask series or array of shape (n,)
-        Their labels, of two classes at least, partitioned as X is.
+        Their labels, of at least two classes, partitioned like X.
     sample_weight : Dask series or array of shape (n,), default=None
-        How much each row counts when others are judged, partitioned as X is. A row of weight 0 is judged,
-        and has no say.
+        Weights of the rows, partitioned like X. A row of weight 0 is judged, but does not affect the
+        judgement of other rows.
     groups : Dask series or array of shape (n,), default=None
-        Which rows belong together, partitioned as X is: each is judged by trees that have seen none of them.
-        None: copies of rows are looked for, and kept together.
+        Which rows belong together, partitioned like X. Each row is judged by trees that have seen no row of
+        its group. None: copies of rows are found and kept together.
     n_estimators : int, default=1000
-        Number of trees at most.
+        Maximum number of trees.
     early_stopping : bool or "auto", default="auto"
         Whether to stop before `n_estimators` when more trees would hardly change the ranks.
         "auto": in tables of 10,000 rows or more.
     categorical_features : "from_dtype", array-like or None, default="from_dtype"
-        Further categorical columns, as numbers, names or a mask. Columns of strings or categories always are,
-        but with None, which takes no column for categorical.
+        Additional categorical columns: positions, names or a mask. Columns of strings or categories are
+        always categorical, except with None, which treats no column as categorical.
     random_state : int, Generator, RandomState or None, default=None
         Seed.
     verbose : int, default=0
-        1 shows a bar on standard error, with the time that is left at most.
+        1 shows a progress bar.
 
     Returns
     -------
     LabelAudit
-        The ordinary result, which needs no Dask: arrays of this machine, in the order of the rows. Its
-        `findings` and `worst` are None, as they need the rows themselves; so is its `index`: `to_frame`
+        An ordinary result, with arrays on this machine, in the order of the rows. `findings` and `worst` are
+        None, because they need the rows themselves. So is `index`, so that `to_frame`
         counts rows from 0.
 
     Raises
     ------
     ClusterLostError
-        The scheduler or too many workers were lost.
+        The scheduler, or too many workers, were lost.
 
     Notes
     -----
-    Rows stay on the workers. After every 25 trees the votes are collected: a number for each row and class,
-    and three more for each row, which have to fit into the memory of this machine.
+    Rows stay on the workers. After every 25 trees the votes are collected: one number per row and class, and
+    three more per row, which must fit into the memory of this machine.
 
     Examples
     --------
@@ -100,10 +100,10 @@ def label_quality(
     ...     label_quality(X, noisy, n_estimators=20, random_state=0)
     LabelAudit of 150 labels: about 11.7% look wrong, 18 suspects; the votes disagree with 23
     """
-    # Trees of many leaves are no table that should have been read by workers
+    # Settings of trees can't be invalid here
     with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 TiB"}):
         try:
-            # Rows are read as a classifier has them read
+            # Rows are read as by a classifier
             reader = Reader(kfhe.KFHEClassifier(random_state=random_state), X, y, sample_weight, groups)
             rows, weights = reader.rows_and_weights()
             check_several(rows.classes)
@@ -117,7 +117,7 @@ def label_quality(
             labels = rows.labels_of_all()
         except ClusterLostError as error:
             raise ClusterLostError(
-                f"the cluster was lost: {error}. Nothing is kept of the audit; make another client, and "
+                f"the cluster was lost: {error}. Nothing is kept of the audit; create another client, and "
                 "call label_quality again"
             ) from error
     for remark in remarks:
@@ -127,21 +127,21 @@ def label_quality(
 
 
 class Collected:
-    """The votes so far, as they come from the workers.
+    """The votes so far, collected from the workers.
 
     Parameters
     ----------
     n_estimators : int
-        Number of trees at most.
+        Maximum number of trees.
     early_stopping : bool
-        Whether to stop once the ranks are settled.
+        Whether to stop when the ranks have settled.
     advance : callable
-        Is told of each tree.
+        Called after each tree.
 
     Attributes
     ----------
     n_trees : int
-        How many trees have voted.
+        Number of trees that have voted.
     """
 
     def __init__(self, n_estimators: int, early_stopping: bool, advance: Callable[[], None]) -> None:
@@ -150,7 +150,7 @@ class Collected:
         self._advance = advance
 
     def add(self, news: tuple[Tally, int]) -> bool:
-        """Count the votes of so many further trees; return whether they are enough."""
+        """Add the votes of further trees; return whether there are enough."""
         tally, n_trees = news
         if self._tally is None:
             self._tally = tally
@@ -168,21 +168,19 @@ class Collected:
 
 
 class Trees(NamedTuple):
-    """The trees that are to vote."""
+    """The trees of the audit."""
 
     settings: TreeSettings
-    blocks: list[
-        range
-    ]  # their numbers: those of one block are grown before it is asked whether that is enough
+    blocks: list[range]  # by number; all trees of a block are grown before checking whether to stop
     may_stop: bool
 
 
 def _audited(
     rows: PartedRows, weights: Parts | None, settings: TreeSettings, collected: Collected
 ) -> list[Remark]:
-    """Let workers grow trees until their votes are enough; return what there is to say of the table."""
+    """Let workers grow trees until there are enough votes; return the remarks on the table."""
     workers, read = rows.workers, rows
-    if weights is not None:  # as categories are encoded, a row of weight 0 has no say
+    if weights is not None:  # a row of weight 0 does not affect encodings
         total = workers.exact_sum(weights, rows.n_rows)
         read = replace(rows, base=workers.each(np.divide, weights, total))
     bins = read.binned(settings)
@@ -201,11 +199,11 @@ def _audited(
     return together(workers, rows.n_blocks, place, audited_here, collected.add, finish)
 
 
-# ---------------------------------------------------------------- what workers do
+# ---------------------------------------------------------------- on the workers
 
 
 def audited_here(session: Session, trees: Trees, told: Any, n_threads: int, *arrays: Any) -> list[Remark]:
-    """Grow trees together with the other workers, and let them vote on the own rows."""
+    """Grow trees together with the other workers, and collect their votes for this worker's rows."""
     codes, labels, base, *weights = arrays
     exchange = session.peers
     rows = rows_here(exchange, told, n_threads, codes, labels, base)

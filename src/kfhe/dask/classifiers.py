@@ -1,4 +1,4 @@
-"""The classifiers on Dask: the same ones, trained by workers that each have some of the rows."""
+"""The classifiers on Dask, trained by workers that each have some of the rows."""
 
 from __future__ import annotations
 
@@ -28,25 +28,25 @@ from kfhe.tree_settings import TreeSettings
 
 
 class Grown(NamedTuple):
-    """The trees so far: a training that was broken off is repeated with them, as all else follows."""
+    """The trees so far. If a training was interrupted, it is repeated with them."""
 
-    token: str  # names data and settings
-    trees: list[list[TreeArrays]]  # by iteration, h_0's with the first
+    token: str  # identifies data and settings
+    trees: list[list[TreeArrays]]  # by iteration; h_0 is with the first
 
 
 class Read(NamedTuple):
-    """What is known of the rows of an earlier fit."""
+    """The rows of an earlier fit, by their tokens."""
 
     token: str
     seed: int
 
     def differences(self, rows: PartedRows) -> str:
-        """Name what is not the same in other rows: "" if all of it is."""
+        """Name what differs in other rows: "" if nothing does."""
         return "" if self.token == rows.token else "data"
 
 
 class EarlierFit(NamedTuple):
-    """What is needed to go on from an earlier fit."""
+    """The state for continuing an earlier fit."""
 
     rows: Read
     stages: list[Stage]
@@ -54,24 +54,24 @@ class EarlierFit(NamedTuple):
 
 
 class OnDask(BaseKFHE):
-    """What the classifiers on Dask share: rows are read, trained on and predicted where they are."""
+    """The base of the classifiers on Dask."""
 
-    _ordinary: ClassVar[type[BaseKFHE]]  # the same classifier on one machine
+    _ordinary: ClassVar[type[BaseKFHE]]  # the corresponding classifier for one machine
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, **further: Any) -> Self:
-        """Train the ensemble, on the workers of the current client.
+        """Train the ensemble on the workers of the current client.
 
         Parameters
         ----------
         X : Dask data frame or array of shape (n_samples, n_features)
             The training rows.
         y : Dask series or array of shape (n_samples,)
-            Their labels, partitioned as X is.
+            Their labels, partitioned like X.
         sample_weight : Dask series or array of shape (n_samples,), default=None
-            Weights of the rows, partitioned as X is.
+            Weights of the rows, partitioned like X.
         **further
-            X_val, y_val, groups and callbacks, as for the classifier of one machine. A validation set is an
-            array or a frame of this machine; groups are a Dask series or array, partitioned as X is.
+            X_val, y_val, groups and callbacks, as for the classifier of one machine. The validation set is on
+            this machine; groups are a Dask series or array, partitioned like X.
 
         Returns
         -------
@@ -81,26 +81,27 @@ class OnDask(BaseKFHE):
         Raises
         ------
         ClusterLostError
-            The scheduler or too many workers were lost. The trees so far are kept: with ``warm_start=True``,
-            the next call of `fit` with the same data, also on another cluster, continues from there.
+            The scheduler, or too many workers, were lost. The trees so far are kept. With
+            ``warm_start=True``, the next call of `fit` with the same data, also on another cluster, continues
+            from there.
         """
         if is_boolean(self.early_stopping) and self.early_stopping and further.get("X_val") is None:
             raise ValueError(
-                "early_stopping=True holds back rows of one machine; on a cluster, give a validation set: "
+                "early_stopping=True holds out rows on one machine; on a cluster, pass a validation set: "
                 "fit(X, y, X_val=..., y_val=...), as an array or a frame"
             )
         if not self.warm_start:
             self.__dict__.pop("_grown", None)
-        # Before anything fails, as a failure undoes what is set
+        # Read before anything fails, because a failure resets attributes
         grown: list[Grown] = self.__dict__.setdefault("_grown", [])
         try:
-            # Trees of many leaves are no table that should have been read by workers
+            # Settings of trees can't be invalid here
             with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 TiB"}):
                 super().fit(X, y, sample_weight, **further)
         except ClusterLostError as error:
             n_trees = sum(map(len, grown[-1].trees)) if grown else 0
             raise ClusterLostError(
-                f"the cluster was lost: {error}. {n_trees} trees are kept; to go on from there, make another "
+                f"the cluster was lost: {error}. {n_trees} trees are kept; to continue, create another "
                 "client and call fit again, with warm_start=True and the same data"
             ) from error
         self.__dict__.pop("_grown", None)
@@ -130,7 +131,7 @@ class OnDask(BaseKFHE):
             if self.verbose:
                 watchers.append(stack.enter_context(training_bar(self.n_estimators, len(done))))
             if tasks is not None:
-                tasks.start(dict)  # there is no model here before the end
+                tasks.start(dict)  # there is no model here until the end
                 watchers.append(tasks)
             fit = Fit(
                 self._ordinary(**{**self.get_params(deep=False), "verbose": 0, "n_jobs": None}),
@@ -141,14 +142,14 @@ class OnDask(BaseKFHE):
             )
 
             def told(news: tuple[Iteration, list[TreeArrays]]) -> bool:
-                """Hear of an iteration, and its trees; return whether it is the last one."""
+                """Record an iteration and its trees; return whether it is the last one."""
                 row, new = news
                 trees.append(new)
                 stop = False
                 for watcher in watchers:
                     stop |= bool(watcher(row))
                 if stop:
-                    fit.model.n_estimators = row.iteration  # also if it has to be repeated
+                    fit.model.n_estimators = row.iteration  # also if the training has to be repeated
                 return stop
 
             def place(shares: Any) -> list[tuple[Any, ...]]:
@@ -164,13 +165,13 @@ class OnDask(BaseKFHE):
             self._run_settings = self._component_settings()
 
     def _taken_over(self, futures: list[Any]) -> dict[str, Any]:
-        """Return the fitted attributes, from what the workers have made."""
+        """Return the fitted attributes, from the results of the workers."""
         client = futures[0].client
         attributes: dict[str, Any] = client.submit(first_of, futures[0]).result()
         return attributes
 
     def _table_settings(self) -> TreeSettings:
-        """Return how the table is to be read."""
+        """Return the settings for reading the table."""
         raise NotImplementedError
 
     def _check_parameters(self) -> None:
@@ -182,24 +183,24 @@ class OnDask(BaseKFHE):
         stopping = self.early_stopping
         if isinstance(stopping, EarlyStopping) and stopping.validation_fraction is not None:
             raise ValueError(
-                "validation_fraction holds back rows of one machine; on a cluster, give a validation set: "
+                "validation_fraction holds out rows on one machine; on a cluster, pass a validation set: "
                 "fit(X, y, X_val=..., y_val=...), as an array or a frame"
             )
 
     def predict(self, X: Any) -> Any:
-        """Return the class that is decided on for each row; lazily for Dask's tables."""
+        """Return the predicted class of each row; lazily for Dask's tables."""
         return self._on_parts("predict", X)
 
     def predict_proba(self, X: Any) -> Any:
-        """Return the probabilities of the classes for each row; lazily for Dask's tables."""
+        """Return the class probabilities of each row; lazily for Dask's tables."""
         return self._on_parts("predict_proba", X)
 
     def predict_log_proba(self, X: Any) -> Any:
-        """Return the logarithms of the probabilities; lazily for Dask's tables."""
+        """Return the logarithms of the class probabilities; lazily for Dask's tables."""
         return self._on_parts("predict_log_proba", X)
 
     def predict_uncertainty(self, X: Any) -> Any:
-        """Return what is still unknown about each row; lazily for Dask's tables."""
+        """Return the uncertainty of each row; lazily for Dask's tables."""
         return self._on_parts("predict_uncertainty", X)
 
     def _on_parts(self, method: str, X: Any) -> Any:
@@ -221,13 +222,13 @@ class OnDask(BaseKFHE):
 
 
 class KFHEClassifier(OnDask, kfhe.KFHEClassifier):
-    """`kfhe.KFHEClassifier` on rows that are spread over a Dask cluster.
+    """`kfhe.KFHEClassifier` for rows on a Dask cluster.
 
-    It is trained by the current `distributed.Client`, on Dask's data frames, series and arrays, of which rows
-    stay on the workers. The model is equal, bit for bit, to that of `kfhe.KFHEClassifier` on the same rows.
-    All parameters and attributes are those of `kfhe.KFHEClassifier`; these need all rows on one machine:
-    an `estimator` other than a `CARTClassifier`, functions as the `emphasis`, and a `validation_fraction`.
-    With `groups`, each draw sends the weights of all rows to one worker.
+    It is trained by the current `distributed.Client`, on Dask's data frames, series and arrays, whose rows
+    stay on the workers. The model is equal, bit for bit, to that of `kfhe.KFHEClassifier` with the same rows.
+    Parameters and attributes are those of `kfhe.KFHEClassifier`. Not supported are an `estimator` other than
+    a `CARTClassifier`, functions as `emphasis`, and `validation_fraction`. With `groups`, each draw sends the
+    weights of all rows to one worker.
 
     Examples
     --------
@@ -257,23 +258,23 @@ class KFHEClassifier(OnDask, kfhe.KFHEClassifier):
         super()._check_parameters()
         if not self._grows_trees():
             raise ValueError(
-                "estimator trains on the rows of one machine; on a cluster, use a CARTClassifier, or none"
+                "on a cluster, estimator must be None or a CARTClassifier; others need all rows at once",
             )
         if callable(self.emphasis):
             raise ValueError(
-                "emphasis is a function of all rows of one machine; on a cluster, use 'exponential', "
-                "'linear' or 'margin'"
+                "on a cluster, emphasis must be 'exponential', 'linear' or 'margin'; a function needs all "
+                "rows at once"
             )
 
 
 class RobustKFHEClassifier(OnDask, kfhe.RobustKFHEClassifier):
-    """`kfhe.RobustKFHEClassifier` on rows that are spread over a Dask cluster.
+    """`kfhe.RobustKFHEClassifier` for rows on a Dask cluster.
 
-    It is trained by the current `distributed.Client`, on Dask's data frames, series and arrays, of which rows
-    stay on the workers. The model is equal, bit for bit, to that of `kfhe.RobustKFHEClassifier` on the same
-    rows. All parameters and attributes are those of `kfhe.RobustKFHEClassifier`; `oob_decision_function_` is
-    a Dask array. A `validation_fraction` needs all rows on one machine. With `groups`, or where copies of
-    rows are found, each draw sends the weights of all rows to one worker.
+    It is trained by the current `distributed.Client`, on Dask's data frames, series and arrays, whose rows
+    stay on the workers. The model is equal, bit for bit, to that of `kfhe.RobustKFHEClassifier` with the same
+    rows. Parameters and attributes are those of `kfhe.RobustKFHEClassifier`; `oob_decision_function_` is a
+    Dask array. `validation_fraction` is not supported. With `groups`, or if copies of rows are found, each
+    draw sends the weights of all rows to one worker.
 
     Examples
     --------
@@ -307,7 +308,7 @@ class RobustKFHEClassifier(OnDask, kfhe.RobustKFHEClassifier):
 
 
 def lazily(model: Any, method: str, X: Any) -> Any:
-    """Return what a method of a model gives for a Dask table: a Dask array, still to be computed."""
+    """Return the result of a method of a model for a Dask table, as a lazy Dask array."""
     of_part = PartMethod(model, method)
     n_classes = len(model.classes_)
     wide = method in ("predict_proba", "predict_log_proba")
@@ -328,21 +329,21 @@ def lazily(model: Any, method: str, X: Any) -> Any:
 
 
 class PartMethod:
-    """A method of a model, for a part of a table; a part without rows has no predictions.
+    """A method of a model for a part of a table; a part without rows has no predictions.
 
     Parameters
     ----------
     model : classifier
         The model.
     method : str
-        The method's name.
+        The name of the method.
     """
 
     def __init__(self, model: Any, method: str) -> None:
         self.model, self.method = model, method
 
     def __call__(self, part: Any) -> Any:
-        """Return what the method gives for a part."""
+        """Return the result for a part."""
         if len(part):
             return getattr(self.model, self.method)(part)
         wide = self.method in ("predict_proba", "predict_log_proba")
@@ -356,10 +357,10 @@ def first_of(found: Fitted) -> dict[str, Any] | None:
 
 
 def rows_of(found: Fitted) -> Any:
-    """Return the scores of a worker's own rows."""
+    """Return the out-of-bag scores of a worker's own rows."""
     return found.scores
 
 
 def length_of(found: Fitted) -> int:
-    """Return how many rows a worker has."""
+    """Return the number of rows of a worker."""
     return len(found.scores)

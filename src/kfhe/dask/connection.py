@@ -1,4 +1,4 @@
-"""Clusters to train on: one of this machine that is gone afterwards, or one that is there already."""
+"""Clusters to train on: temporary ones on this machine, or existing ones."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ import psutil
 from distributed import Client, LocalCluster, Worker
 from distributed.system import MEMORY_LIMIT
 
-SHARE_OF_MEMORY = 0.9  # of what is free, that the workers may have together
-SOON = 1.0  # seconds that workers have to end, once nobody waits for them
+SHARE_OF_MEMORY = 0.9  # of the free memory, for all workers together
+SOON = 1.0  # seconds that workers have to exit
 
 
 def free_memory() -> int:
-    """Return how many bytes this process may still have."""
+    """Return how many more bytes this process may allocate."""
     return int(min(psutil.virtual_memory().available, MEMORY_LIMIT))
 
 
 @contextmanager
 def local_cluster(n_workers: int) -> Iterator[Client]:
-    """Start workers of one thread each on this machine; they, and what they wrote, are gone afterwards.
+    """Start single-threaded workers on this machine; afterwards they and their files are removed.
 
     Parameters
     ----------
     n_workers : int
-        How many.
+        Number of workers.
     """
     with ExitStack() as stack:
         with _interrupted_later():
@@ -44,7 +44,7 @@ def local_cluster(n_workers: int) -> Iterator[Client]:
                 n_workers=n_workers,
                 threads_per_worker=1,
                 memory_limit=int(SHARE_OF_MEMORY * free_memory() / n_workers),
-                dashboard_address="127.0.0.1:0",  # a port that is free; without any, the usual one is taken
+                dashboard_address="127.0.0.1:0",  # any free port, rather than the default one
                 silence_logs=logging.CRITICAL,
                 preload=[__name__],
             )
@@ -58,9 +58,9 @@ def local_cluster(n_workers: int) -> Iterator[Client]:
 
 @contextmanager
 def _interrupted_later() -> Iterator[None]:
-    """Let the first Ctrl-C, or kill, wait until a cluster has started: half of one can't be ended quietly.
+    """Delay Ctrl-C and SIGTERM until a cluster has started, because half of one can't be ended quietly.
 
-    Threads and workers that are started meanwhile never hear of Ctrl-C; this thread does, afterwards.
+    Threads and workers that are started meanwhile block the signals; this thread handles them afterwards.
     """
     if current_thread() is not main_thread():
         yield
@@ -74,7 +74,7 @@ def _interrupted_later() -> Iterator[None]:
 
     before = {number: signal.signal(number, hear) for number in (signal.SIGINT, signal.SIGTERM)}
     if sys.platform != "win32":
-        resource_tracker.ensure_running()  # else it would be started with the workers, and unblock the signal
+        resource_tracker.ensure_running()  # otherwise it would be started later, and unblock the signals
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -88,15 +88,15 @@ def _interrupted_later() -> Iterator[None]:
 
 
 async def _end_soon(cluster: LocalCluster) -> None:
-    """End workers without waiting for what they are at."""
+    """End workers without waiting for their tasks."""
     closing = [worker.close(timeout=SOON) for worker in cluster.workers.values()]
     await gather(*closing, return_exceptions=True)
 
 
 def dask_setup(worker: Worker) -> None:
-    """Leave Ctrl-C, which a terminal sends to workers as well, to the command: it ends them.
+    """Ignore Ctrl-C in a worker, which terminals send to all processes: the command ends its workers.
 
-    Dask calls this in each worker of a local cluster, as it starts.
+    Dask calls this when a worker of a local cluster starts.
     """
     if current_thread() is main_thread():
         signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -104,30 +104,30 @@ def dask_setup(worker: Worker) -> None:
 
 @contextmanager
 def connected(scheduler: str, *, set_as_default: bool = True) -> Iterator[Client]:
-    """Connect to a cluster by the address of its scheduler; Dask's configuration has the TLS keys.
+    """Connect to a cluster by the address of its scheduler; TLS keys are in Dask's configuration.
 
     Parameters
     ----------
     scheduler : str
         The address, such as ``tcp://10.0.0.1:8786``.
     set_as_default : bool, default=True
-        Whether the classifiers find it by themselves.
+        Whether it becomes the current client.
 
     Raises
     ------
     ConnectionError
-        If nobody answers there.
+        The scheduler does not answer.
     """
     client = Client.__new__(Client)
     try:
         client.__init__(scheduler, name="kfhe", set_as_default=set_as_default)  # type: ignore[misc]
-    except (OSError, RuntimeError, TypeError, ValueError) as error:  # no answer, no TLS, no address
-        client.close()  # else it would wait for an answer when Python ends
+    except (OSError, RuntimeError, TypeError, ValueError) as error:  # no answer, no TLS, invalid address
+        client.close()  # otherwise it would delay the exit of Python
         raise ConnectionError(f"no Dask scheduler can be reached at {scheduler}: {error}") from error
     try:
         yield client
     finally:
-        # If it is just trying to reach a scheduler that is gone, it logs the trace of where it was
+        # While it tries to reach a scheduler that is gone, it logs a traceback
         log = logging.getLogger("distributed.client")
         log.disabled = True
         try:

@@ -1,4 +1,4 @@
-"""Copies among rows that are spread: the same numbers of rows as on one machine, made where the rows are."""
+"""Copies among rows on a cluster: hashes of rows, as on one machine, computed on the workers."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from kfhe.dask.tables import PartedTable
 from kfhe.tables.columns import Columns
 from kfhe.tables.schema import number_columns
 
-ROWS_AT_ONCE = 2**24  # of which one task counts the different ones
+ROWS_AT_ONCE = 2**24  # rows whose distinct hashes one task counts
 
 
 class HashesOfParts(RowHashes):
-    """Numbers for the rows of a table of partitions.
+    """Hashes of the rows of a partitioned table.
 
-    They are brought here, 8 bytes a row, only if many rows are equal; whether they are the workers find out.
+    Workers find out whether many rows are equal. Only then are the hashes collected, 8 bytes per row.
 
     Parameters
     ----------
@@ -31,16 +31,16 @@ class HashesOfParts(RowHashes):
         self.n_columns = len(table.names)
 
     def of(self, some: range) -> Hashes:
-        """Return the numbers of all rows, by their values in some columns."""
+        """Return the hashes of all rows, by some columns."""
         table = self._table
         return np.concatenate(table.workers.result(table.each(hashed, some, table.is_text)))
 
     def many_are_equal(self) -> bool:
-        """Whether many rows are equal: if they are in the first columns, it is asked of all columns."""
+        """Whether many rows are equal: first by a few columns, then by all."""
         return self._many_repeat(self.first) and self._many_repeat(range(self.n_columns))
 
     def _many_repeat(self, some: range) -> bool:
-        """Whether many rows repeat others in some columns: equal numbers are in the same share of them."""
+        """Whether many rows are equal in some columns. Equal hashes are in the same share of all hashes."""
         table, workers = self._table, self._table.workers
         n_shares = -(-table.n_rows // ROWS_AT_ONCE)
         shared = table.each(in_shares, some, table.is_text, n_shares)
@@ -50,21 +50,21 @@ class HashesOfParts(RowHashes):
         return many_repeat(table.n_rows, sum(workers.result(counts)))
 
 
-# ---------------------------------------------------------------- what workers do
+# ---------------------------------------------------------------- on the workers
 
 
 def hashed(columns: Columns, some: range, is_text: NDArray[np.bool_]) -> Hashes:
-    """Return a number for each row of a part, by its values in some columns."""
+    """Return the hashes of the rows of a part, by some columns."""
     return row_hashes(number_columns(columns), some, is_text)
 
 
 def in_shares(columns: Columns, some: range, is_text: NDArray[np.bool_], n_shares: int) -> list[Hashes]:
-    """Return the different numbers of the rows of a part, each in the share that is its own."""
+    """Return the distinct hashes of a part, divided into shares by value."""
     found = different(hashed(columns, some, is_text))
     shares = found % np.uint64(n_shares)
     return [found[shares == share] for share in range(n_shares)]
 
 
 def n_different(parts: list[Hashes]) -> int:
-    """Return how many different numbers there are in all parts."""
+    """Return the number of distinct hashes in all parts."""
     return len(different(np.concatenate(parts)))

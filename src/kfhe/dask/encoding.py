@@ -1,4 +1,4 @@
-"""Honest categories of the rows of partitions: what encodes them is chosen by counts of all."""
+"""Target encoding of partitioned rows: encodings are chosen by the counts of all rows."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ Folds = NDArray[np.uint8]
 
 
 class TargetOfParts(NamedTuple):
-    """What categories are encoded by, of the rows of partitions.
+    """The labels of partitioned rows, for encoding categories.
 
     Attributes
     ----------
     rows : Parts
-        Of each row, one below the other: its label, how many rows it counts for, its number or that of the
-        first row of its group, and the size of that.
+        For each row, one below the other: its label, its weight, the number of the first row of its group (or
+        its own), and the size of the group.
     classes : ndarray
         The class labels.
     seed : int
-        What the folds depend on.
+        The seed of the folds.
     """
 
     rows: Parts
@@ -42,16 +42,16 @@ class TargetOfParts(NamedTuple):
 
 @dataclass
 class Reading:
-    """How columns become features, on each partition.
+    """How columns become features, by partition.
 
     Attributes
     ----------
     rules : tuple of (int, Rule)
-        How some of the columns are read.
+        How to read some of the columns.
     fitted : Future or dict
-        How categories are encoded, by column.
+        Encodings of categories, by column.
     folds : Parts or None
-        The folds of the rows of each partition, if any categories are encoded.
+        The folds of the rows, by partition, if any categories are encoded.
     """
 
     rules: Rules
@@ -60,23 +60,23 @@ class Reading:
 
     @property
     def arguments(self) -> tuple[Any, ...]:
-        """What `features` gets besides the columns, on each partition."""
+        """The arguments of `features`, in addition to the columns, by partition."""
         return self.rules, self.fitted, self.folds
 
 
 class Chosen(NamedTuple):
-    """What is done with the categories of each column.
+    """What happens to the categories of each column.
 
     Attributes
     ----------
     left_out : dict of int to int
-        The columns that say nothing, and how many categories each has.
+        Columns that say nothing, with their numbers of categories.
     encodings : dict of int to TargetEncoding
-        What categories stand for, where they are encoded.
+        Encodings of categories.
     bins : dict of int to dict
-        The bin of each category, where trees split them.
+        Bins of categories that trees split as sets.
     told_parts : list of str
-        The classes whose shares are features.
+        The classes whose shares become features.
     """
 
     left_out: dict[int, int]
@@ -86,29 +86,29 @@ class Chosen(NamedTuple):
 
 
 class PartCounts(NamedTuple):
-    """Of a part of a table, how many rows each category of each column has, and by class and fold."""
+    """The number of rows of each category in a part of a table, and by class and fold."""
 
     rows: dict[int, dict[Hashable, int]]
     target: dict[int, Counts]
     shares: ClassShares | None
 
 
-# ---------------------------------------------------------------- what workers do
+# ---------------------------------------------------------------- on the workers
 
 
 def numbered(labels: Labels, weights: Floats, first_row: int) -> Floats:
-    """Return what a target is made of, each row being on its own."""
+    """Return the target for rows without groups."""
     return np.stack([labels, weights, first_row + np.arange(len(labels)), np.ones(len(labels))])
 
 
 def grouped(labels: Labels, weights: Floats, groups: NDArray[np.int64]) -> Floats:
-    """Return what a target is made of; of the groups there are given their sizes and their first rows."""
+    """Return the target for rows with groups, given the sizes and first rows of the groups."""
     sizes, first_rows = groups
     return np.stack([labels, weights, first_rows, sizes])
 
 
 def target_of(rows: Floats, classes: NDArray[Any], seed: int) -> Target:
-    """Return what categories are encoded by, of some rows."""
+    """Return the target of some rows."""
     labels, weights, ids, sizes = rows
     return Target(labels.astype(np.int32), classes, weights, ids.astype(np.int64), sizes, seed)
 
@@ -135,7 +135,7 @@ def counted(
 
 
 def chosen(parts: list[PartCounts], max_bins: int) -> tuple[Chosen, dict[int, CrossFitted]]:
-    """Choose what is done with the categories of each column, by the counts of all parts."""
+    """Choose what happens to the categories of each column, by the counts of all parts."""
     left_out, fitted, told = dict[int, int](), dict[int, CrossFitted](), list[str]()
     shares = [part.shares for part in parts if part.shares is not None]
     if shares:
@@ -155,7 +155,7 @@ def chosen(parts: list[PartCounts], max_bins: int) -> tuple[Chosen, dict[int, Cr
 
 
 def features(columns: Columns, rules: Rules, fitted: dict[int, CrossFitted], folds: Folds | None) -> Columns:
-    """Return what trees split on: training rows are encoded by others than themselves."""
+    """Return the features for training, with cross-fitted encodings."""
     if not rules:
         return columns
     if folds is None:

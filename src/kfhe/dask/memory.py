@@ -1,4 +1,4 @@
-"""How much memory training on a cluster takes: known before it begins, by the size of the table alone."""
+"""The memory that training on a cluster takes, estimated from the size of the table."""
 
 from __future__ import annotations
 
@@ -9,31 +9,31 @@ from distributed import Client, Worker
 
 from kfhe.filter_bank import SHRINKAGES
 
-WITHOUT_ROWS = 280_000_000  # bytes of a worker's process with all that it has imported
-PARTS_OF_DATE = 3  # that may be features of their own, besides the days
-READ_TIMES = 4  # a part being read: stored, as a table, and as numbers; and the next one waits for its turn
-SHARE_OF_LEAVES = 0.1  # leaves of the robust classifier's trees, by rows, if a tenth of the labels is wrong
+WITHOUT_ROWS = 280_000_000  # bytes of a worker's process after imports
+PARTS_OF_DATE = 3  # possible features of a date, in addition to days
+READ_TIMES = 4  # copies of a part while it is read: stored, table, numbers, and the next part
+SHARE_OF_LEAVES = 0.1  # leaves per row in the robust classifier's trees, with a tenth of wrong labels
 
 
 class TableSize(NamedTuple):
-    """What is known of a table."""
+    """The size of a table."""
 
     n_rows: int
     n_columns: int
-    n_dates: int  # of the columns
+    n_dates: int  # number of date columns
     n_classes: int
-    part_bytes: int  # of the largest part, when it is read
+    part_bytes: int  # of the largest part in memory
 
 
 def bytes_of_row(table: TableSize, *, robust: bool) -> int:
-    """Return how many bytes training keeps for each row.
+    """Return how many bytes per row training takes.
 
     Parameters
     ----------
     table : TableSize
         The table.
     robust : bool
-        Whether it is the robust classifier, which has a bank of filters.
+        Whether it is the robust classifier, with its bank of filters.
 
     Examples
     --------
@@ -43,23 +43,23 @@ def bytes_of_row(table: TableSize, *, robust: bool) -> int:
     (312, 464)
     """
     bins, scores = table.n_columns + PARTS_OF_DATE * table.n_dates, 8 * table.n_classes
-    always = 4 + 4 + 4 + 4 * 8  # label, count in the sample, leaf; weights: given, now, measured and next
-    growing = 2 * (4 + 2 + 4)  # of a row in a node: number, class and count, before and after a split
-    sent = bins  # rows of small nodes, on their way to the worker that grows what is below
+    always = 4 + 4 + 4 + 4 * 8  # label, count in the sample, leaf; weights: given, current, measured and next
+    growing = 2 * (4 + 2 + 4)  # a row in a node: number, class and count, before and after a split
+    sent = bins  # rows of small nodes that are sent to another worker
     states = 3 * scores  # before, measured and after
-    if robust:  # each filter of the bank, and how many trees a row was not in; before and after
+    if robust:  # each filter of the bank, and how many trees have not seen a row; before and after
         states = 2 * (len(SHRINKAGES) * scores + 4)
     return bins + always + growing + sent + states
 
 
 def bytes_of_votes(table: TableSize) -> float:
-    """Return how many bytes the votes of the robust classifier's trees take, which every worker has."""
+    """Return how many bytes the votes of the robust classifier's trees take on every worker."""
     leaves = SHARE_OF_LEAVES * table.n_rows
-    return 2 * leaves * len(SHRINKAGES) * 8 * table.n_classes  # as sent and as read
+    return 2 * leaves * len(SHRINKAGES) * 8 * table.n_classes  # as sent and as received
 
 
 class Need(NamedTuple):
-    """What training needs of each worker, and what the worker with the least has."""
+    """The memory that training needs per worker, and the smallest limit."""
 
     bytes: int
     limit: int | None  # None if no worker has a limit
@@ -67,7 +67,7 @@ class Need(NamedTuple):
 
     @property
     def usable(self) -> int | None:
-        """How much of the limit is used before Dask writes to disk what is needed again at once."""
+        """The share of the limit that can be used before Dask spills to disk."""
         return (
             None
             if self.limit is None
@@ -76,7 +76,7 @@ class Need(NamedTuple):
 
 
 def needed(client: Client, table: TableSize, *, robust: bool) -> Need:
-    """Return what training needs of each worker of a cluster.
+    """Return the memory that training needs per worker of a cluster.
 
     Parameters
     ----------
@@ -97,11 +97,11 @@ def needed(client: Client, table: TableSize, *, robust: bool) -> Need:
 
 
 def memory_limit(dask_worker: Worker) -> int | None:
-    """Return how much memory a worker may have."""
+    """Return the memory limit of a worker."""
     limit: int | None = dask_worker.memory_manager.memory_limit
     return limit
 
 
 def in_words(n_bytes: float) -> str:
-    """Return a size as people write it."""
+    """Return a size with its unit."""
     return f"{n_bytes / 1e9:,.1f} GB" if n_bytes >= 1e9 else f"{n_bytes / 1e6:.0f} MB"

@@ -1,7 +1,7 @@
-"""Peers: workers that train together, and what they send each other over connections as Dask makes them.
+"""Peers: connections between workers that train together.
 
-Each worker listens where Dask has its address, with the security that Dask was given. A task runs in a thread
-of its own; connections belong to the worker's event loop.
+Each worker listens on the interface that Dask uses, with Dask's security. Tasks run in threads of their own;
+connections belong to the worker's event loop.
 """
 
 from __future__ import annotations
@@ -19,32 +19,32 @@ from kfhe.exchange import Exchange
 
 
 class PeerLostError(ConnectionError):
-    """A worker can't train on, as another one that has some of the rows is gone, or nobody waits for it."""
+    """A worker can't continue, because another worker or the client is gone."""
 
 
 class Peers(Exchange):
-    """What a worker knows of the others that train with it.
+    """The exchange with other workers on a cluster.
 
     Parameters
     ----------
     worker : Worker
         The worker.
     name : str
-        The name of the training, which no stranger knows.
+        The secret name of the training.
     rank, n : int
-        The number of the worker, and how many there are.
+        The position of the worker, and the number of workers.
     """
 
     def __init__(self, worker: Worker, name: str, rank: int, n: int) -> None:
         self.rank, self.n = rank, n
         self._worker, self._name = worker, name
         self._inboxes: list[asyncio.Queue[Any]] = [asyncio.Queue() for _ in range(n)]
-        self._comms: list[Any] = []  # those by which others are heard
-        self._others: dict[int, Any] = {}  # those by which they are told
+        self._comms: list[Any] = []  # incoming connections
+        self._others: dict[int, Any] = {}  # outgoing connections
         self._lost: PeerLostError | None = None
 
     async def open(self) -> str:
-        """Begin to listen; return the address."""
+        """Start listening; return the address."""
         scheme, _ = parse_address(self._worker.address)
         host = "" if scheme == "inproc" else get_address_host(self._worker.address)
         host = f"[{host}]" if ":" in host else host
@@ -55,19 +55,19 @@ class Peers(Exchange):
         return address
 
     async def _hear(self, comm: Any) -> None:
-        """Put aside what one of the others sends, until it is asked for."""
+        """Store what another worker sends until it is needed."""
         self._comms.append(comm)
         rank = -1
         try:
             name, rank = await comm.read()
             while name == self._name:
                 self._inboxes[rank].put_nowait((await comm.read())["thing"])
-        except Exception as error:  # of a connection that is closed, most often
+        except Exception as error:  # usually because the connection was closed
             self._inboxes[rank].put_nowait(PeerLostError(f"worker {rank} is gone: {error}"))
         comm.abort()
 
     def connect(self, addresses: list[str]) -> None:
-        """Connect to the others, who listen at these addresses."""
+        """Connect to the other workers at these addresses."""
         if self.n > 1:
             self._ask(self._connect(addresses))
 
@@ -79,7 +79,7 @@ class Peers(Exchange):
                 await self._others[rank].write((self._name, self.rank))
 
     def swap(self, things: list[Any]) -> list[Any]:
-        """Send each worker one of some things, and return what each has sent here."""
+        """Send each worker one of the items, and return those received."""
         received: list[Any] = things if self.n == 1 else self._ask(self._swap(things))
         return received
 
@@ -96,7 +96,7 @@ class Peers(Exchange):
         return thing
 
     def _ask(self, asked: Any) -> Any:
-        """Wait, in the thread of the task, for what is done by the loop."""
+        """Wait, in the thread of the task, for a coroutine in the event loop."""
         if self._lost is not None:
             asked.close()
             raise self._lost
@@ -106,7 +106,7 @@ class Peers(Exchange):
             raise self._lost or PeerLostError(str(error)) from error
 
     def lose(self, reason: str) -> None:
-        """Let whatever waits for the others know that it waits in vain; to be called by the loop."""
+        """Wake up everything that waits for the others with an error; call it in the event loop."""
         self._lost = self._lost or PeerLostError(reason)
         for inbox in self._inboxes:
             inbox.put_nowait(self._lost)
@@ -114,7 +114,7 @@ class Peers(Exchange):
             comm.abort()
 
     def close(self) -> None:
-        """Close all connections; to be called by the loop."""
+        """Close all connections; call it in the event loop."""
         self.lose("the training is over")
         self._listener.stop()
         for comm in self._comms:

@@ -1,4 +1,4 @@
-"""Reading: training rows of what `fit` got, two or three of Dask's collections."""
+"""Reading: training rows from two or three Dask collections."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ Labels = NDArray[np.int32]
 
 
 class Reader:
-    """Makes training rows of Dask's collections, which are partitioned alike.
+    """Makes training rows of Dask collections that are partitioned alike.
 
     Parameters
     ----------
     estimator : BaseKFHE
-        The classifier that is to be fitted.
+        The classifier to fit.
     X, y, sample_weight, groups : Dask collections
-        What its `fit` got.
+        The arguments of its `fit`.
     """
 
     def __init__(
@@ -54,8 +54,8 @@ class Reader:
         for what, parts in (("y", self._y), ("sample_weight", self._weights), ("groups", self._groups)):
             if parts is not None and len(parts) != len(self._tables):
                 raise ValueError(
-                    f"{what} has {len(parts)} partitions and X has {len(self._tables)}; they have to be "
-                    "partitioned alike, such as columns of one frame are"
+                    f"{what} has {len(parts)} partitions and X has {len(self._tables)}; they must be "
+                    "partitioned alike, like columns of one frame"
                 )
         self._workers = Workers.here()
         if hasattr(X, "columns"):
@@ -72,7 +72,7 @@ class Reader:
         return self._rows(classes, *self._weighted(labels, classes))
 
     def rows_and_weights(self) -> tuple[PartedRows, Parts | None]:
-        """Read all rows, those of no weight too, and what they weigh beside; None: all the same."""
+        """Read all rows, including those of weight 0, and return the weights separately; None: all equal."""
         labels, classes = self._labels()
         rows = self._rows(classes, labels, None, None)
         if self._weights is None:
@@ -83,7 +83,7 @@ class Reader:
         return rows, None if ranges[:, 0].min() == ranges[:, 1].max() else given
 
     def _labels(self) -> tuple[Parts, NDArray[Any]]:
-        """Return the labels, as positions among the classes, and these."""
+        """Return the labels as positions, with the classes."""
         workers = self._workers
         found = self._compute(found_labels, self._y, self._tables)
         seen = [each for each in workers.result(workers.each(getitem, found, 0)) if len(each)]
@@ -95,7 +95,7 @@ class Reader:
     def _rows(
         self, classes: NDArray[Any], labels: Parts, weights: Parts | None, present: Parts | None
     ) -> PartedRows:
-        """Return the rows that are present; None: all are, all weigh the same."""
+        """Return the rows of positive weight; None: all rows have the same weight."""
         estimator, workers = self._estimator, self._workers
         sizes = workers.result(workers.each(len, labels))
         n = sum(sizes)
@@ -115,7 +115,7 @@ class Reader:
         )
 
     def _together(self, present: Parts | None) -> Groups | None:
-        """Return which of the rows that are present belong together, if that is given."""
+        """Return the groups of the rows of positive weight, if there are any."""
         if self._groups is None:
             return None
         found = self._compute(found_groups, self._groups, self._tables)
@@ -123,7 +123,7 @@ class Reader:
             found = self._workers.each(some_groups, found, present)
         parts = [each for each in self._workers.result(found) if len(each[1])]
         values = [values for values, _ in parts]
-        if len({each.dtype.kind for each in values}) > 1:  # put together, numbers would become text
+        if len({each.dtype.kind for each in values}) > 1:  # concatenation would turn numbers into text
             values = [each.astype(object) for each in values]
         whole = np.concatenate(values)
         numbers = Groups.of(check_groups(whole, len(whole))).numbers
@@ -133,13 +133,13 @@ class Reader:
         )
 
     def _compute(self, function: Any, *parts: Sequence[Any]) -> Parts:
-        """Run a function on partitions that are still to be made."""
+        """Run a function on lazy partitions."""
         lazy = delayed(function, pure=False)
         with self._workers.watched():
             return Parts(self._workers.client.compute([lazy(*each) for each in zip(*parts, strict=True)]))
 
     def _weighted(self, labels: Parts, classes: NDArray[Any]) -> tuple[Parts, Parts | None, Parts | None]:
-        """Return labels and weights of the rows that weigh something, and which they are; None: all alike."""
+        """Return labels and weights of the rows of positive weight, and their positions; None: all equal."""
         workers, class_weight = self._workers, self._estimator.class_weight
         if self._weights is None and class_weight is None:
             return labels, None, None
@@ -157,21 +157,21 @@ class Reader:
         return workers.each(some_of, labels, present), workers.each(some_of, weights, present), present
 
     def _sample_weights(self, labels: Parts) -> Parts:
-        """Return the sample weights that were given, the largest 1."""
+        """Return the given sample weights, scaled so that the largest is 1."""
         assert self._weights is not None
         workers = self._workers
         given = self._compute(given_weights, self._weights, labels)
         return workers.each(up_to_one, given, max(workers.result(workers.each(highest, given))))
 
     def _present(self, weights: Parts) -> Parts:
-        """Return which rows weigh something; raise if none does."""
+        """Return which rows have a positive weight; raise if none has."""
         present = self._workers.each(np.greater, weights, 0.0)
         if not any(self._workers.result(self._workers.each(np.any, present))):
             raise ValueError("all weights are zero: at least one row needs a positive weight")
         return present
 
     def _class_totals(self, weights: Parts, labels: Parts, n_classes: int) -> Floats:
-        """Return what each class weighs."""
+        """Return the weight of each class."""
         workers, totals = self._workers, []
         for k in range(n_classes):
             own = workers.each(of_class, weights, labels, k)
@@ -179,13 +179,13 @@ class Reader:
         return np.array(totals)
 
 
-# ---------------------------------------------------------------- what workers do
+# ---------------------------------------------------------------- on the workers
 
 
 def found_labels(y: Any, table: Any) -> tuple[NDArray[Any], Labels]:
     """Return the classes in a part, and each row's position among them."""
     if len(y) != len(table):
-        raise ValueError(f"y has {len(y)} rows in a partition in which X has {len(table)}")
+        raise ValueError(f"y has {len(y)} rows in a partition where X has {len(table)}")
     if not len(y):
         return np.empty(0, dtype=object), np.empty(0, dtype=np.int32)
     return encode_labels(y, "fit")
@@ -194,7 +194,7 @@ def found_labels(y: Any, table: Any) -> tuple[NDArray[Any], Labels]:
 def found_groups(groups: Any, table: Any) -> tuple[NDArray[Any], NDArray[np.intp]]:
     """Return the groups in a part, and each row's position among them."""
     if len(groups) != len(table):
-        raise ValueError(f"groups has {len(groups)} rows in a partition in which X has {len(table)}")
+        raise ValueError(f"groups has {len(groups)} rows in a partition where X has {len(table)}")
     if not len(table):
         return np.empty(0, dtype=object), np.empty(0, dtype=np.intp)
     values, numbers = np.unique(check_groups(groups, len(table)), return_inverse=True)
@@ -204,7 +204,7 @@ def found_groups(groups: Any, table: Any) -> tuple[NDArray[Any], NDArray[np.intp
 def some_groups(
     found: tuple[NDArray[Any], NDArray[np.intp]], present: NDArray[np.bool_]
 ) -> tuple[NDArray[Any], NDArray[np.intp]]:
-    """Return the groups of the rows that are there."""
+    """Return the groups of the rows of positive weight."""
     values, numbers = found
     kept, positions = np.unique(numbers[present], return_inverse=True)
     return values[kept], positions.reshape(-1)
@@ -217,15 +217,15 @@ def labels_among(found: tuple[NDArray[Any], Labels], classes: NDArray[Any]) -> L
 
 
 def given_weights(weights: Any, labels: Labels) -> Floats:
-    """Return the sample weights of a part, checked."""
+    """Return the sample weights of a part, validated."""
     if len(weights) != len(labels):
-        raise ValueError(f"sample_weight has {len(weights)} rows in a partition in which X has {len(labels)}")
-    # Checked beside one row more, that weighs something: a part, unlike a table, may weigh nothing
+        raise ValueError(f"sample_weight has {len(weights)} rows in a partition where X has {len(labels)}")
+    # One more row is added, because all weights in a part, unlike in a table, may be zero
     return sample_weights(np.append(weights, 1.0), np.append(labels, 0))[:-1]
 
 
 def equal_weights(labels: Labels, weight: float) -> Floats:
-    """Return one weight for all rows."""
+    """Return the same weight for all rows."""
     return np.full(len(labels), weight)
 
 
@@ -240,7 +240,7 @@ def times_class(weights: Floats, labels: Labels, factors: Floats) -> Floats:
 
 
 def some_of(values: NDArray[Any], present: NDArray[np.bool_]) -> NDArray[Any]:
-    """Return the values of the rows that are there."""
+    """Return the values of the rows of positive weight."""
     return values[present]
 
 

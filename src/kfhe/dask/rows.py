@@ -1,4 +1,4 @@
-"""Training rows that are read partition by partition, and placed on the workers that train on them."""
+"""Training rows that are read partition by partition, and placed on the workers."""
 
 from __future__ import annotations
 
@@ -26,28 +26,28 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class PartedRows:
-    """The rows to train on, as the client knows them.
+    """The training rows, as known to the client.
 
     Attributes
     ----------
     table : PartedTable
-        The table, not read yet.
+        The lazy table.
     labels, base : Parts
         Labels and base weights.
     classes : ndarray
         The class labels, sorted.
     seed : int
-        What all randomness follows from.
+        The seed of all random numbers.
     max_samples : int, float, "auto" or None
-        How many of the rows a sample has.
+        Number of rows in a sample.
     token : str
-        Names the data: equal for equal data.
+        A token of the data: equal for equal data.
     groups, copies : Groups, optional
-        Rows that belong together, as the user says, or as was found.
+        Groups given by the user, or copies.
     overlap : bool
-        Whether many rows are equal to one of another label, and no copies.
+        Whether many rows are equal to a row of another label without being copies.
     n_threads : int
-        Threads of this machine that may be used.
+        Number of threads on this machine.
     """
 
     table: PartedTable
@@ -64,17 +64,17 @@ class PartedRows:
 
     @property
     def workers(self) -> Workers:
-        """Where the rows are read."""
+        """The workers."""
         return self.table.workers
 
     @property
     def n_rows(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
         return self.table.n_rows
 
     @property
     def n_blocks(self) -> int:
-        """How many blocks of rows there are."""
+        """The number of blocks of rows."""
         return -(-self.n_rows // ROWS_OF_BLOCK)
 
     @property
@@ -83,7 +83,7 @@ class PartedRows:
         return self.copies if self.groups is None else self.groups
 
     def with_copies(self) -> PartedRows:
-        """Return the rows, those together that are copies of one another; else, whether labels overlap."""
+        """Return the rows with copies grouped; if there are none, with a note on whether labels overlap."""
         hashes = HashesOfParts(self.table)
         copies = find_copies(hashes, self.labels_of_all)
         return replace(
@@ -95,11 +95,11 @@ class PartedRows:
         return np.concatenate(self.workers.result(self.labels))
 
     def binned(self, settings: TreeSettings) -> Bins:
-        """Return the table as bins."""
+        """Return the binned table."""
         return self.table.binned(settings, self._target() if settings.honest_categories else None)
 
     def _target(self) -> TargetOfParts:
-        """Return the labels, as many categories are encoded by them."""
+        """Return the labels, for encoding columns of many categories."""
         workers, together, first_rows = self.workers, self.together, self.table.first_rows
         weights = workers.each(np.multiply, self.base, workers.effective_sample_size(self.base, self.n_rows))
         if together is None:
@@ -112,7 +112,7 @@ class PartedRows:
         return TargetOfParts(rows, self.classes, self.seed)
 
     def placed(self, bins: Bins, shares: list[Share], *further: Parts) -> list[tuple[Any, ...]]:
-        """Have the rows placed; return, for each worker, what `rows_here` takes and what is further given."""
+        """Place the rows on the workers; return each worker's arguments: those of `rows_here`, and others."""
         after = [min(share.first_block * ROWS_OF_BLOCK, self.n_rows) for share in shares] + [self.n_rows]
         homes = [share.address for share in shares]
         before = list(self.table.first_rows)
@@ -132,11 +132,11 @@ class PartedRows:
         ]
 
     def differences(self, other: PartedRows) -> str:
-        """Name what is not the same in other rows: "" if all of it is."""
+        """Name what differs in other rows: "" if nothing does."""
         return "" if self.token == other.token else "data"
 
 
-# ---------------------------------------------------------------- what workers do
+# ---------------------------------------------------------------- on the workers
 
 
 def rows_here(

@@ -1,7 +1,7 @@
-"""Sessions: one long task on each worker, which exchanges with the others and tells the client how far it is.
+"""Sessions: one long task per worker, which communicates with the other workers and the client.
 
 The client opens a session on all workers, starts the tasks, and asks the first worker for news, by functions
-that Dask runs beside tasks. If a worker is gone it ends the session: all tasks stop. Then it begins another.
+that Dask runs beside tasks. If a worker is lost, the session ends and all tasks stop. Then a new one starts.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from kfhe.dask.workers import ClusterLostError, Future, Workers
 
 T = TypeVar("T")
 
-NEWS_EVERY = 0.5  # seconds that a worker is waited for, if it has nothing to tell
-ENDS_IN = 20.0  # seconds that tasks are given to end
-CLIENT_PATIENCE = 30.0  # seconds without the client after which it is asked for
-MOST_LOSSES = 10  # sessions in a row that lose a worker
-OVER = object()  # the last news
+NEWS_EVERY = 0.5  # seconds to wait for news from a worker
+ENDS_IN = 20.0  # seconds for tasks to end
+CLIENT_PATIENCE = 30.0  # seconds without the client before the scheduler is asked for it
+MOST_LOSSES = 10  # maximum number of consecutive sessions that lose a worker
+OVER = object()  # marks the end of the news
 
-# ---------------------------------------------------------------- on a worker
+# ---------------------------------------------------------------- on the workers
 
-_sessions: dict[tuple[str, str], Session] = {}  # by name, and by the address of the worker
+_sessions: dict[tuple[str, str], Session] = {}  # by name of the session and address of the worker
 
 
 class Session:
-    """What a worker has of a session.
+    """A session on a worker.
 
     Parameters
     ----------
@@ -43,26 +43,26 @@ class Session:
     name : str
         The name of the session.
     client : str
-        The client that began it.
+        The client.
     rank, n : int
-        The number of the worker, and how many there are.
+        The position of the worker, and the number of workers.
     """
 
     def __init__(self, worker: Worker, name: str, client: str, rank: int, n: int) -> None:
         self.peers = Peers(worker, name, rank, n)
         self.news: asyncio.Queue[Any] = asyncio.Queue()
-        self.waiting: Answer[Any] | None = None  # for an answer to the last news
+        self.waiting: Answer[Any] | None = None  # for the answer to the last news
         self._worker, self._client = worker, client
 
     def tell(self, news: Any, *, wait: bool) -> Any:
-        """Tell the client something, once it has answered to what was told before; return its answer."""
+        """Send news to the client and return its answer, once it has answered earlier news."""
         self.hear()
         self.waiting = Answer()
         self._worker.loop.add_callback(self.news.put_nowait, news)
         return self.hear() if wait else None
 
     def hear(self) -> Any:
-        """Return the client's answer to what was told last; raise if there is no client any more."""
+        """Return the client's answer to the last news; raise if the client is gone."""
         while self.waiting is not None:
             try:
                 answer = self.waiting.result(timeout=CLIENT_PATIENCE)
@@ -75,26 +75,26 @@ class Session:
         return None
 
     def lose(self, reason: str) -> None:
-        """Let the task stop as soon as it waits for anybody."""
+        """Make the task stop as soon as it waits for anything."""
         self.peers.lose(reason)
         if self.waiting is not None and not self.waiting.done():
             self.waiting.set_exception(PeerLostError(reason))
 
 
 def is_connected(client: str, dask_scheduler: Any) -> bool:
-    """Return whether a scheduler still has a client."""
+    """Return whether a client is still connected to the scheduler."""
     return client in dask_scheduler.clients
 
 
 async def opened(name: str, client: str, addresses: list[str], dask_worker: Worker) -> str:
-    """Open a session on a worker; return where it listens."""
+    """Open a session on a worker; return its address for peers."""
     rank = addresses.index(dask_worker.address)
     session = _sessions[name, dask_worker.address] = Session(dask_worker, name, client, rank, len(addresses))
     return await session.peers.open()
 
 
 async def ended(name: str, reason: str, dask_worker: Worker) -> None:
-    """End a session on a worker: its task, if there is one, stops."""
+    """End a session on a worker, and its task, if there is one."""
     session = _sessions.pop((name, dask_worker.address), None)
     if session is not None:
         session.lose(reason)
@@ -102,9 +102,9 @@ async def ended(name: str, reason: str, dask_worker: Worker) -> None:
 
 
 async def news_of(name: str, answers: list[Any], dask_worker: Worker) -> tuple[list[Any], bool]:
-    """Give the answer to the last news, if there was any; return the next, if there is any soon.
+    """Answer the last news, if any; return the next news, if there is any soon.
 
-    And whether there will be none any more.
+    Also return whether it is the end of the news.
     """
     session = _sessions.get((name, dask_worker.address))
     if session is None:
@@ -119,19 +119,19 @@ async def news_of(name: str, answers: list[Any], dask_worker: Worker) -> tuple[l
 
 
 def at_work(work: Callable[..., Any], name: str, contacts: list[str], *arguments: Any) -> Any:
-    """Do the work of one worker: the long task."""
+    """Run the long task of a worker."""
     worker = get_worker()
     session = _sessions.get((name, worker.address))
     if session is None:
-        raise PeerLostError("what a worker had of a training that is over is lost; fit again")
-    secede()  # other tasks, which may be waited for, get a thread
+        raise PeerLostError("the state of an earlier training is lost; fit again")
+    secede()  # gives the thread back, because this task may wait for other tasks
     try:
         session.peers.connect(contacts)
         done = work(session, *arguments)
         session.hear()
         return done
     except BaseException:
-        worker.loop.add_callback(session.peers.close)  # so that the others stop as well
+        worker.loop.add_callback(session.peers.close)  # so that other workers stop as well
         raise
     finally:
         worker.loop.add_callback(session.news.put_nowait, OVER)
@@ -141,16 +141,16 @@ def at_work(work: Callable[..., Any], name: str, contacts: list[str], *arguments
 
 
 class Share(NamedTuple):
-    """What a worker gets of the rows."""
+    """The share of the rows for a worker."""
 
     address: str
     n_threads: int
     first_block: int
-    last_block: int  # not included
+    last_block: int  # exclusive
 
 
 def shares(threads: dict[str, int], n_blocks: int) -> list[Share]:
-    """Share blocks of rows out among workers, by their threads; each gets one at least, or is left out."""
+    """Assign blocks of rows to workers by their threads; each gets at least one, or is left out."""
     threads = dict([*threads.items()][:n_blocks])
     found, first, seats, n_seats = list[Share](), 0, 0, sum(threads.values())
     for rank, (address, n_threads) in enumerate(threads.items()):
@@ -169,22 +169,22 @@ def together(
     told: Callable[[Any], Any],
     finish: Callable[[list[Future]], T],
 ) -> T:
-    """Let all workers do a piece of work together; as often as a worker is lost meanwhile, begin anew.
+    """Run a task on all workers together; if a worker is lost, start again.
 
     Parameters
     ----------
     workers : Workers
         The workers.
     n_blocks : int
-        How many blocks of rows there are.
+        Number of blocks of rows.
     place : callable
-        Has the rows placed on the workers of some shares; returns the arguments of each.
+        Places the rows on the workers; returns the arguments for each.
     work : callable
-        What to do, with a `Session` and the arguments.
+        The task, with a `Session` and the arguments.
     told : callable
-        Answers to what the first worker tells.
+        Answers the news from the first worker.
     finish : callable
-        Takes over what the tasks have made.
+        Gets the results of the tasks.
     """
     for _ in range(MOST_LOSSES):
         try:
@@ -214,7 +214,7 @@ def _one_session(
                 client.submit(at_work, work, name, contacts, *own, workers=[address], pure=False)
                 for address, own in zip(addresses, arguments, strict=True)
             ]
-        del arguments  # which are the tasks' own from now on
+        del arguments  # the tasks have them now
         answers, is_over = list[Any](), False
         while not is_over:
             ((news, is_over),) = asked(workers, addresses[:1], news_of, name, answers)
@@ -233,12 +233,12 @@ def _one_session(
         raise
     finally:
         ending = Thread(target=end, args=(workers, name, reason, futures), daemon=True)
-        ending.start()  # beside, as a worker that hangs does not answer
+        ending.start()  # in a thread, because a worker that hangs does not answer
         ending.join(ENDS_IN)
 
 
 def asked(workers: Workers, addresses: list[str], function: Callable[..., Any], *arguments: Any) -> list[Any]:
-    """Return what a function gives on some workers; it runs beside their tasks."""
+    """Return the results of a function on some workers, which runs beside their tasks."""
     with workers.watched():
         try:
             found = workers.client.run(function, *arguments, workers=addresses)
@@ -248,7 +248,7 @@ def asked(workers: Workers, addresses: list[str], function: Callable[..., Any], 
 
 
 def check(workers: Workers, addresses: list[str], futures: list[Future]) -> None:
-    """Raise if a worker is gone, or if a task has failed: what went wrong first, if that is known."""
+    """Raise if a worker is gone or a task has failed; the original error, if it is known."""
     gone = set(addresses) - set(workers.threads())
     if gone:
         raise PeerLostError(f"the worker at {', '.join(sorted(gone))} is gone")
@@ -263,8 +263,8 @@ def check(workers: Workers, addresses: list[str], futures: list[Future]) -> None
 
 
 def end(workers: Workers, name: str, reason: str, futures: list[Future]) -> None:
-    """End a session on all workers that are there, and wait for its tasks."""
-    with suppress(Exception):  # of a cluster that is gone
+    """End a session on all remaining workers, and wait for its tasks."""
+    with suppress(Exception):  # the cluster may be gone
         client = workers.client
         client.run(ended, name, reason, on_error="ignore")
         running = {key for keys in client.processing().values() for key in keys}

@@ -1,7 +1,7 @@
-"""Tables of Dask: read partition by partition, binned, and placed on workers in whole blocks of rows.
+"""Dask tables: read partition by partition, binned, and placed on workers in whole blocks of rows.
 
-A part of the table is read again for each look at it, so that the table itself is never held: only its bins
-are, a byte per value. Their edges are those that one machine would choose: by a sample of rows, by number.
+Each pass reads the parts of the table again, so that only the bins are held, one byte per value. Bins are
+those that one machine would choose, from the same sample of rows.
 """
 
 from __future__ import annotations
@@ -31,22 +31,22 @@ from kfhe.tree_settings import TreeSettings
 Floats = NDArray[np.float64]
 Codes = NDArray[np.uint8]
 
-Starts = dict[int, tuple[Floats, bool]]  # what `bin_starts` gives, for numeric features
+Starts = dict[int, tuple[Floats, bool]]  # result of `bin_starts`, for numeric features
 
 
 def delayed_parts(collection: Any, what: str) -> list[Any]:
-    """Return the partitions of a Dask collection, each still to be made."""
+    """Return the lazy partitions of a Dask collection."""
     if not is_dask_collection(collection):
         kind = type(collection).__name__
         raise TypeError(f"{what} is a {kind}; accepted are Dask's data frames, series and arrays")
     if getattr(collection, "ndim", 1) == 2 and hasattr(collection, "rechunk"):
         collection = collection.rechunk({1: -1})
-    # Optimised, columns of one frame might be partitioned each in another way.
+    # After optimisation, columns of one frame might be partitioned differently.
     return np.ravel(collection.to_delayed(optimize_graph=False)).tolist()
 
 
 def recut(workers: Workers, given: Parts, before: list[int], after: list[int], homes: Sequence[str]) -> Parts:
-    """Put pieces that begin at some rows together to others; the last number is that of all rows."""
+    """Concatenate pieces that begin at some rows into others; the last number is the total."""
     made = Parts()
     for (begin, end), home in zip(pairwise(after), homes, strict=True):
         some = [i for i in range(len(given)) if before[i] < end and before[i + 1] > begin]
@@ -56,45 +56,45 @@ def recut(workers: Workers, given: Parts, before: list[int], after: list[int], h
 
 
 class Bins:
-    """A table as bins: what is known of them here, the bins of each partition elsewhere.
+    """A binned table: its schema here, and the bins of each partition on the workers.
 
     Parameters
     ----------
     table : BinnedTable
         The table, without rows.
     made : Parts
-        The bins and facts of each partition, for the first time that they are needed.
+        The bins and facts of each partition, for their first use.
     make : callable
-        Has them made again.
+        Computes them again.
     """
 
     def __init__(self, table: BinnedTable, made: Parts, make: Callable[[], Parts]) -> None:
         self.table, self._made, self._make = table, made, make
 
     def codes(self, workers: Workers) -> Parts:
-        """Return the bins of each partition; they are not kept, as those on the workers are enough."""
+        """Return the bins of each partition. They are not kept, because the workers have them."""
         made, self._made = self._made or self._make(), Parts()
         return workers.each(getitem, made, 0)
 
 
 @dataclass
 class PartedTable:
-    """A table of partitions, not read yet.
+    """A partitioned table, not read yet.
 
     Attributes
     ----------
     workers : Workers
         The workers.
     tables : list
-        The partitions, each still to be made.
+        The lazy partitions.
     present : Parts or None
-        Which of their rows are there: those of positive weight. None: all.
+        The rows of positive weight, by partition. None: all.
     sizes : list of int
-        How many are.
+        Their numbers.
     names : list of str
         Names of the columns.
     surveyed : dict
-        What is known of the columns already, by the columns that are said to be categorical.
+        Facts about the columns that are known already, by the parameter `categorical_features`.
     """
 
     workers: Workers
@@ -106,12 +106,12 @@ class PartedTable:
 
     @property
     def n_rows(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
         return sum(self.sizes)
 
     @property
     def first_rows(self) -> Parts:
-        """The first row of each partition, and how many rows there are."""
+        """The first row of each partition, and the total."""
         return Parts(accumulate(self.sizes, initial=0))
 
     def each(self, function: Callable[..., Any], *arguments: Any) -> Parts:
@@ -126,14 +126,14 @@ class PartedTable:
 
     @cached_property
     def is_text(self) -> NDArray[np.bool_]:
-        """Which columns hold strings or categories."""
+        """Which columns have strings or categories."""
         categorical: NDArray[np.bool_] = np.any(
             [survey.categorical for survey in self._surveys("from_dtype")], axis=0
         )
         return categorical
 
     def binned(self, settings: TreeSettings, target: TargetOfParts | None = None) -> Bins:
-        """Read the table, and bin its columns; with a target, many categories are encoded by it."""
+        """Bin the table; with a target, columns of many categories are encoded."""
         workers = self.workers
         schema, reading, left_out = self._schema(settings, target)
         categorical = np.array([bins is not None for bins in schema.categories], dtype=bool)
@@ -162,7 +162,7 @@ class PartedTable:
         return Bins(table, made, partial(self.each, binned, *reading.arguments, schema.categories, starts))
 
     def _surveys(self, categorical_features: Any) -> list[Survey]:
-        """Return what the parts that have rows tell of the columns."""
+        """Return the facts about the columns from the parts that have rows."""
         name = repr(np.asarray(categorical_features).tolist())
         if name not in self.surveyed:
             found = self.workers.result(self.each(surveyed, categorical_features))
@@ -172,7 +172,7 @@ class PartedTable:
     def _schema(
         self, settings: TreeSettings, target: TargetOfParts | None
     ) -> tuple[Schema, Reading, dict[int, int]]:
-        """Find out how the columns are to be read; return that, and which say nothing."""
+        """Return how to read the columns, and which ones say nothing."""
         workers = self.workers
         surveys = self._surveys(settings.categorical_features)
         categorical = np.any([survey.categorical for survey in surveys], axis=0)
@@ -195,7 +195,7 @@ class PartedTable:
         return schema, reading, choice.left_out
 
     def _binned(self, schema: Schema, reading: Reading, starts: Starts) -> tuple[Parts, list[Facts]]:
-        """Bin each partition; return the bins, and what is known of them."""
+        """Bin each partition; return the bins, and facts about them."""
         made = self.each(binned, *reading.arguments, schema.categories, starts)
         return made, self.workers.result(self.workers.each(getitem, made, 1))
 
@@ -216,7 +216,7 @@ class PartedTable:
 
 
 def _merged_rules(surveys: Sequence[Survey], categorical: NDArray[np.bool_]) -> Rules:
-    """Return the rules by which columns are read: of dates, all parts that vary are features."""
+    """Return the rules for reading the columns; all parts of dates that vary are features."""
     dates: dict[int, dict[str, tuple[int, int]]] = {}
     for survey in surveys:
         for j, ranges in survey.dates.items():
@@ -231,32 +231,32 @@ def _merged_rules(surveys: Sequence[Survey], categorical: NDArray[np.bool_]) -> 
     )
 
 
-# ---------------------------------------------------------------- what workers do
+# ---------------------------------------------------------------- on the workers
 
 
 def _read(table: Any, present: Any, function: Callable[..., Any], *arguments: Any) -> Any:
-    """Run a function on the columns of a partition, without the rows that weigh nothing."""
+    """Run a function on the columns of a partition, without rows of weight 0."""
     if present is not None and not present.all():
         table = table[present]
     return function(open_columns(table), *arguments)
 
 
 def cut_together(given: list[NDArray[Any]], spans: list[tuple[int, int]]) -> NDArray[Any]:
-    """Put pieces together; rows are along the last axis."""
+    """Concatenate pieces; rows are on the last axis."""
     pieces = [each[..., begin:end] for each, (begin, end) in zip(given, spans, strict=True)]
     return np.ascontiguousarray(np.concatenate(pieces, axis=-1))
 
 
 class Survey(NamedTuple):
-    """What a part of a table tells of its columns."""
+    """Facts about the columns of a part of a table."""
 
     n_rows: int
     categorical: NDArray[np.bool_]
-    dates: dict[int, dict[str, tuple[int, int]]]  # of columns with dates, the range of each part
+    dates: dict[int, dict[str, tuple[int, int]]]  # the range of each part of a date, by column
 
 
 def surveyed(columns: Columns, categorical_features: Any) -> Survey:
-    """Return which columns are categorical, and which hold dates."""
+    """Return which columns are categorical, and which are dates."""
     categorical = categorical_columns(columns, categorical_features)
     dates = {j: columns.dates(j) for j in np.flatnonzero(~categorical).tolist()}
     ranges = {j: part_ranges(found) for j, found in dates.items() if found is not None}
@@ -272,7 +272,7 @@ def sampled(
     first_row: int,
     n_rows: int,
 ) -> dict[int, Floats]:
-    """Return the values of numeric features by which bins are chosen, as far as their rows are here."""
+    """Return the values of numeric features in the sample by which bins are chosen."""
     columns = features(columns, rules, fitted, folds)
     found = {}
     for k in np.flatnonzero(~categorical).tolist():
@@ -294,12 +294,12 @@ def all_values(
 
 
 def chosen_starts(samples: list[dict[int, Floats]], max_bins: int) -> Starts:
-    """Return the first value of each bin, for each numeric column, and whether each bin is just one value."""
+    """Return the first value of each bin of numeric columns, and whether each bin has a single value."""
     return {k: bin_starts(np.concatenate([part[k] for part in samples]), max_bins) for k in samples[0]}
 
 
 class Facts(NamedTuple):
-    """What is known of the bins of a part, for each feature."""
+    """Facts about the bins of a part, by feature."""
 
     low: Floats
     high: Floats
@@ -315,7 +315,7 @@ def binned(
     categories: list[dict[Hashable, int] | None],
     starts: Starts,
 ) -> tuple[Codes, Facts]:
-    """Return the bin of each value, and what is known of the bins."""
+    """Return the bin of each value, and facts about the bins."""
     columns = features(columns, rules, fitted, folds)
     n = columns.n_columns
     codes = np.empty((n, columns.n_rows), dtype=np.uint8)

@@ -1,4 +1,4 @@
-"""Training of a classifier on one of several workers: the ordinary training, on the worker's own rows."""
+"""Training of a classifier on one of several workers: the ordinary training, on this worker's rows."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ from kfhe.trace import Iteration
 
 
 class Stage(NamedTuple):
-    """An earlier fit, from which this one goes on: until which iteration it went, by which emphasis."""
+    """An earlier fit to continue: its last iteration and its emphasis."""
 
     n_iter: int
     emphasis: Any
 
 
 class Fit(NamedTuple):
-    """What is to be done."""
+    """The settings of a fit."""
 
-    model: BaseKFHE  # the ordinary classifier, not fitted
+    model: BaseKFHE  # the ordinary classifier, unfitted
     validation: ValidationSet | None
     stages: list[Stage]
-    trees: list[list[TreeArrays]]  # that are known, by iteration
-    is_watched: bool  # whether the client may want to stop it
+    trees: list[list[TreeArrays]]  # known trees, by iteration
+    is_watched: bool  # whether the client may stop the training
 
 
 class Fitted(NamedTuple):
-    """What a worker has made."""
+    """The result of a worker."""
 
-    attributes: dict[str, Any] | None  # of the model, on the first worker
-    scores: Any  # of the worker's own rows, if there are any
+    attributes: dict[str, Any] | None  # of the model, from the first worker
+    scores: Any  # of this worker's rows, if there are any
 
 
 def fitted_here(session: Session, fit: Fit, *rows: Any) -> Fitted:
@@ -48,7 +48,7 @@ def fitted_here(session: Session, fit: Fit, *rows: Any) -> Fitted:
     _catch_up(model, here, fit.stages)
 
     def watch(row: Iteration) -> bool:
-        """Tell the client of an iteration, unless it knows of it; return whether it is the last one."""
+        """Tell the client of a new iteration; return whether it is the last one."""
         new, stop = trees.taken(), False
         if row.iteration > n_told:
             if exchange.rank == 0:
@@ -64,7 +64,7 @@ def fitted_here(session: Session, fit: Fit, *rows: Any) -> Fitted:
 
 
 def _catch_up(model: BaseKFHE, rows: Any, stages: list[Stage]) -> None:
-    """Repeat earlier fits, so that the model goes on from there."""
+    """Repeat earlier fits, so that the model continues from there."""
     if not stages:
         model.warm_start = False
         return
@@ -79,5 +79,5 @@ def _catch_up(model: BaseKFHE, rows: Any, stages: list[Stage]) -> None:
 
 
 def is_fitted(name: str) -> bool:
-    """Whether an attribute of a model is one that training finds out."""
+    """Whether an attribute of a model is a result of training."""
     return name.endswith("_") and not name.startswith("_")

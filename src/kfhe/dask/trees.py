@@ -1,4 +1,4 @@
-"""The trees of a training, in the order in which they are grown: those that are known are not grown again."""
+"""The trees of a training, in the order in which they are grown; known trees are not grown again."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kfhe.tables.binned import BinnedTable
 
 
 class TreeArrays(NamedTuple):
-    """A tree as `GrownTree` shows it, without rows."""
+    """A tree as arrays, with the interface of `GrownTree`, without rows."""
 
     nodes: NDArray[np.uint8]
     gains: NDArray[np.float64]
@@ -22,17 +22,17 @@ class TreeArrays(NamedTuple):
 
 
 class Trees:
-    """The trees of a training. All else follows from them: one that was broken off is repeated with them.
+    """The trees of a training. If it was interrupted, it is repeated with the known trees.
 
     Parameters
     ----------
     known : list of TreeArrays
-        The first of them.
+        The first trees.
 
     Attributes
     ----------
     new : list of TreeArrays
-        Those that were grown since somebody asked.
+        New trees since the last call of `take`.
     """
 
     def __init__(self, known: list[TreeArrays]) -> None:
@@ -40,7 +40,7 @@ class Trees:
         self.new: list[TreeArrays] = []
 
     def grower(self, grower: Grower, table: BinnedTable) -> Any:
-        """Return what grows trees as a grower does, unless they are known."""
+        """Return a grower that uses the known trees first."""
         return Remembering(self, grower, table)
 
     def next(self, grower: Grower, table: BinnedTable, sample: tuple[Any, ...]) -> GrownTree:
@@ -55,20 +55,20 @@ class Trees:
         return grown
 
     def taken(self) -> list[TreeArrays]:
-        """Return the new trees, and forget them."""
+        """Return the new trees, and clear the list."""
         new, self.new = self.new, []
         return new
 
 
 class Remembering:
-    """A grower of a training whose trees are remembered.
+    """A grower that uses and records the trees of a training.
 
     Parameters
     ----------
     trees : Trees
         The trees.
     grower : Grower
-        Grows those that are not known.
+        Grows unknown trees.
     table : BinnedTable
         The table.
     """

@@ -1,4 +1,4 @@
-"""Workers: functions that they run on partitions, and what is said when none is left to do so."""
+"""Workers: running functions on partitions, and errors if no workers are left."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from kfhe.engine.arrays import highest, squares_of_units, sum_of_units, unit_of
 
 Future = Any  # Dask's
 
-PATIENCE = 60.0  # seconds without a single worker before training gives up
-LOOK_EVERY = 1.0  # seconds between two looks at whether there are workers
+PATIENCE = 60.0  # seconds without any worker before training fails
+LOOK_EVERY = 1.0  # seconds between two checks for workers
 
 
 class ClusterLostError(ConnectionError):
@@ -26,7 +26,7 @@ class ClusterLostError(ConnectionError):
 
 
 class Parts(list[Any]):
-    """What there is for each partition: a value, or a task that makes it."""
+    """Arguments that differ by partition: values, or tasks that compute them."""
 
 
 class Workers:
@@ -43,30 +43,30 @@ class Workers:
 
     @classmethod
     def here(cls) -> Self:
-        """Return the workers of the client that is current; raise if there is none."""
+        """Return the workers of the current client; raise if there is none."""
         try:
             client = get_client()
         except ValueError:
             raise ValueError(
-                "there is no Dask cluster to train on; make a client first, such as "
+                "there is no Dask cluster to train on; create a client first, such as "
                 "distributed.Client() for one on this machine"
             ) from None
         return cls(client)
 
     def run(self, function: Callable[..., Any], *arguments: Any, at: str | None = None) -> Future:
-        """Run a function on a worker, that at an address if it is there; arguments may be tasks."""
+        """Run a function on a worker, if possible on the one at an address; arguments may be tasks."""
         place = {} if at is None else {"workers": [at], "allow_other_workers": True}
         with self.watched():
             return self.client.submit(function, *arguments, pure=False, **place)
 
     def each(self, function: Callable[..., Any], *arguments: Any) -> Parts:
-        """Run a function for each partition: of `Parts` it gets one, of all else the whole."""
+        """Run a function for each partition; it gets one item of each `Parts`, and other arguments whole."""
         n_parts = next(len(each) for each in arguments if isinstance(each, Parts))
         own = [[each[p] if isinstance(each, Parts) else each for each in arguments] for p in range(n_parts)]
         return Parts(self.run(function, *each) for each in own)
 
     def exact_sum(self, values: Parts, n: int) -> float:
-        """Return the sum of n non-negative values, to the bit that one machine gets; NaN if one is not."""
+        """Return the exact sum of n non-negative values, as on one machine; NaN if one is invalid."""
         top = float(np.max(self.result(self.each(highest, values))))
         if np.isnan(top):
             return top
@@ -74,12 +74,12 @@ class Workers:
         return ldexp(float(sum(self.result(self.each(sum_of_units, values, unit)))), -unit)
 
     def effective_sample_size(self, weights: Parts, n: int) -> float:
-        """Return how many equal weights n weights, which sum to 1, are worth."""
+        """Return the effective sample size of n weights that sum to 1."""
         unit = unit_of(max(self.result(self.each(highest, weights))) ** 2, n)
         return 1 / ldexp(float(sum(self.result(self.each(squares_of_units, weights, unit)))), -unit)
 
     def threads(self) -> dict[str, int]:
-        """Return how many threads each worker has now; wait until there is one."""
+        """Return the number of threads of each worker; wait until there is a worker."""
         alone_since = monotonic()
         while True:
             with self.watched():
@@ -91,7 +91,7 @@ class Workers:
             wait([], timeout=LOOK_EVERY)
 
     def result(self, futures: Any) -> Any:
-        """Return what tasks have returned; wait for it, as long as there are workers."""
+        """Wait for the results of tasks, as long as there are workers."""
         with self.watched():
             loop = self.client.loop.asyncio_loop  # type: ignore[union-attr]
             wanted = list(futures) if isinstance(futures, Parts) else futures
@@ -105,12 +105,12 @@ class Workers:
 
     @contextmanager
     def watched(self) -> Iterator[None]:
-        """Say so if an error comes of a cluster that is gone."""
+        """Raise ClusterLostError if an error is caused by a lost cluster."""
         try:
             yield
         except KilledWorker as error:
             raise ClusterLostError(f"too many workers died: {error}") from error
-        except (Exception, CancelledError) as error:  # a closed client raises errors of several kinds
+        except (Exception, CancelledError) as error:  # a closed client raises several types
             if not isinstance(error, ClusterLostError) and self.client.status != "running":
                 raise ClusterLostError("the scheduler is gone") from error
             raise

@@ -18,16 +18,16 @@ __all__ = ["to_json", "to_onnx", "to_shap"]
 
 
 def to_onnx(model: Any) -> onnx.ModelProto:
-    """Return a model as an ONNX graph, which onnxruntime and others run without Python.
+    """Return a model as an ONNX graph, for onnxruntime and other runtimes without Python.
 
     The graph has the outputs ``label``, of shape (n_samples,), and ``probabilities``, float32 of shape
     (n_samples, n_classes). If a column has such a name, an underscore is added to that of the output.
 
-    If all columns are numeric, there is one input ``X``, float64 of shape (n_samples, n_features). Else there
-    is one input per column, of shape (n_samples, 1) and with the name of the column: strings if its
-    categories are strings, float64 for all others. Thresholds are float64 as well, so the graph decides as
-    the model does. NaN is a missing number. The empty string stands for a missing category, and any other
-    that is none of the categories for an unknown one.
+    If all columns are numeric, there is one input ``X``, float64 of shape (n_samples, n_features). Otherwise,
+    there is one input per column, of shape (n_samples, 1) and with the name of the column: strings if its
+    categories are strings, float64 otherwise. Thresholds are float64 as well, so the predictions are those of
+    the model. NaN is a missing number. The empty string is a missing category; any other string that is not a
+    category is an unknown one.
 
     The package ``onnx`` is needed: ``pip install "kfhe[onnx]"``.
 
@@ -39,7 +39,7 @@ def to_onnx(model: Any) -> onnx.ModelProto:
     Returns
     -------
     onnx.ModelProto
-        The graph. ``SerializeToString()`` gives what belongs into an ``.onnx`` file.
+        The graph. ``SerializeToString()`` returns the contents of an ``.onnx`` file.
 
     Examples
     --------
@@ -62,33 +62,33 @@ def to_onnx(model: Any) -> onnx.ModelProto:
 
 
 def to_json(model: Any) -> str:
-    """Return a model as JSON text, for programs of your own and for reading: one line per node.
+    """Return a model as JSON text, for other programs and for reading: one line per node.
 
     The text is an object with
 
     - ``format``: "kfhe trees", and ``version``: 1;
     - ``classes``: the class labels;
-    - ``features``: for each column its ``name`` and its ``categories``, null for a numeric column. A column
-      of many categories may be several features, or none, if these say nothing: each is the share of a class
+    - ``features``: for each feature its ``name`` and its ``categories``, null for a numeric one. A column
+      of many categories has several features, or none if it says nothing: each is the share of a class
       in the categories of a ``column``, which ``shares`` lists; ``other`` is that of all other categories.
-      Where the category is missing, it is missing as well;
+      Where the category is missing, the feature is missing, too;
     - ``trees``: each with its ``weight``, its ``voting`` ("hard" or "soft") and its ``nodes``, root first.
 
-    A node is either a leaf, with ``class_weights``: the weight of the training rows of each class in it (and
-    ``votes``, if these are not their shares, as in a `RobustKFHEClassifier`). Or
-    it is a split, with the name of the ``feature`` that it looks at, and the numbers of the nodes to go on
-    with, ``left`` and ``right``. Numbers up to ``threshold`` go left (null: all numbers do); of a categorical
-    column, the ``categories`` that are listed do. Missing values, and categories that are not among those
-    of the feature, go to the side that ``missing`` names.
+    A node is a leaf, with ``class_weights``: the weight of its training rows of each class (and ``votes``, if
+    these are not the shares of the weights, as in a `RobustKFHEClassifier`). Or it is a split, with the name
+    of its ``feature``, and the numbers of its children, ``left`` and ``right``. Numbers up to ``threshold``
+    go left (null: all numbers do); of a categorical feature, the listed ``categories`` go left. Missing
+    values, and categories that the feature does not have, go to the side in ``missing``.
 
-    A tree votes for the class with the largest weight in the leaf, the first of them if there are several;
-    with ``voting`` "soft" by the classes' shares of the weight. The scores of a row are the sum of the
-    votes, each times the tree's weight. Numbers are written with all digits: a reader that calculates in
-    float64, tree by tree, gets the scores of the model to the last bit; a score that rounding brought above 1
+    A tree votes for the class with the largest weight in the leaf, the first one if several are equal;
+    with ``voting`` "soft", by the class shares of the weight. The scores of a row are the sum of the
+    votes times the weights of the trees. Numbers are written with all digits: a program that calculates in
+    float64, tree by tree, gets exactly the scores of the model; a score that rounding brought above 1
     is 1.
 
-    The highest score decides; in a `RobustKFHEClassifier` the highest one times ``class_factors``. Its
-    probabilities are the scores to the power of ``sharpness``, if that is there, divided by their sum.
+    The class with the highest score is predicted; in a `RobustKFHEClassifier`, the highest score times
+    ``class_factors``. Its probabilities are the scores to the power of ``sharpness``, if given, divided by
+    their sum.
 
     Parameters
     ----------
@@ -124,16 +124,16 @@ def to_json(model: Any) -> str:
 
 
 def to_shap(model: Any, background: Any = None) -> ForestExplainer:
-    """Return an explainer of the package shap that gives the exact SHAP values of a model's scores.
+    """Return an explainer of the package shap with the exact SHAP values of a model's scores.
 
-    It is a `shap.TreeExplainer` that takes the same tables as the model, strings and gaps included.
-    (``shap.TreeExplainer(model)`` does not work, because shap accepts a fixed list of classes only.) Called
-    with a table, it returns a `shap.Explanation` for shap's plots: values of shape (n_samples, n_features,
-    n_classes), which add up with the base values to ``predict_proba``; in a
-    `RobustKFHEClassifier` to the scores, of which those are powers (``sharpness`` of its ``estimators_``).
+    It is a `shap.TreeExplainer` for the same tables as the model, with strings and missing values.
+    (``shap.TreeExplainer(model)`` does not work, because shap only supports a fixed list of classes.) Called
+    with a table, it returns a `shap.Explanation` for shap's plots, with values of shape (n_samples,
+    n_features, n_classes). Values and base values add up to ``predict_proba``; in a `RobustKFHEClassifier`,
+    to the scores, of which probabilities are powers (``sharpness`` of its ``estimators_``).
 
-    SHAP values compare a prediction with those where features are unknown. With ``background``, values from
-    its rows stand in for them (shap's "interventional", in single precision). Without it, both sides of
+    SHAP values compare a prediction with one where features are unknown. With ``background``, they are
+    replaced by values from its rows (shap's "interventional", in single precision). Without it, both sides of
     their splits are averaged, by the weight of the training rows (shap's "tree_path_dependent").
 
     The package ``shap`` is needed: ``pip install "kfhe[shap]"``.
@@ -143,7 +143,7 @@ def to_shap(model: Any, background: Any = None) -> ForestExplainer:
     model : KFHEClassifier or CARTClassifier
         A fitted model of native trees.
     background : array or data frame, default=None
-        Rows to compare with; a hundred will do, and the time grows with their number.
+        Rows to compare with. A hundred are enough; the time is proportional to their number.
 
     Returns
     -------
@@ -153,8 +153,8 @@ def to_shap(model: Any, background: Any = None) -> ForestExplainer:
     Raises
     ------
     ValueError
-        A tree is too large for shap. Its trees have no sets of categories: a split on many categories becomes
-        several splits, and the parts of the tree below it are copied.
+        A tree is too large for shap. Its trees have no sets of categories: a split of many categories becomes
+        several splits, and the subtrees below it are copied.
 
     Examples
     --------

@@ -14,7 +14,7 @@ from kfhe.tables.schema import Schema
 
 
 def json_text(model: Any) -> str:
-    """Write the text; `kfhe.export.to_json` describes it."""
+    """Write the text described in `kfhe.export.to_json`."""
     plain = PlainTrees.of(model, otherwise="skops.io.dump saves models with other components")
     forest, schema = plain.forest, plain.forest.schema
     check_names(schema.names)
@@ -41,7 +41,7 @@ def json_text(model: Any) -> str:
 
 
 def _shares(schema: Schema, k: int) -> dict[str, Any]:
-    """Return of a feature that is the share of a class in categories: the column, and these shares."""
+    """Return the column of an encoded feature, and its shares."""
     j = schema.feature_columns[k]
     if j not in schema.encodings:
         return {}

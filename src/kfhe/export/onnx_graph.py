@@ -1,4 +1,4 @@
-"""Export to ONNX: one graph from raw columns to labels and probabilities."""
+"""Export to ONNX: a graph from raw columns to labels and probabilities."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from onnx import TensorProto, helper, numpy_helper
 from kfhe.export.plain_trees import PlainTrees, check_names
 from kfhe.forest import LEAF
 
-# As old as can be, for old runtimes: LabelEncoder takes numbers of type double since ai.onnx.ml 4.
+# The oldest possible version, for old runtimes: LabelEncoder supports doubles since ai.onnx.ml 4.
 IR_VERSION, OPSET, ML_OPSET = 8, 13, 4
 ML = "ai.onnx.ml"
 
 
 def onnx_model(model: Any) -> onnx.ModelProto:
-    """Build the graph; `kfhe.export.to_onnx` describes it."""
+    """Build the graph described in `kfhe.export.to_onnx`."""
     plain = PlainTrees.of(
         model, otherwise="skl2onnx exports other components, one by one, from model.estimators_"
     )
@@ -62,7 +62,7 @@ def onnx_model(model: Any) -> onnx.ModelProto:
 def _weighing(
     plain: PlainTrees, scores: str, names: set[str]
 ) -> tuple[list[onnx.NodeProto], list[onnx.TensorProto], str]:
-    """Return what multiplies scores before the highest decides, if anything, and the name of the product."""
+    """Return the nodes that multiply scores by the class factors, if any, and the name of the product."""
     if not plain.forest.prior_power:
         return [], [], scores
     factors, weighed = _unused("class factors", names), _unused("weighed scores", names)
@@ -73,7 +73,7 @@ def _weighing(
 def _sharpening(
     plain: PlainTrees, scores: str, probabilities: str, names: set[str]
 ) -> tuple[list[onnx.NodeProto], list[onnx.TensorProto]]:
-    """Return what makes probabilities of scores, if anything: `Forest.probabilities`, node by node."""
+    """Return the nodes that turn scores into probabilities, as in `Forest.probabilities`."""
     if plain.forest.sharpness == 1:
         return [], []
     sharpness, axis, powers, total = (
@@ -92,7 +92,7 @@ def _sharpening(
 
 
 def _unused(name: str, names: set[str]) -> str:
-    """Return a name that no other value has, and remember it."""
+    """Return a name that no other value has, and reserve it."""
     while name in names:
         name += "_"
     names.add(name)
@@ -100,9 +100,10 @@ def _unused(name: str, names: set[str]) -> str:
 
 
 def _read_columns(plain: PlainTrees) -> tuple[list[onnx.ValueInfoProto], list[onnx.NodeProto], str]:
-    """Return the inputs, the nodes that make them one matrix of numbers, and its name.
+    """Return the inputs, the nodes that turn them into a matrix of numbers, and its name.
 
-    Each column is an input, also one that is left out: so the graph takes the tables that the model takes.
+    Columns that were left out in training are inputs, too, so that the graph takes the same tables as the
+    model.
     """
     schema = plain.forest.schema
     if all(categories is None for categories in schema.column_categories):
@@ -121,7 +122,7 @@ def _read_columns(plain: PlainTrees) -> tuple[list[onnx.ValueInfoProto], list[on
                 numbers[-1] = _unused(f"{schema.names[k]} as a number", names)
                 nodes += _lookup(name, numbers[-1], kind, keys, *_values(plain, k), names)
         inputs.append(helper.make_tensor_value_info(name, kind, [None, 1]))
-    if not numbers:  # all columns are left out, but trees of one leaf are to know how many rows there are
+    if not numbers:  # all columns were left out, but the number of rows is needed
         kind, keys = _keys(schema.columns[0], [])
         numbers.append(_unused(f"{schema.columns[0]} as a number", names))
         nodes += _lookup(schema.columns[0], numbers[0], kind, keys, [np.nan], np.nan, names)
@@ -131,7 +132,7 @@ def _read_columns(plain: PlainTrees) -> tuple[list[onnx.ValueInfoProto], list[on
 
 
 def _values(plain: PlainTrees, k: int) -> tuple[list[float], float]:
-    """Return what each category is as feature k, and what others are."""
+    """Return the value of feature k for each category, and for others."""
     schema = plain.forest.schema
     j = schema.feature_columns[k]
     if j in schema.encodings:
@@ -152,7 +153,7 @@ def _lookup(
     other: float,
     names: set[str],
 ) -> list[onnx.NodeProto]:
-    """Return the nodes that make numbers of the categories of a column; a gap stays one."""
+    """Return the nodes that turn a column of categories into numbers; missing values stay missing."""
     if kind == TensorProto.STRING and not np.isnan(other) and "" not in keys:
         keys, values = np.append(keys, ""), [*values, np.nan]
     found = made if kind == TensorProto.STRING or np.isnan(other) else _unused(f"{made}, gaps aside", names)
@@ -202,7 +203,7 @@ def _label_tensor(labels: list[Any], name: str) -> onnx.TensorProto:
     raise ValueError(f"the classes are of type {', '.join(kinds)}; ONNX gives strings, integers or booleans")
 
 
-# The attributes of TreeEnsembleRegressor, one row per node, and one per leaf and class that it votes for.
+# The attributes of TreeEnsembleRegressor: one row per node, and one per leaf and class.
 NODES = np.dtype(
     [
         ("nodes_treeids", "i8"),
@@ -226,7 +227,7 @@ TARGETS = np.dtype(
 
 
 def _tree_attributes(plain: PlainTrees) -> dict[str, Any]:
-    """Describe the trees to the operator TreeEnsembleRegressor, which adds up a score per class."""
+    """Convert the trees to attributes of the operator TreeEnsembleRegressor, which adds up scores."""
     nodes: list[tuple[Any, ...]] = []
     targets: list[tuple[Any, ...]] = []
     first_leaf = plain.forest.tree_leaves
@@ -248,12 +249,12 @@ def _tree_attributes(plain: PlainTrees) -> dict[str, Any]:
 def _branches(plain: PlainTrees, t: int) -> Iterator[tuple[Any, ...]]:
     """Yield the rows of a tree's splits.
 
-    A set of categories is a chain of thresholds: where one holds, it leads to one of the two children, and
-    else to the next. So a child can have many parents, but it is the false branch of only one of them;
-    onnxruntime relies on that.
+    A set of categories becomes a chain of thresholds. If one holds, it leads to one of the two children, and
+    otherwise to the next threshold. So a child can have many parents, but is the false branch of only one of
+    them, as onnxruntime requires.
     """
     tree = plain.forest[t]
-    new = len(tree.nodes)  # number for a node of a chain
+    new = len(tree.nodes)  # number of the next node in a chain
     for i, split in plain.splits(t):
         children = {True: int(tree.nodes["left"][i]), False: int(tree.nodes["left"][i]) + 1}
         chain = [i, *range(new, new + len(split.steps) - 1)]

@@ -1,4 +1,4 @@
-"""Trees as exports need them: splits are thresholds, and leaves add to the scores."""
+"""Trees for exports: splits are thresholds, and leaves add to the scores."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ class ThresholdChain:
     Attributes
     ----------
     feature : int
-        The column that it looks at.
+        The column.
     steps : list of (float, bool)
         Thresholds in ascending order, each with a side: left (True) or right. A value goes to the side of the
-        first one that it does not exceed; if it exceeds all, to the side that the last one is not for.
+        first threshold that it does not exceed; if it exceeds all, to the opposite side of the last one.
     missing_left : bool
         Whether missing values and unknown categories go left.
     """
@@ -40,7 +40,7 @@ class ThresholdChain:
 
 @dataclass(frozen=True)
 class PlainTrees:
-    """The trees of a fitted model, as programs see them that know thresholds only.
+    """The trees of a fitted model, for programs that only support thresholds.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ class PlainTrees:
 
     @classmethod
     def of(cls, model: Any, *, otherwise: str) -> PlainTrees:
-        """Take the trees out of a model; ``otherwise`` says what helps if they are not native ones."""
+        """Create them from a model; ``otherwise`` is advice for other components than native trees."""
         if not isinstance(model, BaseKFHE | CARTClassifier):
             raise TypeError(f"only kfhe's own classifiers can be exported, got {model!r}")
         check_is_fitted(model)
@@ -88,10 +88,10 @@ class PlainTrees:
 
     @cached_property
     def positions(self) -> list[NDArray[np.int64] | None]:
-        """New numbers for the bins of each categorical column; bins that go together become neighbours.
+        """New numbers for the bins of each categorical column, so that few thresholds make up a set.
 
-        So few thresholds make up a set. The order is that along the direction in which the sides that the
-        splits send the bins to vary most.
+        Bins that often go to the same side become neighbours: they are sorted along the first principal
+        component of their sides at all splits.
         """
         sets: list[list[Floats]] = [[] for _ in self.forest.schema.names]
         for t, tree in enumerate(self.forest):
@@ -124,12 +124,12 @@ class PlainTrees:
                 goes_left[positions] = tree.bins_left(i)[: len(positions)]
                 turns = np.flatnonzero(goes_left[1:] != goes_left[:-1]).tolist()
                 steps = [(float(code), bool(goes_left[code])) for code in turns]
-                if not turns:  # the other side is for missing values alone
+                if not turns:  # the other side is only for missing values
                     steps = [(np.inf, bool(goes_left[0]))]
             yield i, ThresholdChain(int(node["feature"]), steps, bool(node["kind"] & MISSING_LEFT))
 
 
 def check_names(names: list[str]) -> None:
-    """Raise unless each column has a name of its own."""
+    """Raise unless all columns have different names."""
     if len(set(names)) < len(names) or "" in names:
         raise ValueError(f"exported columns need names, all different; the model's are {names}")

@@ -14,7 +14,7 @@ from kfhe.validation import check_table
 
 Floats = NDArray[np.float64]
 
-MAX_NODES = 2**15 - 1  # shap counts the nodes of a tree in 16 bits
+MAX_NODES = 2**15 - 1  # shap stores numbers of nodes with 16 bits
 COLUMNS = (
     "children_left",
     "children_right",
@@ -23,11 +23,11 @@ COLUMNS = (
     "thresholds",
     "node_sample_weight",
 )
-Range = tuple[float, float]  # the numbers above the first and up to the second
+Range = tuple[float, float]  # exclusive lower bound, inclusive upper bound
 
 
 class ForestExplainer(shap.TreeExplainer):
-    """A `shap.TreeExplainer` that takes the tables that the model takes; `kfhe.export.to_shap` makes it."""
+    """A `shap.TreeExplainer` for the same tables as the model; `kfhe.export.to_shap` creates it."""
 
     def __init__(self, model: Any, background: Any = None) -> None:
         self._classifier = model
@@ -43,11 +43,11 @@ class ForestExplainer(shap.TreeExplainer):
         super().__init__({"trees": trees}, masker, feature_names=self._plain.forest.schema.names)
 
     def __call__(self, X: Any, *args: Any, **kwargs: Any) -> Any:
-        """Return the SHAP values with the rows that they are for, a `shap.Explanation`."""
+        """Return the SHAP values with their rows, as a `shap.Explanation`."""
         explanation = super().__call__(X, *args, **kwargs)
-        explanation.data = np.asarray(X)  # plots can't index all the tables that a model takes
+        explanation.data = np.asarray(X)  # plots need an array
         schema = self._plain.forest.schema
-        if schema.rules:  # a date has several values
+        if schema.rules:  # values of several features are added up for a date
             explanation.data, explanation.feature_names = schema.matrix(X), schema.names
         return explanation
 
@@ -60,7 +60,7 @@ class ForestExplainer(shap.TreeExplainer):
         return super().shap_interaction_values(self._matrix(X), *args, **kwargs)
 
     def _matrix(self, X: Any) -> Floats:
-        """Return a table as numbers that the unfolded trees compare: ranks of values, positions of bins."""
+        """Return a table as numbers for the unfolded trees: ranks of values, positions of bins."""
         matrix = self._plain.forest.schema.matrix(check_table(self._classifier, X, reset=False)).copy()
         for j, positions in enumerate(self._plain.positions):
             present = ~np.isnan(matrix[:, j])
@@ -76,7 +76,7 @@ class ForestExplainer(shap.TreeExplainer):
 def _thresholds(plain: PlainTrees) -> list[Floats]:
     """Return the thresholds of each column, in ascending order.
 
-    shap compares in single precision. Numbers of thresholds are exact there, so they stand in for values.
+    shap compares in single precision. Positions of thresholds are exact there, so they replace values.
     """
     nodes = plain.forest.nodes[plain.forest.nodes["kind"] != LEAF]
     columns = range(len(plain.forest.schema.names))
@@ -84,18 +84,18 @@ def _thresholds(plain: PlainTrees) -> list[Floats]:
 
 
 def _unfold(plain: PlainTrees, t: int, thresholds: list[Floats]) -> dict[str, NDArray[Any]]:
-    """Return a tree in the form of shap: a split has one threshold, a node has one parent.
+    """Return a tree in shap's format, where a split has one threshold and a node has one parent.
 
-    A set of categories becomes a chain of thresholds on the same column. Each of them leads to a child of
-    its own: the two children are copied. The copies of a child share its weight, so that the averages
-    that shap takes over both sides of a split stay the same.
+    A set of categories becomes a chain of thresholds on the same column. Each threshold leads to its own
+    child, so the two children are copied. The copies share the weight of the child, so that averages over
+    both sides of a split stay the same.
     """
     tree, splits, weights = plain.forest[t], dict(plain.splits(t)), plain.node_weights(t)
     votes = plain.votes[plain.forest.tree_leaves[t] :]
     no_vote = np.zeros(votes.shape[1])
     rows: list[tuple[float, ...]] = [()]
-    # What is still to be copied: a node, the row to copy it to, the copy's share of the weight, and the
-    # numbers of the categories that get there.
+    # To be copied: a node, its row, the copy's share of the weight, and the range of numbers of the
+    # categories that reach it.
     stack: list[tuple[int, int, float, dict[int, Range]]] = [(0, 0, 1.0, {})]
     while stack:
         i, row, share, ranges = stack.pop()
@@ -131,9 +131,9 @@ def _unfold(plain: PlainTrees, t: int, thresholds: list[Floats]) -> dict[str, ND
 
 
 def _pieces(split: ThresholdChain, reached: Range) -> list[tuple[bool, Range]]:
-    """Cut the range that gets to a split into pieces that go left (True) or right, by turns.
+    """Split a range into pieces that go left (True) or right in turn.
 
-    Each side has a piece, if only for missing values or for shap's averages.
+    Each side has a piece, even if only for missing values or for shap's averages.
     """
     low, high = reached
     pieces = []

@@ -1,6 +1,6 @@
-"""Plots of models, audits and comparisons, as displays in the style of scikit-learn; they need matplotlib.
+"""Plots of models, audits and comparisons, as displays like those of scikit-learn; they need matplotlib.
 
-Charts on web pages are elsewhere: those of studies in `kfhe.study.report`, those of reviews in `kfhe.review`.
+Charts on web pages are in `kfhe.study.report` and `kfhe.review`.
 """
 
 from kfhe.display.text import needed

@@ -1,4 +1,4 @@
-"""Plots of audits: the sorted qualities, and the suspects by class."""
+"""Plots of audits: sorted qualities, and suspects by class."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from kfhe.display.palette import BLUE, VERMILION
 from kfhe.plotting.base import Display, width_of
 from kfhe.plotting.predictions import ConfusionMatrixDisplay
 
-MOST_CLASSES = 12  # in the matrix; of more, those with the most suspects
+MOST_CLASSES = 12  # of the matrix: those with the most suspects
 MOST_POINTS = 2000  # of the line
 
 
 class AuditDisplay(Display):
-    """An audit: the quality of the labels in order, and the suspects by given and suggested class.
+    """Plot of an audit: sorted qualities of the labels, and suspects by given and suggested class.
 
-    The place of the suspects below the line is filled.
+    The area of the suspects is filled.
 
     Parameters
     ----------
     audit : LabelAudit
-        What `kfhe.audit.label_quality` returns.
+        The result of `kfhe.audit.label_quality`.
 
     Attributes
     ----------
     ax_, figure_
-        What it was drawn on last.
+        The axes and the figure.
     line_ : matplotlib Line2D
-        The qualities, the lowest first.
+        The line of qualities, lowest first.
     counts_ : int array of shape (n_shown, n_shown)
         The suspects by given class (down) and suggested class (across).
 
@@ -58,14 +58,14 @@ class AuditDisplay(Display):
 
     @classmethod
     def from_audit(cls, audit: LabelAudit, *, ax: Axes | None = None) -> AuditDisplay:
-        """Draw an audit.
+        """Plot an audit.
 
         Parameters
         ----------
         audit : LabelAudit
-            What `kfhe.audit.label_quality` returns.
+            The result of `kfhe.audit.label_quality`.
         ax : matplotlib Axes, default=None
-            A subplot to draw in; the matrix gets the right part of its place. None: on a new figure.
+            A subplot, which both plots share. None: a new figure.
 
         Returns
         -------
@@ -113,7 +113,7 @@ class AuditDisplay(Display):
         ax.title.set_fontsize("medium")
 
     def _suspects(self) -> tuple[list[Any], NDArray[np.int64]]:
-        """Return the classes to show, all or those with the most suspects, and the suspects of these."""
+        """Return the classes to show, those with the most suspects, and their matrix."""
         audit = self.audit
         given, suggested = (
             np.searchsorted(audit.classes, labels[audit.suspects])

@@ -18,19 +18,19 @@ ROW, BAR = 0.2, 0.12  # heights of a name and of a bar, in inches
 
 
 class RankDisplay(Display):
-    """Algorithms along an axis of average ranks, with a bar over each group that doesn't differ.
+    """Plot of average ranks, with bars over groups of algorithms without a significant difference.
 
     Parameters
     ----------
     ranks : Series or mapping of str to float
         The average rank of each algorithm; 1 is the best.
     groups : sequence of sequences of str, default=()
-        Names that a bar joins.
+        Groups of names to join by bars.
 
     Attributes
     ----------
     ax_, figure_
-        What it was drawn on last.
+        The axes and the figure.
 
     Examples
     --------
@@ -46,7 +46,7 @@ class RankDisplay(Display):
 
     @classmethod
     def from_scores(cls, scores: Any, *, alpha: float = 0.05, ax: Axes | None = None) -> RankDisplay:
-        """Rank algorithms by their scores on many datasets, test which differ, and draw it.
+        """Rank algorithms by their scores on many datasets, test their differences, and plot the result.
 
         Parameters
         ----------
@@ -56,7 +56,7 @@ class RankDisplay(Display):
             Two algorithms differ if the p-value of the aligned-rank post-hoc test, adjusted by
             Finner's method, is below it.
         ax : matplotlib Axes, default=None
-            Where to draw. None: on a new figure.
+            Axes to draw on. None: a new figure.
 
         Returns
         -------
@@ -76,7 +76,7 @@ class RankDisplay(Display):
         last = len(names)
         if last < 2 or not np.isfinite([self.ranks[name] for name in names]).all():
             raise ValueError(f"a rank plot needs the ranks of two algorithms or more, got {dict(self.ranks)}")
-        # Down in inches from the axis of ranks: bars first, then the names
+        # Measured downwards from the axis, in inches: first the bars, then the names
         first_row = BAR * (len(self.groups) + 1) + ROW / 2
         left = (last + 1) // 2
         ax.set(xlim=(1, last), ylim=(first_row + ROW * (left - 0.5), 0), yticks=[])
@@ -110,25 +110,25 @@ class RankDisplay(Display):
 
 @dataclass(eq=False, repr=False)
 class NoiseDisplay(Display):
-    """Scores or average ranks of algorithms against the share of wrong labels, named where the lines end.
+    """Plot of scores or average ranks against noise, with names at the ends of the lines.
 
     Parameters
     ----------
     noise_levels : sequence of float
-        Shares of the labels that were changed, from 0 to 1.
+        Shares of changed labels, from 0 to 1.
     values : DataFrame or mapping of str to sequence of float
-        One value for each noise level, by algorithm. Gaps are NaN.
+        One value per noise level, by algorithm. NaN is a gap.
     value_name : str, default="average rank"
-        What the values are.
+        Name of the values.
     lower_is_better : bool, default=False
-        Whether to have low values at the top, as for ranks.
+        Whether low values are at the top, as for ranks.
     marked : collection of str, default=None
-        The algorithms to draw in colour; all others are grey. None: all of them.
+        The algorithms in colour; all others are grey. None: all.
 
     Attributes
     ----------
     ax_, figure_
-        What it was drawn on last.
+        The axes and the figure.
     lines_ : list of matplotlib Line2D
         The lines, in the order of the algorithms.
 
@@ -180,7 +180,7 @@ class NoiseDisplay(Display):
 
 
 def _name_at_ends(ax: Axes, lines: Sequence[Line2D]) -> None:
-    """Write the names of lines where they end, moved apart until none is on another."""
+    """Write names at the ends of lines, moved apart so that they don't overlap."""
     bottom, top = ax.get_ylim()
     ends = []
     for line in lines:

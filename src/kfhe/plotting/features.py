@@ -29,21 +29,21 @@ from kfhe.plotting.base import (
 
 @dataclass(eq=False, repr=False)
 class FeatureImportanceDisplay(Display):
-    """The most important features as bars, the first at the top.
+    """Plot of the most important features as bars, the first at the top.
 
     Parameters
     ----------
     importances : sequence of float
         The importance of each feature.
     feature_names : sequence of str
-        What they are called. The middle of a long name is left out.
+        Their names. The middle of a long name is omitted.
     max_features : int, default=20
-        How many to show at most.
+        Maximum number of features.
 
     Attributes
     ----------
     ax_, figure_
-        What it was drawn on last.
+        The axes and the figure.
     bars_ : matplotlib BarContainer
         The bars, the most important feature first.
 
@@ -74,18 +74,18 @@ class FeatureImportanceDisplay(Display):
         max_features: int = 20,
         ax: Axes | None = None,
     ) -> FeatureImportanceDisplay:
-        """Draw the importances of a fitted `KFHEClassifier`, or of any classifier that has them.
+        """Plot the feature importances of a fitted classifier.
 
         Parameters
         ----------
         estimator : classifier
-            A fitted one with `feature_importances_`.
+            A fitted classifier with `feature_importances_`.
         feature_names : sequence of str, default=None
-            What to call the features. None: by the columns it was trained on, or x0, x1, ...
+            Names of the features. None: the names of the training columns, or x0, x1, ...
         max_features : int, default=20
-            How many to show at most.
+            Maximum number of features.
         ax : matplotlib Axes, default=None
-            Where to draw. None: on a new figure.
+            Axes to draw on. None: a new figure.
 
         Returns
         -------
@@ -129,15 +129,15 @@ Floats = NDArray[np.float64]
 
 @dataclass(eq=False, repr=False)
 class DecisionRegionsDisplay(Display):
-    """Which class is predicted where, for a classifier of two features.
+    """Plot of the predicted class by two features.
 
-    The stronger the shade, the higher the score of the class that wins; where two classes tie there is
-    none. Rows are markers in the colour of their label; a cross is on those that are predicted otherwise.
+    The stronger the shade, the higher the score of the predicted class. Rows are markers in the colour of
+    their label; those with another prediction have a cross.
 
     Parameters
     ----------
     x, y : ndarray of shape (n_columns,), ndarray of shape (n_rows,)
-        Places of the grid along both features.
+        Coordinates of the grid.
     scores : ndarray of shape (n_rows, n_columns, n_classes)
         The scores on the grid.
     classes : ndarray of shape (n_classes,)
@@ -145,14 +145,14 @@ class DecisionRegionsDisplay(Display):
     feature_names : sequence of two str
         Names of the axes.
     points : ndarray of shape (n_samples, 2), default=None
-        Rows to draw.
+        Rows.
     labels, predicted : ndarray of shape (n_samples,), default=None
-        The rows' labels, and what is predicted for them.
+        Their labels and predictions.
 
     Attributes
     ----------
     ax_, figure_
-        What it was drawn on last.
+        The axes and the figure.
     image_ : matplotlib AxesImage
         The shades.
 
@@ -183,20 +183,20 @@ class DecisionRegionsDisplay(Display):
     def from_estimator(
         cls, estimator: Any, X: Any, y: Any = None, *, grid_resolution: int = 200, ax: Axes | None = None
     ) -> DecisionRegionsDisplay:
-        """Draw the regions of a fitted classifier of two numeric features.
+        """Plot the decision regions of a fitted classifier with two numeric features.
 
         Parameters
         ----------
         estimator : classifier
-            A fitted one with `predict_proba`.
+            A fitted classifier with `predict_proba`.
         X : array or data frame of shape (n_samples, 2)
-            Rows; the picture extends a little beyond them.
+            Rows; the plot extends a little beyond them.
         y : array-like of shape (n_samples,), default=None
-            Their labels. None: the rows are not drawn.
+            Their labels. None: rows are not drawn.
         grid_resolution : int, default=200
-            Number of places along each feature.
+            Number of grid points along each feature.
         ax : matplotlib Axes, default=None
-            Where to draw. None: on a new figure.
+            Axes to draw on. None: a new figure.
 
         Returns
         -------
@@ -251,9 +251,9 @@ class DecisionRegionsDisplay(Display):
         tie = 1 / n_classes if n_classes > 1 else 0.0
         shades = np.empty((*self.scores.shape[:2], 4))
         shades[..., :3] = np.array([to_rgb(colour) for colour in colours])[self.scores.argmax(axis=2)]
-        # By transparency, so that it suits any background
+        # Transparency, for any background
         shades[..., 3] = 0.6 * ((self.scores.max(axis=2) - tie) / (1 - tie)).clip(0, 1)
-        # The places are centres of cells
+        # Grid points are centres of cells
         half = [(places[1] - places[0]) / 2 for places in (self.x, self.y)]
         extent = (
             self.x[0] - half[0],
@@ -284,7 +284,7 @@ class DecisionRegionsDisplay(Display):
 
 
 def _as_table(grid: Floats, X: Any) -> Any:
-    """Return the grid in the container that X came in, so that columns keep their names."""
+    """Return the grid in the container of X, so that columns keep their names."""
     if hasattr(X, "column_names"):  # a pyarrow table
         return X.from_pydict(dict(zip(X.column_names, grid.T, strict=True)))
     if hasattr(X, "columns"):

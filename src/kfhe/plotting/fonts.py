@@ -17,7 +17,7 @@ Letters = frozenset[str]
 
 
 def cover(figure: FigureBase) -> None:
-    """Let all texts of a figure be written; matplotlib warns of letters that no installed font has."""
+    """Select fonts for all text of a figure; matplotlib warns of characters that no installed font has."""
     for text in _texts(figure):
         families = text.get_fontfamily()
         letters = frozenset(filter(_can_be_seen, text.get_text()))
@@ -30,11 +30,11 @@ def cover(figure: FigureBase) -> None:
 
 @lru_cache(maxsize=256)
 def families_with(letters: Letters) -> tuple[str, ...]:
-    """Return families of installed fonts that have these letters, as far as there are any."""
+    """Return families of installed fonts for some characters, as far as there are any."""
     families: list[str] = []
     for entry in sorted(fontManager.ttflist, key=_plain_first):
         if "lastresort" in Path(entry.fname).stem.lower().replace("-", ""):
-            continue  # it has a box for every letter
+            continue  # it has a placeholder for every character
         if found := letters and _letters_in(entry.fname, letters):
             families.append(entry.name)
             letters -= found
@@ -42,7 +42,7 @@ def families_with(letters: Letters) -> tuple[str, ...]:
 
 
 def _plain_first(entry: FontEntry) -> tuple[bool, bool, str, str]:
-    """Sort by this for matplotlib's own choice of a plain font first, in the same order on each machine."""
+    """Sort key that puts matplotlib's plain font first, in the same order on each machine."""
     chosen = entry.name in rcParams["font.sans-serif"]
     return not chosen, "regular" not in entry.fname.lower(), entry.name, entry.fname
 
@@ -51,18 +51,18 @@ def _texts(figure: FigureBase) -> Iterator[Text]:
     axes: list[Axes] = figure.axes  # type: ignore[assignment]
     for ax in axes:
         for axis in (ax.xaxis, ax.yaxis):
-            axis.get_ticklabels()  # they get their texts only now
+            axis.get_ticklabels()  # ticks get their text only now
     yield from figure.findobj(Text)
 
 
 def _can_be_seen(letter: str) -> bool:
-    """Whether it is neither a space nor tells how to draw the letters beside it."""
+    """Whether a character is visible, and not a mark that changes its neighbours."""
     joins = unicodedata.category(letter) in ("Cf", "Cc") or 0xFE00 <= ord(letter) <= 0xFE0F
     return not (joins or letter.isspace())
 
 
 def _letters_in(path: str, letters: Letters) -> Letters:
-    """Return which of these letters a font can draw; pictures in colours are none that matplotlib can."""
+    """Return the characters that a font can draw; matplotlib can't draw fonts with colours."""
     try:
         font = get_font(path)
         known = font.get_charmap() if font.scalable else {}

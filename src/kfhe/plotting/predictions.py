@@ -21,9 +21,10 @@ Floats = NDArray[np.float64]
 
 
 def coded(y_true: Any, y_score: Any, classes: Any) -> tuple[NDArray[np.intp], Floats, NDArray[Any]]:
-    """Return labels as positions of classes, the scores of all classes, and the classes, checked.
+    """Validate labels and scores; return labels as positions, the scores of all classes, and the classes.
 
-    Without `classes` they are the labels that there are. Scores of one column are those of the second of two.
+    Without `classes`, they are the labels that occur. A single column of scores is for the second of two
+    classes.
     """
     labels, scores = np.asarray(y_true), np.asarray(y_score, dtype=np.float64)
     check_consistent_length(labels, scores)
@@ -41,34 +42,34 @@ def coded(y_true: Any, y_score: Any, classes: Any) -> tuple[NDArray[np.intp], Fl
 
 
 def scores_of(estimator: Any, X: Any) -> Floats:
-    """Return the probabilities that a fitted classifier gives its classes."""
+    """Return the class probabilities by a fitted classifier."""
     check_is_fitted(estimator)
     if not hasattr(estimator, "predict_proba"):
         raise TypeError(f"this display needs probabilities; {type(estimator).__name__} has no predict_proba")
     return estimator.predict_proba(X)
 
 
-MOST_NUMBERS = 20  # classes; cells of more are too small for numbers
-NAME = 24  # letters of a class's name
+MOST_NUMBERS = 20  # classes; with more, cells are too small for numbers
+NAME = 24  # characters of a class name
 
 
 class ConfusionMatrixDisplay(Display, metrics.ConfusionMatrixDisplay):
-    """scikit-learn's display of rows by true and predicted class: right ones blue, others vermilion.
+    """scikit-learn's confusion matrix, with correct cells in blue and others in vermilion.
 
-    The stronger the shade, the larger the share of the true class's rows (of the largest value, if the
-    matrix has been normalised). With more than 20 classes there are shades only.
+    The shade shows the share of the true class's rows (of the largest value, if the matrix is
+    normalised). With more than 20 classes, numbers are omitted.
 
     Parameters
     ----------
     confusion_matrix : ndarray of shape (n_classes, n_classes)
         Numbers of rows, or shares, by true class (down) and predicted class (across).
     display_labels : sequence, default=None
-        What to call the classes. None: 0, 1, 2, ... The middle of a long name is left out.
+        Names of the classes. None: 0, 1, 2, ... The middle of a long name is omitted.
 
     Attributes
     ----------
     ax_, figure_
-        What it was drawn on last.
+        The axes and the figure.
     im_ : matplotlib AxesImage
         The shades.
     text_ : ndarray of matplotlib Text, or None
@@ -85,14 +86,14 @@ class ConfusionMatrixDisplay(Display, metrics.ConfusionMatrixDisplay):
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any, **options: Any) -> ConfusionMatrixDisplay:
-        """Draw which classes a fitted classifier takes for which.
+        """Plot the confusion matrix of a fitted classifier.
 
         Parameters
         ----------
         estimator : classifier
-            A fitted one.
+            A fitted classifier.
         X : array or data frame of shape (n_samples, n_features)
-            Rows that it has not been trained on.
+            Rows that it was not trained on.
         y : array-like of shape (n_samples,)
             Their labels.
         **options
@@ -117,20 +118,20 @@ class ConfusionMatrixDisplay(Display, metrics.ConfusionMatrixDisplay):
         display_labels: Any = None,
         ax: Axes | None = None,
     ) -> ConfusionMatrixDisplay:
-        """Draw which labels were taken for which.
+        """Plot the confusion matrix of predictions.
 
         Parameters
         ----------
         y_true, y_pred : array-like of shape (n_samples,)
-            Labels, and what was predicted.
+            True labels and predictions.
         labels : sequence, default=None
-            The classes, in the order to draw them in. None: all that there are, sorted.
+            The classes, in order. None: all that occur, sorted.
         normalize : {"true", "pred", "all"}, default=None
-            Draw shares of the true classes, of the predicted ones or of all rows instead of numbers.
+            Show shares of the true classes, of the predicted ones or of all rows instead of numbers.
         display_labels : sequence, default=None
-            What to call the classes. None: by their labels.
+            Names of the classes. None: the labels.
         ax : matplotlib Axes, default=None
-            Where to draw. None: on a new figure.
+            Axes to draw on. None: a new figure.
 
         Returns
         -------
@@ -153,7 +154,7 @@ class ConfusionMatrixDisplay(Display, metrics.ConfusionMatrixDisplay):
             cells = min(0.2 * n_classes, 12.0)
             return 1.2 + cells + names, 1.2 + cells + names
         width = n_classes * max(0.5, 0.2 + 0.09 * max(4, len(f"{np.max(self.confusion_matrix):.0f}")))
-        across = names if names * n_classes > width else 0.2  # upright, if there is no room
+        across = names if names * n_classes > width else 0.2  # vertical if there is no room
         return 1.2 + max(width, 2.0) + names, 1.2 + 0.4 * max(n_classes, 4) + across
 
     def _draw(self, ax: Axes) -> None:
@@ -168,7 +169,7 @@ class ConfusionMatrixDisplay(Display, metrics.ConfusionMatrixDisplay):
             im_kw={"aspect": "auto"},
             text_kw={"color": ink(), "fontsize": "small"},
         )
-        # By the root of the share, so that rare mistakes can be seen; by transparency, to suit any background
+        # The square root of the share makes rare mistakes visible; transparency is for any background
         whole = matrix.sum(axis=1, keepdims=True) if counts else matrix.max()
         strength = np.divide(matrix, whole, out=np.zeros(matrix.shape), where=np.asarray(whole) > 0) ** 0.5
         colours = np.where(np.eye(len(matrix), dtype=bool)[..., None], to_rgb(BLUE), to_rgb(VERMILION))
@@ -183,29 +184,30 @@ LARGEST = 200.0  # area of a marker, in square points
 
 
 class CalibrationDisplay(Display, calibration.CalibrationDisplay):
-    """scikit-learn's display of how often predictions are right, for any number of classes.
+    """scikit-learn's calibration curve, for any number of classes.
 
-    Rows are put into bins by the probability of their likeliest class. A bin on the diagonal is as often
-    right as its probabilities say; below it they promise too much. The larger a marker, the more rows it
-    stands for. The mean distance from the diagonal, by rows, is the calibration error in the legend.
+    Rows are put into bins by the probability of their most likely class. A bin on the diagonal is right as
+    often as its probabilities say; bins below the diagonal are overconfident. The size of a marker shows the
+    number of rows. The mean distance from the diagonal, weighted by rows, is the calibration error in the
+    legend.
 
-    One display is one line. Draw a second one on the `ax_` of the first to compare two models.
+    One display is one line. Draw a second one on the same `ax_` to compare two models.
 
     Parameters
     ----------
     prob_true : ndarray of shape (n_bins,)
-        How often the likeliest class is the true one.
+        How often the most likely class is true.
     prob_pred : ndarray of shape (n_bins,)
-        The mean probability of the likeliest class.
+        The mean probability of the most likely class.
     n_rows : ndarray of shape (n_bins,)
         Number of rows in each bin; at least one.
     name : str, default=None
-        What to call the line in the legend.
+        Name of the line in the legend.
 
     Attributes
     ----------
     ax_, figure_
-        What it was drawn on last.
+        The axes and the figure.
     line_ : matplotlib Line2D
         The line.
 
@@ -223,14 +225,14 @@ class CalibrationDisplay(Display, calibration.CalibrationDisplay):
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any, **options: Any) -> CalibrationDisplay:
-        """Draw whether the probabilities of a fitted classifier can be believed.
+        """Plot the calibration curve of a fitted classifier.
 
         Parameters
         ----------
         estimator : classifier
-            A fitted one with `predict_proba`.
+            A fitted classifier with `predict_proba`.
         X : array or data frame of shape (n_samples, n_features)
-            Rows that it has not been trained on.
+            Rows that it was not trained on.
         y : array-like of shape (n_samples,)
             Their labels.
         **options
@@ -254,23 +256,23 @@ class CalibrationDisplay(Display, calibration.CalibrationDisplay):
         name: str | None = None,
         ax: Axes | None = None,
     ) -> CalibrationDisplay:
-        """Draw whether probabilities can be believed.
+        """Plot the calibration curve of probabilities.
 
         Parameters
         ----------
         y_true : array-like of shape (n_samples,)
             Labels.
         y_prob : array-like of shape (n_samples, n_classes) or (n_samples,)
-            Probabilities of the classes, or scores of which they are the shares; of one column, those of the
+            Probabilities of the classes, or scores that are proportional to them; a single column is for the
             second of two classes.
         classes : sequence, default=None
-            The classes, in the order of the columns. None: the labels that there are, sorted.
+            The classes, in the order of the columns. None: the labels that occur, sorted.
         n_bins : int, default=15
             Number of bins of equal width from 0 to 1.
         name : str, default=None
-            What to call the line in the legend.
+            Name of the line in the legend.
         ax : matplotlib Axes, default=None
-            Where to draw. None: on a new figure.
+            Axes to draw on. None: a new figure.
 
         Returns
         -------
@@ -301,10 +303,10 @@ class CalibrationDisplay(Display, calibration.CalibrationDisplay):
 
 
 class RocCurveDisplay(Display, metrics.RocCurveDisplay):
-    """scikit-learn's display of true against false positives, for each class against all others.
+    """scikit-learn's ROC curve, for each class against all others.
 
-    Of two classes it is one line, of more there is one for each. Of more than seven, those with the smallest
-    areas have names and colours, and the others are grey.
+    With two classes there is one line, with more there is one for each. With more than seven, those with the
+    smallest areas have names and colours, and the others are grey.
 
     Parameters
     ----------
@@ -313,12 +315,12 @@ class RocCurveDisplay(Display, metrics.RocCurveDisplay):
     roc_auc : list of float
         The area under each line.
     name : list
-        The class that each line is of.
+        The class of each line.
 
     Attributes
     ----------
     ax_, figure_
-        What it was drawn on last.
+        The axes and the figure.
     lines_ : list of matplotlib Line2D
         The lines, in the order of the classes.
 
@@ -334,18 +336,18 @@ class RocCurveDisplay(Display, metrics.RocCurveDisplay):
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any, *, ax: Axes | None = None) -> RocCurveDisplay:
-        """Draw how well the probabilities of a fitted classifier tell each class from all others.
+        """Plot the ROC curves of a fitted classifier.
 
         Parameters
         ----------
         estimator : classifier
-            A fitted one with `predict_proba`.
+            A fitted classifier with `predict_proba`.
         X : array or data frame of shape (n_samples, n_features)
-            Rows that it has not been trained on.
+            Rows that it was not trained on.
         y : array-like of shape (n_samples,)
             Their labels.
         ax : matplotlib Axes, default=None
-            Where to draw. None: on a new figure.
+            Axes to draw on. None: a new figure.
 
         Returns
         -------
@@ -358,19 +360,19 @@ class RocCurveDisplay(Display, metrics.RocCurveDisplay):
     def from_predictions(
         cls, y_true: Any, y_score: Any, *, classes: Any = None, ax: Axes | None = None
     ) -> RocCurveDisplay:
-        """Draw how well scores tell each class from all others.
+        """Plot the ROC curves of scores.
 
         Parameters
         ----------
         y_true : array-like of shape (n_samples,)
             Labels.
         y_score : array-like of shape (n_samples, n_classes) or (n_samples,)
-            Scores of the classes; of one column, those of the second of two classes.
+            Scores of the classes; a single column is for the second of two classes.
         classes : sequence, default=None
-            The classes, in the order of the columns. None: the labels that there are, sorted. One that has no
-            rows, or all of them, has no line.
+            The classes, in the order of the columns. None: the labels that occur, sorted. A class without
+            rows, or with all of them, has no line.
         ax : matplotlib Axes, default=None
-            Where to draw. None: on a new figure.
+            Axes to draw on. None: a new figure.
 
         Returns
         -------
@@ -392,7 +394,7 @@ class RocCurveDisplay(Display, metrics.RocCurveDisplay):
 
     def _draw(self, ax: Axes) -> None:
         worst = np.argsort(self.roc_auc, kind="stable").tolist()
-        # In the order of the classes, if all have a name
+        # In the order of the classes, if all have names
         named = sorted(worst) if len(worst) <= len(PALETTE) else worst[: len(PALETTE)]
         plain = {"linestyle": "-", "alpha": 1.0}
         looks = [{**plain, "color": "0.6", "linewidth": 0.8, "zorder": 1.5, "label": None} for _ in worst]

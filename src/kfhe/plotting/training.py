@@ -27,20 +27,20 @@ from kfhe.trace import Trace
 
 @dataclass(eq=False, repr=False)
 class OfTrace(Display):
-    """What is drawn of a trace."""
+    """The columns of a trace to plot."""
 
     trace: Trace | Mapping[str, Any]
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: Axes | None = None) -> Self:
-        """Draw the trace of a fitted `KFHEClassifier`.
+        """Plot the trace of a fitted `KFHEClassifier`.
 
         Parameters
         ----------
         estimator : KFHEClassifier
-            A fitted one.
+            A fitted classifier.
         ax : matplotlib Axes, default=None
-            Where to draw. None: on a new figure.
+            Axes to draw on. None: a new figure.
 
         Returns
         -------
@@ -52,18 +52,18 @@ class OfTrace(Display):
 
 
 class TraceDisplay(OfTrace):
-    """How training went: R, P, K and the training error by iteration, as in the paper's figures.
+    """Plot of R, P, K and the training error by iteration, as in the paper's figures.
 
     Parameters
     ----------
     trace : Trace or mapping of str to sequence of float
-        Columns `measurement_error`, `posterior_variance`, `gain` and `training_error`, one value for each
-        iteration. Iterations where `resets`, if it is there, is 1 get a mark on the axis.
+        Columns `measurement_error`, `posterior_variance`, `gain` and `training_error`, one value per
+        iteration. Iterations where `resets`, if given, is 1 are marked on the axis.
 
     Attributes
     ----------
     ax_, figure_
-        What it was drawn on last.
+        The axes and the figure.
     lines_ : list of matplotlib Line2D
         The lines, in the order of the columns above.
 
@@ -104,7 +104,7 @@ class TraceDisplay(OfTrace):
 
 
 def mark_resets(ax: Axes, trace: Trace | Mapping[str, Any]) -> bool:
-    """Mark the iterations in which the sampling weights were reset, on the axis; return whether there are."""
+    """Mark the iterations where the sampling weights were reset; return whether there are any."""
     try:
         resets = trace["resets"]
     except KeyError:
@@ -125,21 +125,21 @@ def mark_resets(ax: Axes, trace: Trace | Mapping[str, Any]) -> bool:
 
 
 class SamplingWeightsDisplay(OfTrace):
-    """How the sampling weights spread: how many equally weighted rows they are worth in each iteration.
+    """Plot of the effective sample size of the sampling weights by iteration.
 
-    Training starts with as many as there are rows (fewer if they have weights). The more the weight gathers
-    on rows that are often missed, the fewer they are worth. The exponential emphasis gathers it faster.
+    Training starts with the number of rows (less if rows have weights). The more the weights concentrate
+    on rows that are often missed, the lower it gets; with the exponential emphasis, faster.
 
     Parameters
     ----------
     trace : Trace or mapping of str to sequence of float
-        Has a column `effective_sample_size`, one value for each iteration. Iterations where `resets`, if it
-        is there, is 1 get a mark on the axis.
+        A column `effective_sample_size`, one value per iteration. Iterations where `resets`, if given, is 1
+        are marked on the axis.
 
     Attributes
     ----------
     ax_, figure_
-        What it was drawn on last.
+        The axes and the figure.
     line_ : matplotlib Line2D
         The line.
 
@@ -174,26 +174,26 @@ class SamplingWeightsDisplay(OfTrace):
 
 @dataclass(eq=False, repr=False)
 class StagedScoreDisplay(Display):
-    """The score of an ensemble after each of its components.
+    """Plot of the score of an ensemble after each component.
 
-    One display is one line. Draw a second one on the `ax_` of the first to compare training and test
-    rows, or two models. `from_validation` draws the scores that training itself has taken.
+    One display is one line. Draw a second one on the same `ax_` to compare training and test
+    rows, or two models. `from_validation` plots the validation scores of training.
 
     Parameters
     ----------
     scores : sequence of float of length n_iterations + 1
         The score of h_0 alone, then after each further component.
     name : str, default=None
-        What to call the line in the legend. None: no legend.
+        Name of the line in the legend. None: no legend.
     scoring : str, default="accuracy"
-        What the scores are.
+        Name of the scores.
     n_kept : int, default=None
-        Number of components that early stopping has kept; a dotted line marks it.
+        Number of components that early stopping has kept, marked by a dotted line.
 
     Attributes
     ----------
     ax_, figure_
-        What it was drawn on last.
+        The axes and the figure.
     line_ : matplotlib Line2D
         The line.
 
@@ -229,22 +229,22 @@ class StagedScoreDisplay(Display):
         scoring: str | Callable[[Any, Any, Any], float] = "accuracy",
         ax: Axes | None = None,
     ) -> StagedScoreDisplay:
-        """Score a fitted `KFHEClassifier` after each component, and draw it.
+        """Score a fitted `KFHEClassifier` after each component, and plot the scores.
 
         Parameters
         ----------
         estimator : KFHEClassifier
-            A fitted one.
+            A fitted classifier.
         X : array or data frame of shape (n_samples, n_features)
-            Rows to score it on.
+            Rows.
         y : array-like of shape (n_samples,)
             Their labels.
         name : str, default=None
-            What to call the line in the legend, such as "test". None: no legend.
+            Name of the line in the legend, such as "test". None: no legend.
         scoring : str or callable, default="accuracy"
-            A score of scikit-learn by name, such as "f1_macro", or a scorer.
+            A metric of scikit-learn by name, such as "f1_macro", or a scorer.
         ax : matplotlib Axes, default=None
-            Where to draw. None: on a new figure.
+            Axes to draw on. None: a new figure.
 
         Returns
         -------
@@ -262,18 +262,18 @@ class StagedScoreDisplay(Display):
     def from_validation(
         cls, estimator: Any, *, name: str | None = "validation", ax: Axes | None = None
     ) -> StagedScoreDisplay:
-        """Draw the scores for the validation set that a `KFHEClassifier` was fitted with.
+        """Plot the validation scores of a fitted `KFHEClassifier`.
 
-        Those of components that early stopping has cut off are drawn, too.
+        They include components that early stopping has discarded.
 
         Parameters
         ----------
         estimator : KFHEClassifier
-            One that was fitted with `X_val` and `y_val`.
+            A classifier that was fitted with a validation set.
         name : str, default="validation"
-            What to call the line in the legend.
+            Name of the line in the legend.
         ax : matplotlib Axes, default=None
-            Where to draw. None: on a new figure.
+            Axes to draw on. None: a new figure.
 
         Returns
         -------
@@ -282,7 +282,7 @@ class StagedScoreDisplay(Display):
         """
         check_ensemble(estimator)
         if not hasattr(estimator, "validation_scores_"):
-            raise ValueError("there are no validation scores: give fit a validation set, X_val and y_val")
+            raise ValueError("there are no validation scores: pass a validation set, X_val and y_val, to fit")
         scoring = (resolve(estimator.early_stopping) or EarlyStopping(1)).scoring
         scores, n_iter = estimator.validation_scores_, estimator.n_iter_
         n_kept = n_iter if len(scores) > n_iter + 1 else None

@@ -1,6 +1,6 @@
-"""Labels reviewed by people: the page that they do it on, their decisions, and tables cleaned by them.
+"""Reviews of labels: the page, decisions, and corrected tables.
 
-Which labels to look at is found out by `kfhe.audit`; table files are read and written by `kfhe.tables`.
+`kfhe.audit` finds the labels to review; `kfhe.tables` reads and writes table files.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The cells of tables of all kinds, for chosen rows; and digests by which a row is known again."""
+"""Cells of tables of all kinds as text, and digests that identify rows."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from kfhe.tables.columns import is_frame, is_missing, is_sparse, opened
 
-MOST_EXACT = 1e12  # whole numbers up to here are written in full, whatever holds them
-DIGITS = 12  # programs that read a csv differ beyond them
+MOST_EXACT = 1e12  # integers up to here are written in full, whatever their type
+DIGITS = 12  # further digits differ between programs that read a csv
 
 
 def column_names(X: Any) -> list[str]:
@@ -21,21 +21,22 @@ def column_names(X: Any) -> list[str]:
 
 
 def cells(X: Any, rows: NDArray[np.intp]) -> list[list[Any]]:
-    """Return some rows of an array or a data frame as Python's values, row by row."""
+    """Return some rows of an array or a data frame as Python values, row by row."""
     if is_frame(X):
         return [list(row) for row in opened(X)[rows].rows()]
     return (X[rows].toarray() if is_sparse(X) else np.asarray(X)[rows]).tolist()
 
 
 def label_text(label: Any) -> str:
-    """Return a label as it is written in decisions, and in a csv."""
+    """Return a label as in decisions and in a csv."""
     return str(label.item() if isinstance(label, np.generic) else label)
 
 
 def plain_cell(value: Any) -> str:
-    """Return a value as text that is the same in csv and parquet files, and in tables of all kinds.
+    """Return a value as text that is the same for csv files, parquet files, and data frames of all kinds.
 
-    A column that is read as text here may be one of numbers there: 007, 7 and 7.0 are the same.
+    Text that looks like a number is normalised, because a column may be text in one table and numeric in
+    another.
 
     Examples
     --------
@@ -59,14 +60,14 @@ def plain_cell(value: Any) -> str:
 def digest(names: Sequence[str], row: Sequence[Any]) -> str:
     """Return a short digest of a row.
 
-    It begins with a letter: a spreadsheet would take some others for numbers, and write them otherwise.
+    It starts with a letter, because a spreadsheet would convert some digests to numbers.
     """
     content = "\x1e".join(f"{name}\x1f{plain_cell(value)}" for name, value in zip(names, row, strict=True))
     return "r" + hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()[:15]
 
 
 def row_digests(X: Any, rows: NDArray[np.intp]) -> list[str]:
-    """Return what rows are known by in decisions, wherever they stand: digests of their cells.
+    """Return digests that identify rows in decisions, wherever they are in a table.
 
     Parameters
     ----------
@@ -78,7 +79,7 @@ def row_digests(X: Any, rows: NDArray[np.intp]) -> list[str]:
     Returns
     -------
     list of str
-        A digest for each of them, the same for csv files, parquet files and frames that hold the same.
+        One digest per row, the same for csv files, parquet files and data frames with the same values.
 
     Examples
     --------

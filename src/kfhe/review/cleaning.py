@@ -1,4 +1,4 @@
-"""Decisions applied: to labels in memory, and to table files, of which all else stays as it is."""
+"""Applying decisions: to labels in memory, or to table files, where everything else is unchanged."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ class Cleaned:
     Attributes
     ----------
     labels : ndarray of shape (n,)
-        The labels, changed where somebody decided so.
+        The labels after all changes.
     kept : ndarray of bool of shape (n,)
-        Which rows stay: all but the dropped ones.
+        The rows that are kept: all but the dropped ones.
     judged : ndarray of bool of shape (n,)
-        Rows whose label somebody found right or corrected.
+        The rows whose label was confirmed or changed.
     changes : list of Decision
         The decisions that changed or dropped something, by row.
     source : ndarray of int of shape (n,)
-        For each row, where the label that it has now is found among the given ones.
+        For each row, a row that had its new label originally.
     """
 
     labels: NDArray[Any]
@@ -58,31 +58,31 @@ def apply_decisions(
     first_row: int = 0,
     row_numbers: NDArray[np.intp] | None = None,
 ) -> Cleaned:
-    """Apply decisions to labels; nothing changes that nobody decided.
+    """Apply decisions to labels; everything else is unchanged.
 
     Parameters
     ----------
     decisions : sequence of Decision
-        What was decided, such as `read_decisions` returns it.
+        The decisions, for example from `read_decisions`.
     X : array or data frame of shape (n, n_features)
-        The rows that were judged, without their labels.
+        The audited rows, without their labels.
     y : array-like of shape (n,)
         Their labels.
     first_row : int, default=0
-        Number of the first row in the decisions: 2 if they are about a csv file, where the header is row 1;
-        1 for a parquet file, 0 if the page was made of a table in memory.
+        Number of the first row in the decisions: 2 for a csv file, where the header is row 1; 1 for a parquet
+        file; 0 if the page was made from a table in memory.
     row_numbers : ndarray of int of shape (n,), optional
-        Number of each row in the decisions, if rows of the table are missing here.
+        Number of each row in the decisions, if some rows of the table are missing here.
 
     Returns
     -------
     Cleaned
-        The labels, and which rows stay.
+        The labels, and the rows that are kept.
 
     Raises
     ------
     DecisionError
-        If a decision is about another row or label than the one that is there, or for a class that is not.
+        A decision does not match its row or label, or its new label is not one of the classes.
 
     Examples
     --------
@@ -112,7 +112,7 @@ def apply_decisions(
         if decision.decision == CHANGE:
             if decision.decided not in home:
                 raise DecisionError(
-                    f"row {decision.row} is to be {decision.decided!r}, which no row is"
+                    f"row {decision.row} is to become {decision.decided!r}, which is not one of the classes"
                     f"{did_you_mean(decision.decided, list(home)) or f'; there are {some(sorted(home))}'}"
                 )
             source[position] = home[decision.decided]
@@ -124,12 +124,12 @@ def apply_decisions(
 def _check_rows(
     decisions: Sequence[Decision], positions: NDArray[np.intp], X: Any, texts: Sequence[str]
 ) -> None:
-    """Raise unless each decision is about the row, and the label, that is there."""
+    """Raise unless the row and the label of each decision match."""
     beyond = [decision.row for decision, position in zip(decisions, positions, strict=True) if position < 0]
     if beyond:
         raise DecisionError(
             f"there is no row {some([str(row) for row in beyond])}: the table has "
-            f"{counted(len(texts), 'row')}, and was longer when it was judged, or is another one"
+            f"{counted(len(texts), 'row')}, fewer than when it was reviewed, or it is another one"
         )
     digests = row_digests(X, positions)
     others = [
@@ -137,14 +137,14 @@ def _check_rows(
     ]
     if others:
         raise DecisionError(
-            f"row {some([str(row) for row in others])}: {'is' if len(others) == 1 else 'are'} not what was "
-            f"judged ({len(others)} of {counted(len(decisions), 'decision')}): the values are others now, "
+            f"row {some([str(row) for row in others])}: {'does' if len(others) == 1 else 'do'} not match the "
+            f"decisions ({len(others)} of {counted(len(decisions), 'decision')}): values have changed, "
             "or this is another table"
         )
     for decision, position in zip(decisions, positions, strict=True):
         if decision.given != texts[position]:
             raise DecisionError(
-                f"row {decision.row}: the label {decision.given!r} was judged, but there is "
+                f"row {decision.row}: the label {decision.given!r} was reviewed, but it is "
                 f"{texts[position]!r} now; were these decisions applied before?"
             )
 
@@ -157,36 +157,35 @@ def clean_file(
     log: str | os.PathLike[str] | None = None,
     dialect: Dialect = AS_FOUND,
 ) -> Cleaned:
-    """Write a table file anew, as decisions want it.
+    """Write a copy of a table file with decisions applied.
 
-    Of a csv, all that was not decided about stays byte for byte as it is; of a parquet file, value by value.
-    Of an Excel file the sheet that was judged is written, as a csv. The files are written whole or not at
-    all.
+    Everything else in a csv stays the same byte for byte, and in a parquet file value by value. An Excel file
+    is written as a csv of the reviewed sheet. Files are written completely or not at all.
 
     Parameters
     ----------
     decisions : sequence of Decision
-        What was decided.
+        The decisions.
     source : path
-        The .csv, .csv.gz, .parquet or Excel file that was judged. It is never written to.
+        The reviewed .csv, .csv.gz, .parquet or Excel file. It is never overwritten.
     output : path
-        The file to write, of the same kind, or a csv for an Excel file; a csv may be gzipped or not.
+        The file to write, of the same format, or a csv for an Excel file; a csv may be gzipped or not.
     log : path, optional
-        A csv file for the decisions that changed something, as `write_decisions` writes them.
+        A csv file for the decisions that changed something, in the format of `write_decisions`.
     dialect : Dialect
-        How a csv is written; default: as its first rows look.
+        How a csv is written; default: detected.
 
     Returns
     -------
     Cleaned
-        What was done.
+        The labels, and the rows that are kept.
 
     Raises
     ------
     DecisionError
-        If a decision doesn't fit the table.
+        A decision does not match the table.
     TableFileError
-        If a file can't be read, or is of another kind.
+        A file can't be read, or has an unsupported format.
     """
     if not decisions:
         raise DecisionError("there are no decisions to apply")
@@ -248,7 +247,7 @@ def _as_csv(rows: DataFrame) -> bytes:
 
 
 def _write_cleaned_parquet(source: Path, written: Any, target: str, cleaned: Cleaned) -> None:
-    """Write by pyarrow, which keeps all types as they are, and what pandas calls rows by."""
+    """Write with pyarrow, which keeps all types and pandas' index."""
     with needed(f"{source}: to change it needs pyarrow", "review"):
         from pyarrow import parquet
     rows = parquet.ParquetFile(source).read()

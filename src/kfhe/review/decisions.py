@@ -1,4 +1,4 @@
-"""Decisions: what people made of labels, one row of a csv each."""
+"""Decisions about labels, one row of a csv each."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ KEEP, CHANGE, DROP, UNSURE = KINDS = ("keep", "change", "drop", "unsure")
 
 
 class DecisionError(ValueError):
-    """Decisions can't be used: the message says which one, and why."""
+    """Decisions can't be used. The message says which one, and why."""
 
 
 @dataclass(frozen=True)
 class Decision:
-    """What somebody decided about a label.
+    """A decision about a label.
 
     Attributes
     ----------
     row : int
-        Number of the row, as messages about its table count: the header of a csv is row 1.
+        Number of the row; the header of a csv is row 1.
     digest : str
-        By which the row is known again: a digest of its values but the label.
+        A digest that identifies the row, without its label.
     target : str
-        The column that holds the labels.
+        The column of labels.
     given : str
-        The label that was judged.
+        The reviewed label.
     decision : {"keep", "change", "drop", "unsure"}
-        The label is right, is wrong, the row is of no use, or nobody can tell.
+        Keep the label, change it, drop the row, or unsure.
     decided : str
-        The right label; nothing if the row is dropped, or if nobody can tell.
+        The correct label; empty for "drop" and "unsure".
     note : str
-        What else there is to say.
+        Any remark.
 
     Examples
     --------
@@ -57,12 +57,12 @@ class Decision:
     def __post_init__(self) -> None:
         if self.decision not in KINDS:
             raise DecisionError(
-                f"row {self.row}: there is no decision {self.decision!r}; there are {', '.join(KINDS)}"
+                f"row {self.row}: there is no decision {self.decision!r}; accepted are {', '.join(KINDS)}"
             )
         right = {KEEP: self.given, DROP: "", UNSURE: ""}.get(self.decision, self.decided)
         if self.decided != right or (self.decision == CHANGE and self.decided in ("", self.given)):
             raise DecisionError(
-                f"row {self.row}: the label {self.given!r} and the decided one {self.decided!r} don't go "
+                f"row {self.row}: the label {self.given!r} and the new one {self.decided!r} don't go "
                 f"with the decision {self.decision!r}"
             )
 
@@ -71,12 +71,12 @@ COLUMNS = tuple(field.name for field in fields(Decision))
 
 
 def read_decisions(path: str | os.PathLike[str]) -> list[Decision]:
-    """Read a csv file of decisions, as the page exports it; a spreadsheet may have saved it since.
+    """Read a csv file of decisions, exported by the page and possibly edited in a spreadsheet.
 
     Raises
     ------
     DecisionError
-        If it is not such a file, or a row of it contradicts itself or another one.
+        The file has another format, or contradictory rows.
 
     Examples
     --------
@@ -113,8 +113,8 @@ def read_decisions(path: str | os.PathLike[str]) -> list[Decision]:
         other = found.setdefault(decision.row, decision)
         if astuple(other)[:-1] != astuple(decision)[:-1]:
             raise DecisionError(
-                f"{path}: line {number}: row {decision.row} is judged twice, as {_said(other)!r} and "
-                f"{_said(decision)!r}; leave one of them"
+                f"{path}: line {number}: row {decision.row} has two decisions, {_said(other)!r} and "
+                f"{_said(decision)!r}; remove one of them"
             )
     targets = sorted({decision.target for decision in found.values()})
     if len(targets) > 1:
@@ -123,9 +123,9 @@ def read_decisions(path: str | os.PathLike[str]) -> list[Decision]:
 
 
 def write_decisions(path: str | os.PathLike[str], decisions: Iterable[Decision]) -> None:
-    """Write decisions as a csv file, whole or not at all."""
+    """Write decisions as a csv file, completely or not at all."""
     text = io.StringIO(newline="")
-    writer = csv.writer(text)  # its line ends, so that all line breaks in values are in quotes
+    writer = csv.writer(text)  # with \r\n, so that all line breaks in values are quoted
     writer.writerow(COLUMNS)
     writer.writerows(astuple(decision) for decision in decisions)
     write_whole(path, text.getvalue())

@@ -1,4 +1,4 @@
-"""Evidence: what speaks for the given and the suggested label of a row, and rows that are like it."""
+"""Evidence for the given and the suggested label of a row, and similar rows."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ from kfhe.validation import readable_table
 
 Floats = NDArray[np.float64]
 
-N_TREES = 100  # that are asked; more would hardly change what they looked at most
-POOL = 500  # surely labelled rows of a class among which similar ones are searched for
-SIMILAR = 3  # that are shown of each class
+N_TREES = 100  # more would hardly change the most important columns
+POOL = 500  # reliable rows of a class that are compared
+SIMILAR = 3  # number of similar rows per class
 QUANTILES = (0.25, 0.5, 0.75)
 USUAL_CATEGORIES = 3
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """What is known of some rows.
+    """Evidence on some rows.
 
     Attributes
     ----------
     weights : ndarray of shape (n_rows, n_features)
-        By how much the trees' looks at each column moved their votes from the given to the suggested label;
+        By how much the splits on each column moved the trees' votes from the given to the suggested label;
         negative: towards the given one.
     similar : list of (list of int, list of int)
-        For each row, the rows most like it that are surely of the given, and of the suggested class.
+        For each row, the most similar rows with reliable labels of the given, and of the suggested class.
     usual : list of (list or None)
         For each column and class what is usual there: quartiles of numbers, or of dates as text; or
         categories, or 0 and 1, with their shares, the most frequent first. None for a column that trees don't
@@ -61,20 +61,20 @@ def gather(
     seed: int = 0,
     n_jobs: int | None = None,
 ) -> Evidence:
-    """Return the evidence on some rows, by trees that have not seen them.
+    """Return the evidence on some rows, from trees that have not seen them.
 
     Parameters
     ----------
     X : array or data frame of shape (n, n_features)
         All rows.
     labels : ndarray of shape (n,)
-        What the trees learn: the labels, as far as they were decided about, as decided.
+        The labels for training, after decisions.
     audit : LabelAudit
         The audit of all rows.
     rows : ndarray of int
-        Positions of the rows in question.
+        Positions of the rows.
     sure : ndarray of bool of shape (n,)
-        Which rows are surely labelled.
+        The rows with reliable labels.
     categorical_features, seed, n_jobs
         As for `label_quality`.
     """
@@ -97,13 +97,13 @@ def gather(
         counts = drawn_rows(training, t)
         tree = grower.grow(training.without_copies(counts), True, t)
         unseen = counts[rows] == 0
-        leaves[t] = np.where(unseen, tree.leaves[rows], -1)  # a tree that knows its label is not asked
+        leaves[t] = np.where(unseen, tree.leaves[rows], -1)  # trees that have seen the row are not used
         leaves_of_pool[t] = tree.leaves[pooled]
         _add_looks(weights, tree, leaves[t], given, suggested)
     columns = open_columns(X)
     looks = np.zeros((len(rows), columns.n_columns))
     for feature, column in enumerate(table.schema.feature_columns):
-        looks[:, column] += weights[:, feature]  # parts of a date are its column
+        looks[:, column] += weights[:, feature]  # a column may have several features
     return Evidence(
         looks / np.maximum((leaves >= 0).sum(axis=0), 1)[:, np.newaxis],
         _similar(leaves, leaves_of_pool, pools, rows, given, suggested),
@@ -118,13 +118,13 @@ def _add_looks(
     given: NDArray[np.intp],
     suggested: NDArray[np.intp],
 ) -> None:
-    """Walk from each row's leaf up to the root: each split moved the votes, by the column it looked at."""
+    """Walk from each row's leaf up to the root; each split moved the votes, and is credited to its column."""
     nodes, leaf_weights = tree.nodes.view(NODE_DTYPE), tree.leaf_weights.reshape(-1, tree.n_classes)
     is_leaf = nodes["kind"] == LEAF
     inner = np.flatnonzero(~is_leaf)
     parent = np.zeros(len(nodes), dtype=np.intp)
     parent[nodes["left"][inner]] = parent[nodes["left"][inner] + 1] = inner
-    home = np.empty(is_leaf.sum(), dtype=np.intp)  # the node that each leaf is
+    home = np.empty(is_leaf.sum(), dtype=np.intp)  # the node of each leaf
     home[nodes["left"][is_leaf]] = np.flatnonzero(is_leaf)
     totals = np.zeros((len(nodes), tree.n_classes))
     totals[home] = leaf_weights
@@ -145,7 +145,7 @@ def _add_looks(
 
 
 def _levels(left: NDArray[np.int32], is_leaf: NDArray[np.bool_]) -> list[NDArray[np.intp]]:
-    """Return the inner nodes of a tree, level by level, the root first."""
+    """Return the inner nodes of a tree, level by level, root first."""
     levels = []
     level = np.array([0])
     while len(level := level[~is_leaf[level]]):
@@ -157,7 +157,7 @@ def _levels(left: NDArray[np.int32], is_leaf: NDArray[np.bool_]) -> list[NDArray
 def _pools(
     classes: NDArray[Any], learnt: NDArray[np.int32], quality: Floats, sure: NDArray[np.bool_]
 ) -> list[NDArray[np.intp]]:
-    """Return for each class some of its surely labelled rows, the surest first."""
+    """Return some rows with reliable labels for each class, the most certain first."""
     order = np.argsort(-np.nan_to_num(quality), kind="stable")
     order = order[sure[order]]
     return [order[learnt[order] == position][:POOL] for position in range(len(classes))]
@@ -182,7 +182,7 @@ def _similar(
             together = np.zeros((len(mine), len(pool)), dtype=np.int16)
             for t in range(N_TREES):
                 together += leaves[t, mine][:, np.newaxis] == theirs[t]
-            together[rows[mine][:, np.newaxis] == pool] = -1  # a row is not like itself
+            together[rows[mine][:, np.newaxis] == pool] = -1  # a row is not similar to itself
             nearest = np.argsort(-together, axis=1, kind="stable")[:, :SIMILAR]
             for i, best in zip(mine.tolist(), nearest, strict=True):
                 found[i][side].extend(pool[best].tolist())
@@ -197,7 +197,7 @@ def _usual(
     categorical_features: Any,
     left_out: Collection[int],
 ) -> list[list[Any] | None]:
-    """Return what is usual in each column for each class, among surely labelled rows."""
+    """Return the usual values in each column for each class, among rows with reliable labels."""
     categorical = categorical_columns(columns, categorical_features)
     members = [np.flatnonzero(sure & (learnt == position)) for position in range(n_classes)]
     usual: list[list[Any] | None] = []

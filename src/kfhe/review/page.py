@@ -1,4 +1,4 @@
-"""The page on which people review labels: one file that needs no server and no network."""
+"""The review page: a single file that needs no server and no network."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ from kfhe.tables.columns import is_missing
 
 SCRIPTS = ("chances.js", "decisions.js", "detail.js", "overview.js", "page.js")
 MOST_ROWS = 10_000  # on a page
-MOST_CELLS = 2_000_000  # on a page; a table of very many columns has fewer rows there
+MOST_CELLS = 2_000_000  # on a page; with very many columns, there are fewer rows
 FEWEST_ROWS = 50  # even if the votes disagree with fewer labels
 MOST_PICTURES = 1000
 MOST_LETTERS = 5000  # of a cell
-LONG = 80  # letters from which on a column holds text to be read
-SHOWN_VOTES = 4  # classes of a row that are named with their votes
-SHOWN_LOOKS = 6  # columns that are named as evidence
-BINS = 50  # of quality
-ODDS_STEPS = 5  # of the log-odds against labels, in 1; rows of one step are a group
-SAMPLED = 1000  # rows that tell whether a page is about the same table
+LONG = 80  # characters from which on a column is text
+SHOWN_VOTES = 4  # number of classes with votes
+SHOWN_LOOKS = 6  # number of columns as evidence
+BINS = 50  # of the quality
+ODDS_STEPS = 5  # steps of the log-odds per unit, by which unlisted rows are grouped
+SAMPLED = 1000  # rows by which the browser recognises a table
 
 
 def write_page(
@@ -56,36 +56,36 @@ def write_page(
     categorical_features: Any = "from_dtype",
     n_jobs: int | None = None,
 ) -> int:
-    """Write the page on which the suspects of an audit are reviewed.
+    """Write the page for reviewing the suspects of an audit.
 
-    It lists the labels that the votes disagree with, the most suspicious first: 10,000 at most, fewer
-    if there are more than 200 columns. Decisions are kept in the browser, and exported as a csv file for
+    It lists the labels that the votes disagree with, the most suspicious first: at most 10,000, and fewer
+    if there are more than 200 columns. The browser stores decisions, and exports them as a csv file for
     `read_decisions`.
 
     Parameters
     ----------
     path : path
-        The .html file to write, whole or not at all.
+        The .html file to write, completely or not at all.
     audit : LabelAudit
-        What `label_quality` or `audit_again` found.
+        The result of `label_quality` or `audit_again`.
     X : array or data frame of shape (n, n_features)
-        The rows that were audited, without their labels.
+        The audited rows, without their labels.
     all_columns : data frame, optional
-        The same rows with columns that were left out of the audit, to be shown as well; without the labels.
+        The same rows, with additional columns to show; without the labels.
     target : str, default="label"
-        What the labels are called: the column's name in the table.
+        Name of the column of labels.
     name : str, default="table"
-        What the table is called.
+        Name of the table.
     first_row : int, default=0
         Number of the first row: 2 for a csv file, where the header is row 1, and 1 for a parquet file.
     row_numbers : ndarray of int, optional
         Number of each row, if some were left out.
     decisions : sequence of Decision
-        What has been decided so far; the page goes on from there.
+        Earlier decisions, from which the page continues.
     pictures : path, optional
-        The folder that pictures may be taken from, if a column names files; nothing outside of it is shown.
+        Folder of pictures, if a column has names of files; files elsewhere are never shown.
     categorical_features, n_jobs
-        As for `label_quality`.
+        As in `label_quality`.
 
     Returns
     -------
@@ -132,7 +132,7 @@ def write_page(
 
 
 def listed_rows(audit: LabelAudit, also: Sequence[int] = (), most: int = MOST_ROWS) -> NDArray[np.intp]:
-    """Return the rows that a page lists: those that the votes disagree with, the most suspicious first."""
+    """Return the rows of a page: those that the votes disagree with, the most suspicious first."""
     order = np.argsort(audit.rank)
     disputed = audit.suggested[order] != audit.given[order]
     disputed[:FEWEST_ROWS] = True
@@ -141,7 +141,7 @@ def listed_rows(audit: LabelAudit, also: Sequence[int] = (), most: int = MOST_RO
 
 
 class _Content:
-    """What a page shows, as values that JSON can hold."""
+    """The data of a page, for JSON."""
 
     def __init__(
         self,
@@ -161,7 +161,7 @@ class _Content:
         self.odds, self.level = VotedOdds.of(audit.votes, self.given)
 
     def table(self) -> dict[str, Any]:
-        """Return what there is to say about the whole table."""
+        """Return the facts about the whole table."""
         audit = self.audit
         quality = np.where(np.isnan(audit.quality), 0.5, audit.quality)
         bins = np.minimum((quality * BINS).astype(int), BINS - 1)
@@ -186,7 +186,7 @@ class _Content:
         }
 
     def _unlisted(self) -> list[dict[str, Any]]:
-        """Return the rows that are not listed, in groups of the same label and of similar odds against it."""
+        """Return the rows that are not listed, grouped by label and by the odds against it."""
         rest = np.ones(len(self.audit), dtype=bool)
         rest[self.rows] = False
         odds, given = self.odds[rest], self.given[rest]
@@ -200,7 +200,7 @@ class _Content:
         ]
 
     def _key(self) -> str:
-        """Return by what a browser knows the decisions about this table: its labels, and some rows."""
+        """Return a key of the table for the browser's storage, from labels and some rows."""
         n = len(self.audit)
         sample = np.unique(np.linspace(0, n - 1, min(SAMPLED, n)).astype(np.intp))
         parts = [
@@ -264,7 +264,7 @@ class _Content:
         return found
 
     def others(self, rows: NDArray[np.intp]) -> dict[str, list[str | None]]:
-        """Return the rows that others are compared with, by their numbers."""
+        """Return similar rows, by their numbers."""
         shown = cells(self.shown, rows)
         return {
             str(self.numbers[row]): [_shown(value) for value in shown[i]]
@@ -272,7 +272,7 @@ class _Content:
         }
 
     def pictures(self, folder: Path | None, compared: dict[str, list[str | None]]) -> dict[str, str]:
-        """Return the pictures that the rows name, those of the first ones if there are too many."""
+        """Return the pictures in the rows; if there are too many, those of the first rows."""
         columns = [j for j, kind in enumerate(self.kinds) if kind == "picture"]
         if folder is None or not columns:
             return {}
@@ -280,7 +280,7 @@ class _Content:
             import PIL  # noqa: F401
         except ImportError:
             warn(
-                'to see the pictures that the table names, on the page: pip install "kfhe[review]"',
+                'to show the pictures in the table: pip install "kfhe[review]"',
                 stacklevel=4,
             )
             return {}
@@ -294,7 +294,7 @@ class _Content:
 
 
 def _kind(values: list[Any]) -> str:
-    """Tell how a column is shown, by what most of its values look like."""
+    """Return how to show a column, by its most frequent type of value."""
     known = [value for value in values if not is_missing(value)]
     texts = [value for value in known if isinstance(value, str)]
     if not texts:
@@ -311,7 +311,7 @@ def _kind(values: list[Any]) -> str:
 
 
 def _shown(value: Any) -> str | None:
-    """Return a cell as text; None for a gap."""
+    """Return a cell as text; None if it is missing."""
     if is_missing(value):
         return None
     text = f"{value:.10g}" if isinstance(value, float) else str(value)
@@ -319,7 +319,7 @@ def _shown(value: Any) -> str | None:
 
 
 def html(data: dict[str, Any]) -> str:
-    """Return the page that shows some data; no cell can end its script, and no script but ours is run."""
+    """Return the page; no cell can end its script, and no other script can run."""
     resources = files("kfhe.review")
     style, body, *scripts = (
         resources.joinpath(name).read_text(encoding="utf-8") for name in ("page.css", "page.html", *SCRIPTS)
@@ -352,5 +352,5 @@ def html(data: dict[str, Any]) -> str:
 
 
 def _hash(text: str) -> str:
-    """Return what allows exactly this text in a content security policy."""
+    """Return the source of a content security policy that allows exactly this text."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

@@ -1,4 +1,4 @@
-"""Pictures that a column names by their files: scaled down, as text that a page can hold."""
+"""Pictures in the table, scaled down and embedded in the page."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ QUALITY = 80  # of JPEG
 
 
 def embedded(name: str, folder: Path) -> str | None:
-    """Return a picture as a data URL; None if there is none that can be shown.
+    """Return a picture as a data URL; None if it can't be shown.
 
-    A table may come from anywhere, and its page may be passed on: so a name that leads out of the folder
-    shows nothing, be it by .., by a link or as a whole path.
+    Tables are not trusted, and pages may be passed on. So a name that leads out of the folder, by .., a link
+    or an absolute path, shows nothing.
 
     Parameters
     ----------
     name : str
         The file's name, relative to the folder.
     folder : path
-        Where pictures may be taken from.
+        The folder of pictures.
     """
     from PIL import Image
 
@@ -36,12 +36,12 @@ def embedded(name: str, folder: Path) -> str | None:
         with warnings.catch_warnings():
             warnings.simplefilter("error", Image.DecompressionBombWarning)
             with Image.open(path, formats=FORMATS) as picture:
-                picture.draft("RGB", (SIDE, SIDE))  # what is large is not even unpacked, if it is a JPEG
+                picture.draft("RGB", (SIDE, SIDE))  # large JPEGs are decoded at a smaller size
                 picture.thumbnail((SIDE, SIDE))
-                small = Image.new("RGB", picture.size, "white")  # behind what is transparent
+                small = Image.new("RGB", picture.size, "white")  # background of transparent pictures
                 whole = picture.convert("RGBA")
                 small.paste(whole, mask=whole)
-    except Exception:  # Pillow tells of a broken file by whatever it stumbles on, a SyntaxError for one
+    except Exception:  # Pillow raises many types for damaged files, such as SyntaxError
         return None
     content = io.BytesIO()
     small.save(content, "JPEG", quality=QUALITY)

@@ -1,4 +1,4 @@
-"""The audit after decisions: rows that were judged are certain, and their like are judged anew."""
+"""The audit after decisions: reviewed labels are certain, and similar rows are judged again."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from kfhe.audit.html import worst_rows
 from kfhe.review.cleaning import Cleaned, apply_decisions
 from kfhe.review.decisions import Decision
 
-WEIGHT = 3  # a label that a person has judged counts as so many others
+WEIGHT = 3  # weight of a reviewed label in training
 
 
 def audit_again(
     X: Any, y: Any, decisions: Sequence[Decision], *, first_row: int = 0, **settings: Any
 ) -> LabelAudit:
-    """Find the labels that look wrong, knowing what people found of some of them.
+    """Find the labels that look wrong, given decisions about some of them.
 
-    The trees learn the labels as they were decided, and each of these counts as three others; dropped rows
-    are not learnt from. So rows like those that were judged are seen otherwise now. Labels are ranked by the
-    chance that they are wrong, which `wrong_chances` learns from the decisions, too; those that were decided
-    about come last, and are no suspects.
+    The trees learn the labels after decisions; reviewed labels have a weight of three, and dropped rows are
+    ignored. So rows that are similar to reviewed ones are judged differently. Labels are ranked by the
+    probability that they are wrong, which `wrong_chances` updates by the decisions. Reviewed labels come
+    last, and are not suspects.
 
     Parameters
     ----------
     X : array or data frame of shape (n, n_features)
         The rows.
     y : array-like of shape (n,)
-        Their labels, as they were before the decisions.
+        Their labels before the decisions.
     decisions : sequence of Decision
-        What was decided, such as `read_decisions` returns it.
+        The decisions, for example from `read_decisions`.
     first_row : int, default=0
         Number of the first row in the decisions: see `apply_decisions`.
     **settings
@@ -44,16 +44,16 @@ def audit_again(
     Returns
     -------
     LabelAudit
-        For all rows, in their order. `given` are the labels before the decisions; the estimated share is
-        that of `wrong_chances`, and so many of the most likely labels are suspects, of those that the votes
-        disagree with.
+        For all rows, in their order. `given` has the labels before the decisions; the estimated share is
+        that of `wrong_chances`, and that many labels are suspects, the most likely ones among those that the
+        votes disagree with.
     """
     cleaned = apply_decisions(decisions, X, y, first_row=first_row)
     return audit_cleaned(X, y, cleaned, **settings)[0]
 
 
 def audit_cleaned(X: Any, y: Any, cleaned: Cleaned, **settings: Any) -> tuple[LabelAudit, Chances]:
-    """Do what `audit_again` does, with decisions that are applied already; and tell the chances."""
+    """Run `audit_again` with applied decisions; return the chances as well."""
     given = np.asarray(y)
     weights = np.where(cleaned.judged, WEIGHT, 1.0) * cleaned.kept
     learnt = label_quality(X, cleaned.labels, sample_weight=weights, **settings)
@@ -80,21 +80,21 @@ def audit_cleaned(X: Any, y: Any, cleaned: Cleaned, **settings: Any) -> tuple[La
 
 
 def wrong_chances(audit: LabelAudit, judged: NDArray[np.bool_], wrong: NDArray[np.bool_]) -> Chances:
-    """Return how likely the labels of an audit are wrong, by what was found of some of them.
+    """Return the probability that each label is wrong, given reviewed labels.
 
     Parameters
     ----------
     audit : LabelAudit
         The audit of all rows.
     judged : ndarray of bool of shape (n,)
-        The rows that somebody has judged.
+        The reviewed rows.
     wrong : ndarray of bool of shape (n,)
         Which of these were found wrong.
 
     Returns
     -------
     Chances
-        The chance for each label, and the share of wrong ones with a range.
+        The probability for each label, and the share of wrong ones with a range.
 
     Examples
     --------
@@ -115,9 +115,9 @@ def wrong_chances(audit: LabelAudit, judged: NDArray[np.bool_], wrong: NDArray[n
 
 
 def _of_given_labels(learnt: LabelAudit, given: NDArray[Any]) -> LabelAudit:
-    """Return what trees that learnt decided labels say of the given ones."""
+    """Return calibrated votes of trees that learnt reviewed labels, for the given labels."""
     classes, labels = np.unique(given, return_inverse=True)
-    votes = np.zeros((len(given), len(classes)))  # none for a class that no row has any more
+    votes = np.zeros((len(given), len(classes)))  # zero for a class without rows
     votes[:, np.searchsorted(classes, learnt.classes)] = learnt.votes
     quality = votes[np.arange(len(given)), labels]
     suggested = np.where(np.isnan(quality), labels, votes.argmax(axis=1))

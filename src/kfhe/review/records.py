@@ -1,4 +1,4 @@
-"""The records of a csv as they are written: what is not changed stays as it is, byte for byte."""
+"""The records of a csv as they are written, so that unchanged ones stay the same byte for byte."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ BOMS = (
 
 
 class Records:
-    r"""A csv, cut into records: the header first, blank lines left out, as readers do.
+    r"""A csv, split into records: the header first, without blank lines.
 
     Parameters
     ----------
     raw : bytes
         The file.
     sep : str
-        What separates columns.
+        The separator.
     encoding : str or None
         Its encoding; None is UTF-8.
     name : str
-        What messages call it.
+        Its name in messages.
 
     Examples
     --------
@@ -50,10 +50,11 @@ class Records:
                 f"{name}: as {encoding} it can't be written back as it is; save it as UTF-8 first"
             )
         self._sep = sep
-        # A quote opens a field at its start only, and nothing is given back: one pass, whatever is in it
+        # A quote opens a field only at its start, and there is no backtracking: one pass, whatever the file
+        # contains
         self._field = re.compile(rf'(?:"(?:[^"]|"")*+")?+[^{re.escape(sep)}\r\n]*+')
         self._lines = list(io.StringIO(text, newline=""))
-        self._spans: list[tuple[int, int]] = []  # where the lines of a record start and end
+        self._spans: list[tuple[int, int]] = []  # start and end of each record's lines
         reader, start = csv.reader(self._lines, delimiter=sep), 0
         for cells in reader:
             if cells:
@@ -69,7 +70,7 @@ class Records:
         return [text[start:end] for start, end in self._field_spans(text)]
 
     def changed(self, values: dict[tuple[int, int], str], dropped: set[int]) -> bytes:
-        """Return the file with some fields, known by record and column, changed and some records left out."""
+        """Return the file with some fields, by record and column, changed and some records removed."""
         lines = [*self._lines]
         texts = dict.fromkeys(dropped, "")
         for (record, j), value in values.items():
@@ -89,14 +90,14 @@ class Records:
         return [*spans, found.span()] if found else spans
 
     def _written(self, old: str, value: str) -> str:
-        """Return a value in quotes if it needs them, or if the old one had them."""
+        """Return a value, in quotes if it needs them or the old one had them."""
         if old.startswith('"') or any(mark in value for mark in (self._sep, '"', "\r", "\n")):
             return '"{}"'.format(value.replace('"', '""'))
         return value
 
 
 def _codec(raw: bytes, encoding: str | None) -> tuple[bytes, str]:
-    """Return the mark that a file begins with, and the codec of what follows."""
+    """Return the byte order mark of a file, and the codec for the rest."""
     name = codecs.lookup(encoding or "utf-8").name
     for bom, codec in BOMS:
         if raw.startswith(bom) and name in (codec, codec[:6], f"{codec}-sig"):

@@ -1,4 +1,4 @@
-"""Model files: a JSON header and small arrays in one safetensors file, and checks of everything that is read.
+"""Model files: a JSON header and small arrays in one safetensors file, with all contents validated.
 
-Files for other programs are written by `kfhe.export`; writing any file safely is `kfhe.files`.
+Files for other programs are written by `kfhe.export`; `kfhe.files` writes any file safely.
 """

@@ -1,7 +1,7 @@
 """The header of a model file: parameters, classes and columns as plain JSON, and back.
 
-What is read comes from anywhere. Classes and columns must be just what would be written of what was made of
-them, so that only what they can't be is looked for one by one; classifiers check their parameters themselves.
+Files are not trusted. Classes and columns must be exactly what would be written for the values that were
+read, so only a few things need separate checks. Classifiers validate their parameters themselves.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from kfhe.tables.schema import ENCODED, LEFT_OUT, Rule, Schema
 from kfhe.target_encoding import TargetEncoding
 from kfhe.trace import COLUMNS, TIME, Trace
 
-# Types of arrays; strings are as wide as they have to be.
+# Types of arrays; strings are as wide as necessary.
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 DTYPES = ("bool", *INTEGERS, "float16", "float32", "float64", "str", "object")
 MOST_BINS = 255
@@ -30,12 +30,12 @@ TRACE = tuple(name for name in COLUMNS if name != TIME)
 
 
 class NotInFile:
-    """Stands in for a function that a model was trained with, as its file can't hold one.
+    """Stands for a function that a model was trained with, because files can't contain functions.
 
     Parameters
     ----------
     name : str
-        What the function was called.
+        Name of the function.
     """
 
     def __init__(self, name: str) -> None:
@@ -45,7 +45,7 @@ class NotInFile:
         return f"<{self.name}, not in the model file>"
 
     def __call__(self, *arguments: Any) -> Any:
-        """Raise an error: the function is not here."""
+        """Raise an error, because the function is not available."""
         raise RuntimeError(
             f"the function {self.name} is not in the file that the model was loaded from; "
             "set the parameter with set_params before fitting again"
@@ -53,7 +53,7 @@ class NotInFile:
 
 
 def parse(text: bytes | str) -> Any:
-    """Parse JSON that is strict: UTF-8, no key twice, no NaN."""
+    """Parse strict JSON: UTF-8, no duplicate keys, no NaN."""
     text = text.decode("utf-8") if isinstance(text, bytes) else text
     try:
         return json.loads(text, object_pairs_hook=_without_repeats, parse_constant=_refused)
@@ -63,7 +63,7 @@ def parse(text: bytes | str) -> Any:
 
 @contextmanager
 def section(what: str) -> Iterator[None]:
-    """Name the section of the description in errors about it."""
+    """Add the name of a section of the header to errors."""
     wrong = f"there is something wrong with its {what}"
     try:
         yield
@@ -74,13 +74,13 @@ def section(what: str) -> Iterator[None]:
 
 
 def require(condition: Any) -> None:
-    """Raise what `section` turns into words, unless something holds."""
+    """Raise an error for `section` unless a condition holds."""
     if not condition:
         raise TypeError
 
 
 def require_same(written: Any, found: Any) -> None:
-    """Raise unless what was found is what we would write, to the type of each number."""
+    """Raise unless the file has exactly what would be written, including types of numbers."""
     require(json.dumps(written) == json.dumps(found))
 
 
@@ -96,7 +96,7 @@ def _refused(constant: str) -> Any:
 
 
 def write_parameters(parameters: dict[str, Any]) -> dict[str, Any]:
-    """Describe parameters; a `random_state` other than an int is not kept."""
+    """Convert parameters to JSON; a `random_state` other than an int becomes None."""
     seed = parameters.get("random_state")
     if not isinstance(seed, int | np.integer):
         parameters = {**parameters, **dict.fromkeys(parameters.keys() & {"random_state"})}
@@ -104,7 +104,7 @@ def write_parameters(parameters: dict[str, Any]) -> dict[str, Any]:
 
 
 def _write(value: Any, what: str) -> Any:
-    """Describe a value: an object of JSON with one key stands for what JSON doesn't have."""
+    """Convert a value to JSON; an object with a single key stands for types that JSON lacks."""
     from kfhe.early_stopping import EarlyStopping  # they import scikit-learn, which prediction does without
     from kfhe.state_space import StateSpace
     from kfhe.tree import CARTClassifier
@@ -135,7 +135,7 @@ def _write(value: Any, what: str) -> Any:
 
 
 def read_parameters(found: dict[str, Any]) -> dict[str, Any]:
-    """Read what `write_parameters` wrote."""
+    """Read the result of `write_parameters`."""
     return {name: _read(value) for name, value in found.items()}
 
 
@@ -172,7 +172,7 @@ def _checked(estimator: Any) -> Any:
 
 
 def write_array(values: NDArray[Any], what: str) -> dict[str, Any]:
-    """Describe an array of labels."""
+    """Convert an array of labels to JSON."""
     dtype = "str" if values.dtype.kind == "U" else values.dtype.name
     labels = [label.item() if isinstance(label, np.generic) else label for label in values.tolist()]
     for label in labels:
@@ -184,7 +184,7 @@ def write_array(values: NDArray[Any], what: str) -> dict[str, Any]:
 
 
 def read_array(found: Any) -> NDArray[Any]:
-    """Read what `write_array` wrote."""
+    """Read the result of `write_array`."""
     dtype, values = found["dtype"], found["values"]
     require(dtype in DTYPES and all(map(_is_label, values)))
     if dtype != "object":
@@ -196,7 +196,7 @@ def read_array(found: Any) -> NDArray[Any]:
 
 @section("classes")
 def read_classes(found: Any) -> NDArray[Any]:
-    """Read the class labels: what `write_array` wrote, in order."""
+    """Read the class labels: a sorted result of `write_array`."""
     classes = read_array(found)
     labels = classes.tolist()
     require(labels and labels == sorted(set(labels)))
@@ -205,7 +205,7 @@ def read_classes(found: Any) -> NDArray[Any]:
 
 
 def write_schema(schema: Schema) -> dict[str, Any]:
-    """Describe the columns: their names, the categories of those that have them, and rules."""
+    """Convert the columns to JSON: names, categories and rules."""
     categories = [
         _write_categories(name, bins)
         for name, bins in zip(schema.columns, schema.column_categories, strict=True)
@@ -224,13 +224,13 @@ def _write_categories(name: str, bins: dict[Hashable, int] | None) -> dict[str, 
     for category in bins:
         if not _is_label(category):
             raise _not_saved(f"categories of column {name!r}", category)
-    own_bins = list(bins.values()) == list(range(len(bins)))  # as most often
+    own_bins = list(bins.values()) == list(range(len(bins)))  # the usual case
     return {"values": list(bins)} if own_bins else {"values": list(bins), "bins": list(bins.values())}
 
 
 @section("columns")
 def read_schema(found: Any) -> Schema:
-    """Read what `write_schema` wrote."""
+    """Read the result of `write_schema`."""
     names, known = found["names"], [_read_categories(column) for column in found["categories"]]
     rules = tuple((j, Rule(reading, tuple(parts))) for j, reading, *parts in found.get("rules", []))
     encoded = [j for j, rule in rules if rule.reading == ENCODED]
@@ -252,7 +252,7 @@ def read_schema(found: Any) -> Schema:
 
 
 def _fits(rule: Rule, categories: dict[Hashable, int] | None, encoding: TargetEncoding | None) -> bool:
-    """Whether a column of these categories can be read so."""
+    """Whether a rule is valid for a column with these categories."""
     if encoding is not None and categories is not None:
         shares = encoding.shares
         return (
@@ -278,7 +278,7 @@ def _read_categories(found: Any) -> dict[Hashable, int] | None:
 
 @section("trace")
 def read_trace(names: Any, columns: NDArray[Any]) -> Trace:
-    """Make a trace of the names and the values of its columns."""
+    """Create a trace from names and values of its columns."""
     require(names == list(TRACE) and columns.dtype.str[1:] == "f8" and np.isfinite(columns).all())
     trace = dict(zip(TRACE, columns.tolist(), strict=True))
     for name in ("gain", "step", "transition"):
@@ -302,7 +302,7 @@ def read_score_settings(found: Any, n_classes: int) -> dict[str, Any]:
 
 @section("findings")
 def read_found(found: Any, names: tuple[str, ...]) -> dict[str, float | str]:
-    """Read what training found out."""
+    """Read fitted attributes."""
     require(found.keys() <= {*names})
     for value in found.values():
         require(isinstance(value, str) or (type(value) is float and 0 <= value < 1e6))
@@ -310,7 +310,7 @@ def read_found(found: Any, names: tuple[str, ...]) -> dict[str, float | str]:
 
 
 def _is_label(value: Any) -> bool:
-    """Whether a value can be a class or a category; longer numbers could be made to look up slowly."""
+    """Whether a value can be a class or a category; long integers could be slow to look up."""
     if isinstance(value, float):
         return bool(np.isfinite(value))
     return isinstance(value, str) or (isinstance(value, int) and -(2**63) <= value < 2**64)

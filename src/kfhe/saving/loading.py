@@ -12,21 +12,21 @@ from kfhe.robust import RobustKFHEClassifier
 from kfhe.saving import header
 from kfhe.saving.model_file import File, read_file, read_forest, told_as_damage
 
-# The classes that a file can name
+# Classes that a file can contain
 MODELS: dict[str, type[BaseKFHE]] = {kind._saved_as: kind for kind in (KFHEClassifier, RobustKFHEClassifier)}
 
 
 def load(file: File) -> Any:
     """Read a model from a file that `KFHEClassifier.save` has written.
 
-    A file can come from a stranger: loading runs no code from it, and a damaged or forged one is an error.
-    The model predicts the same bits as the one that was saved, and can be shown, exported, cloned and fitted
-    again. A function that was its `emphasis` is not in the file: set that parameter before fitting again.
+    Files from strangers are safe: loading runs no code, and a damaged or forged file raises an error. The
+    loaded model makes exactly the same predictions, and can be shown, exported, cloned and fitted again. A
+    function as `emphasis` is not in the file: set this parameter before fitting again.
 
     Parameters
     ----------
     file : str, path or binary file
-        Where to read.
+        The file.
 
     Returns
     -------
@@ -36,9 +36,9 @@ def load(file: File) -> Any:
     Raises
     ------
     ModelFileError
-        The file is damaged, is no model file, or of another format.
+        The file is damaged, is not a model file, or has another format.
     OSError
-        There is no such file, or it can't be read.
+        The file does not exist, or can't be read.
 
     Examples
     --------
@@ -57,7 +57,7 @@ def load(file: File) -> Any:
 
 
 def _model(description: dict[str, Any], content: bytes) -> BaseKFHE:
-    """Make the model, each part of which is checked."""
+    """Create the model from validated parts."""
     saved = read_forest(description, content)
     with told_as_damage():
         name, given = description["class"], description["parameters"]

@@ -1,12 +1,11 @@
 """Model files: a fitted ensemble of native trees as arrays and a JSON header.
 
-A file is in the safetensors format: little-endian arrays behind a header, whose metadata tell as JSON what is
-known of the model. Nothing in it is code and nothing is compressed: a stranger's file can't do anything, and
-takes memory in proportion to its size. It has a checksum over all of its bytes, and what it says is checked
-before it is used.
+A file is in the safetensors format: little-endian arrays after a header, whose metadata describe the model in
+JSON. It contains no code and is not compressed, so it can't do harm, and loading takes memory in proportion
+to its size. It has a checksum over all bytes, and its contents are validated before they are used.
 
-A file has a format number, and a kfhe reads files of one. What no model of this kfhe has, such as another
-parameter, is refused.
+A file has a format number, and each version of kfhe reads a single format. Anything that no model of this
+version has, such as an unknown parameter, is an error.
 """
 
 from __future__ import annotations
@@ -37,20 +36,20 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 LONGEST_HEADER = 100_000_000  # bytes, as in safetensors
-NO_CHECKSUM = b"0" * 64  # stands in for the checksum while that is computed
+NO_CHECKSUM = b"0" * 64  # placeholder while the checksum is computed
 
 File = str | os.PathLike[str] | BinaryIO
 T = TypeVar("T")
 
 
 class ModelFileError(ValueError):
-    """A model file can't be read: the message says what is wrong with it and what to do."""
+    """A model file can't be read. The message says what is wrong and what to do."""
 
 
 def save(model: Any, file: File) -> None:
     """Write a fitted model; see `KFHEClassifier.save`.
 
-    A class that `load` knows says so itself, by its `_saved_as`. A subclass would come back as another class.
+    Classes that `load` supports have `_saved_as`. A subclass would be loaded as another class.
     """
     from importlib.metadata import version
 
@@ -73,12 +72,12 @@ def save(model: Any, file: File) -> None:
             "skops.io.dump"
         )
     arrays = pack(forest)
-    trace = model.trace_.lasting()  # no seconds: the same model should give the same file
+    trace = model.trace_.lasting()  # without seconds, so that equal models give equal files
     arrays["trace"] = np.array(list(trace.values()), dtype=np.float64)
     if hasattr(model, "validation_scores_"):
         arrays["validation_scores"] = model.validation_scores_
     description = {
-        "checksum": NO_CHECKSUM.decode(),  # first, so that no other zeros come before it
+        "checksum": NO_CHECKSUM.decode(),  # first, so that no other zeros precede it
         "format": FORMAT,
         "kfhe": version("kfhe"),
         "class": kind,
@@ -91,7 +90,7 @@ def save(model: Any, file: File) -> None:
         "found": {name: getattr(model, name) for name in model._found},
         "trace": list(trace),
     }
-    # One entry only: several would have no certain order, and the same model should give the same file.
+    # A single entry, because several would have no fixed order, and equal models should give equal files.
     content = save_arrays(arrays, {"kfhe": json.dumps(description, separators=(",", ":"))})
     if int.from_bytes(content[:8], "little") > LONGEST_HEADER:
         raise ValueError(
@@ -107,16 +106,16 @@ def save(model: Any, file: File) -> None:
 
 @dataclass(frozen=True)
 class SavedForest:
-    """What a model file holds for prediction.
+    """The contents of a model file for prediction.
 
     Attributes
     ----------
     forest : Forest
-        The trees, the classes, and how to read a table.
+        The trees, the classes, and the schema.
     trace : Trace
-        What happened in training.
+        The trace of the training.
     named : bool
-        Whether the model was trained on columns with names.
+        Whether the training columns had names.
     validation_scores : ndarray or None
         Scores of the validation set, if there was one.
     """
@@ -127,12 +126,12 @@ class SavedForest:
     validation_scores: NDArray[np.float64] | None
 
     def deciding(self, decision: str | float | None) -> SavedForest:
-        """Return the same with another rule of which class is predicted; None: as it is.
+        """Return the model with another decision rule; None: unchanged.
 
         Raises
         ------
         ValueError
-            If the model has no such rule, and always predicts the likeliest class.
+            The model has no such rule, because it always predicts the most likely class.
         """
         if decision is None or (decision == "likeliest" and not self.forest.class_shares):
             return self
@@ -142,13 +141,13 @@ class SavedForest:
         return replace(self, forest=replace(self.forest, prior_power=power))
 
     def predict(self, X: Any) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
-        """Return the class that each row of a table with just the model's columns gets, and probabilities."""
+        """Return predicted classes and probabilities for a table with exactly the model's columns."""
         return self.predict_rows(self.forest.encoded(X), thread_count())
 
     def predict_rows(
         self, rows: Any, n_threads: int, *, proba: bool = True
     ) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
-        """Return the same for rows as numbers; without `proba`, which is faster, no probabilities."""
+        """Return the same for rows as numbers; without `proba`, probabilities are not computed."""
         if not proba:
             return self.forest.encoded_decisions(rows, n_threads), np.empty((len(rows), 0))
         scores = self.forest.encoded_scores(rows, n_threads)
@@ -156,12 +155,12 @@ class SavedForest:
 
 
 def load_forest(file: File) -> SavedForest:
-    """Read what prediction needs, and no more: it takes no scikit-learn, which is slow to start."""
+    """Load only what prediction needs, without importing scikit-learn, which is slow."""
     return read_file(file, read_forest)
 
 
 def read_file(file: File, make: Callable[[dict[str, Any], bytes], T]) -> T:
-    """Read a file and make something of its description and its content; what is wrong names the file."""
+    """Read a file and build an object from its header and contents; errors name the file."""
     if isinstance(file, str | os.PathLike):
         with open(file, "rb") as opened:
             return read_file(opened, make)
@@ -173,7 +172,7 @@ def read_file(file: File, make: Callable[[dict[str, Any], bytes], T]) -> T:
 
 
 def _check_file(file: File, method: str) -> None:
-    """Raise unless it is a path, or a file of bytes with a method."""
+    """Raise unless it is a path, or a binary file with a given method."""
     if isinstance(file, str | os.PathLike):
         return
     if isinstance(file, io.TextIOBase) or not hasattr(file, method):
@@ -181,7 +180,7 @@ def _check_file(file: File, method: str) -> None:
 
 
 def _read(file: BinaryIO) -> tuple[dict[str, Any], bytes]:
-    """Return the description of the model and the whole file, once that is known to be ours and undamaged."""
+    """Return the header and the whole file, after checking format and checksum."""
     start = _read_up_to(file, 8)
     length = int.from_bytes(start, "little")
     if not start:
@@ -228,7 +227,7 @@ def _damaged(how: str) -> ValueError:
 
 
 def read_forest(description: dict[str, Any], content: bytes) -> SavedForest:
-    """Make the forest, each part of which is checked."""
+    """Create the forest from validated parts."""
     with told_as_damage():
         arrays = load_arrays(content)
         trace = header.read_trace(description["trace"], arrays["trace"])
@@ -248,7 +247,7 @@ def read_forest(description: dict[str, Any], content: bytes) -> SavedForest:
 
 @contextmanager
 def told_as_damage() -> Iterator[None]:
-    """Say of what is wrong with a file's parts that the file is damaged."""
+    """Turn errors in the parts of a file into errors about a damaged file."""
     try:
         yield
     except KeyError as error:

@@ -1,8 +1,8 @@
-"""Forests as the few small arrays of a model file, and back.
+"""Forests as a few small arrays for model files, and back.
 
-Nodes are taken in the order of a walk: a split, then all on its left, then all on its right. One bit per
-node, split or leaf, then tells the shape of all trees. Where trees end, where children are and how leaves are
-numbered is not stored, and so can't be stored wrongly. All else is stored per split or leaf, in this order.
+Nodes are in depth-first order: a split, then everything on its left, then everything on its right. One bit
+per node, split or leaf, determines the shape of all trees. Ends of trees, positions of children and numbers
+of leaves are not stored, so they can't be wrong. Everything else is stored per split or leaf, in this order.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from kfhe.tables.schema import Schema
 
 Arrays = dict[str, NDArray[Any]]
 
-MOST = 2**31 - 1  # of what compiled code counts with 32 bits
+MOST = 2**31 - 1  # maximum of numbers that compiled code stores with 32 bits
 UNSIGNED = ("u1", "u2", "u4")
 
 # Name, types and number of dimensions of each array.
@@ -29,19 +29,19 @@ LAYOUT: dict[str, tuple[tuple[str, ...], int]] = {
     "cut": (("u1",), 1),  # per numeric split, as the next one
     "threshold": (UNSIGNED, 1),  # position in thresholds
     "thresholds": (("f8",), 1),
-    "category_sets": (("u1",), 1),  # bits, per categorical split: as many bytes as the feature's bins take
+    "category_sets": (("u1",), 1),  # bits, per categorical split: as many bytes as the feature's bins need
     "leaf_weights": (UNSIGNED, 2),
 }
 
 
 def pack(forest: Forest) -> Arrays:
-    """Return the arrays that `unpack` makes the same forest of."""
+    """Return the arrays from which `unpack` makes the same forest."""
     is_split = forest.nodes["kind"] != LEAF
     trees = np.repeat(np.arange(len(forest)), np.diff(forest.tree_nodes))
     places = _visited_splits(forest, is_split, trees)
     splits, first_nodes = forest.nodes[places], forest.tree_nodes[trees[places]]
 
-    # A split whose left child is a leaf comes just before it; another one just before the next split.
+    # A left child that is a leaf follows its split; any other left child follows as the next split.
     left = first_nodes + splits["left"]
     leaves_before = forest.tree_leaves[trees[places]] + forest.nodes["left"][left]
     leaves_before = np.where(is_split[left], len(forest.leaf_weights), leaves_before)
@@ -69,7 +69,7 @@ def pack(forest: Forest) -> Arrays:
 def unpack(
     arrays: Arrays, schema: Schema, classes: NDArray[Any], steps: NDArray[np.float64], *, soft: bool
 ) -> Forest:
-    """Make a forest of packed arrays; a ValueError says what is wrong with them."""
+    """Create a forest from packed arrays; raise ValueError if they are invalid."""
     _check_layout(arrays)
     feature, leaf_weights = arrays["feature"], arrays["leaf_weights"]
     n_splits, n_nodes = len(feature), len(feature) + len(leaf_weights)
@@ -84,7 +84,7 @@ def unpack(
     _require(bool((feature < len(schema.names)).all()), "a split uses an unknown feature")
     categorical = np.array([bins is not None for bins in schema.categories], dtype=bool)[feature]
     missing_left = _bits(arrays, "missing_left", n_splits)
-    # A gain is a difference of impurities, which the weight of a tree bounds; their sums stay finite.
+    # A gain is at most the weight of a tree, so that sums stay finite.
     _require(bool((np.abs(arrays["gain"]) <= MOST).all()), "a split's gain is more than a tree can have")
     splits, leaves = places[is_split], places[~is_split]
     ranks = np.arange(n_splits) - (tree_nodes - tree_leaves)[trees[is_split]]
@@ -122,7 +122,7 @@ def unpack(
 def _visited_splits(
     forest: Forest, is_split: NDArray[np.bool_], trees: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """Return where the splits are, in the order of the walk: a tree's k-th has its children at 2k + 1."""
+    """Return the positions of the splits in this order; the children of a tree's k-th are at 2k + 1."""
     first_splits = np.append(0, np.cumsum(is_split))[forest.tree_nodes]
     found = np.flatnonzero(is_split)
     places = np.empty_like(found)
@@ -131,17 +131,17 @@ def _visited_splits(
 
 
 def _shape(is_split: NDArray[np.bool_], n_splits: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return where each tree starts, and the end; and the position of each visited node in the forest."""
+    """Return the offsets of the trees, and the position of each node in the forest."""
     n_nodes = len(is_split)
     steps = np.where(is_split, 1, -1)
-    open_after = np.cumsum(steps)  # right children that wait for their visit; each tree ends one lower
+    open_after = np.cumsum(steps)  # right children that are still to come; each tree ends one lower
     lowest = np.minimum.accumulate(np.append(0, open_after))
     tree_nodes = np.append(0, np.flatnonzero(open_after < lowest[:-1]) + 1)
     _require(
         int(is_split.sum()) == n_splits and int(tree_nodes[-1]) == n_nodes and n_nodes > 0,
         "its nodes don't make up whole trees",
     )
-    # The right child of a split is the next node that is visited with as many others waiting.
+    # The right child of a split is the next node with the same number of open ones.
     order = np.argsort(open_after - steps, kind="stable")
     following = np.empty(n_nodes, dtype=np.int64)
     following[order[:-1]] = order[1:]
@@ -190,7 +190,7 @@ def _thresholds(arrays: Arrays, n_numeric: int) -> NDArray[np.float64]:
 def _category_sets(
     packed: NDArray[np.uint8], schema: Schema, features: NDArray[Any], missing_left: NDArray[np.bool_]
 ) -> NDArray[np.uint64]:
-    """Return the sets of bins that go left; bins that no category has go where missing values go."""
+    """Return the sets of bins that go left; unused bins go where missing values go."""
     stored = _set_bytes(schema, features)
     _require(len(packed) == np.count_nonzero(stored), "the numbers of categorical splits and sets differ")
     sets = np.repeat(np.where(missing_left, np.uint8(255), np.uint8(0)), 32).reshape(-1, 32)
@@ -199,7 +199,7 @@ def _category_sets(
 
 
 def _set_bytes(schema: Schema, features: NDArray[Any]) -> NDArray[np.bool_]:
-    """Tell for each set which of its 32 bytes are about bins that some category has."""
+    """Return for each set which of its 32 bytes belong to used bins."""
     n_bins = np.array([max(bins.values()) + 1 if bins else 0 for bins in schema.categories])
     stored: NDArray[np.bool_] = 8 * np.arange(32) < n_bins[features][:, np.newaxis]
     return stored
@@ -212,7 +212,7 @@ def _bits(arrays: Arrays, name: str, count: int) -> NDArray[np.bool_]:
 
 
 def _narrow(values: NDArray[Any]) -> NDArray[Any]:
-    """Return whole numbers in the smallest type that holds them."""
+    """Return integers in the smallest type that holds them."""
     return np.ascontiguousarray(values, dtype=np.min_scalar_type(int(values.max(initial=0))))
 
 
