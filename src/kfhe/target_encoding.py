@@ -163,7 +163,7 @@ def _sums(places: NDArray[Any], values: Floats, n_places: int) -> Floats:
     return sums
 
 
-class Cells(NamedTuple):
+class ClassCounts(NamedTuple):
     """The number of rows, in units, for each category and class that occur together."""
 
     categories: NDArray[np.int64]
@@ -244,14 +244,14 @@ class Counts(NamedTuple):
             np.concatenate([self.units, shared]),
         )
 
-    def by_class(self) -> Cells:
+    def by_class(self) -> ClassCounts:
         """Return the counts summed over the folds."""
         pairs = self.cells // FOLDS
         first = np.flatnonzero(
             np.diff(pairs, prepend=-1)
         )  # cells are sorted, so those of a pair are neighbours
         counts = np.add.reduceat(self.units, first)
-        return Cells(*np.divmod(pairs[first], self.n_classes), counts)
+        return ClassCounts(*np.divmod(pairs[first], self.n_classes), counts)
 
     def by_fold(self, told: NDArray[np.intp]) -> Floats:
         """Return the counts by category, class (those with features, then all others) and fold."""
@@ -294,7 +294,7 @@ class CrossFitted:
         return honest
 
 
-def noise_of(cells: Cells, n_categories: int, prior: Floats) -> float:
+def noise_of(cells: ClassCounts, n_categories: int, prior: Floats) -> float:
     """Return how noisy the categories are as a measurement of the classes; infinite: they say nothing.
 
     The shares in a category are assumed to be drawn around those of the table; the higher the noise, the
@@ -302,7 +302,7 @@ def noise_of(cells: Cells, n_categories: int, prior: Floats) -> float:
 
     Parameters
     ----------
-    cells : Cells
+    cells : ClassCounts
         The counts.
     n_categories : int
         Number of categories.

@@ -13,7 +13,7 @@ from sklearn.svm import LinearSVC
 
 from kfhe.audit import label_quality
 from kfhe.audit import quality as quality_module
-from kfhe.audit.votes import UNITS, Tally, likeness, rank_correlation, settled
+from kfhe.audit.votes import UNITS, VoteCounts, likeness, rank_correlation, settled
 from kfhe.noise import flip_labels
 
 
@@ -65,24 +65,24 @@ class TestEarlyStopping:
 
     def test_rows_that_one_half_of_the_trees_has_not_judged_are_waited_for(self):
         quality, n_votes = np.arange(6.0), np.full(6, 10)
-        tally = Tally(np.zeros(6, dtype=np.int32), 1)
+        counts = VoteCounts(np.zeros(6, dtype=np.int32), 1)
         for n_half, expected in [
             (n_votes // 2, True),
             (n_votes * [1, 1, 1, 1, 1, 0], False),
             (n_votes, False),
         ]:
-            tally.half, tally.n_half = quality * n_half, n_half
-            tally.votes, tally.n_votes = (quality * n_votes)[:, np.newaxis], n_votes
-            assert settled(tally, 20, 1000) == expected
+            counts.half, counts.n_half = quality * n_half, n_half
+            counts.votes, counts.n_votes = (quality * n_votes)[:, np.newaxis], n_votes
+            assert settled(counts, 20, 1000) == expected
 
     def test_the_halves_are_the_trees_of_odd_and_of_even_numbers(self):
         """Two audits of the same length, by trees that have nothing to do with each other."""
-        tally = Tally(np.zeros(1, dtype=np.int32), 2)
+        counts = VoteCounts(np.zeros(1, dtype=np.int32), 2)
         for tree in range(6):
-            tally.add(np.array([[tree / 8, 1 - tree / 8]]), np.zeros(1, dtype=np.int32), tree)
-        odd, even = tally.halves()
+            counts.add(np.array([[tree / 8, 1 - tree / 8]]), np.zeros(1, dtype=np.int32), tree)
+        odd, even = counts.halves()
         assert (odd[0] / UNITS, even[0] / UNITS) == ((1 + 3 + 5) / 24, (0 + 2 + 4) / 24)
-        assert tally.n_half == 3
+        assert counts.n_half == 3
 
     def test_likeness_foretells_the_correlation(self):
         """Scores with noise of a known size: halves, the first part and all of them."""

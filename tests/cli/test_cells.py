@@ -10,8 +10,8 @@ import pytest
 import xlsxwriter
 
 import kfhe as library
-from kfhe.tables.extent import CHUNK
 from kfhe.tables.output import write_table
+from kfhe.tables.sheet_size import CHUNK
 
 pytestmark = pytest.mark.usefixtures("elsewhere")
 

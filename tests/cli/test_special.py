@@ -17,7 +17,7 @@ import kfhe as library
 from kfhe.study.errors import StudyError
 from kfhe.study.plan import Plan
 from kfhe.study.store import Store
-from kfhe.tables import extent
+from kfhe.tables import sheet_size
 
 FLAGS = {False: ["false", "0", "no"], True: ["true", "1", "yes"]}
 
@@ -422,8 +422,8 @@ def test_a_cell_far_from_all_others_does_not_fill_the_memory_in_a_binary_file_ei
     write_binary_excel("book.xlsb", LABELLED)
     assert "book.xlsb: 40 rows" in kfhe(*fit)
     write_binary_excel("book.xlsb", [*LABELLED, *((*place, 1.0) for place in far)])
-    for chunk in (extent.CHUNK, 7):  # a record that comes in several pieces is seen as well
-        monkeypatch.setattr(extent, "CHUNK", chunk)
+    for chunk in (sheet_size.CHUNK, 7):  # a record that comes in several pieces is seen as well
+        monkeypatch.setattr(sheet_size, "CHUNK", chunk)
         assert "a sheet has 1,048,576 rows and 16,384 columns" in kfhe(*fit, code=1)
 
 

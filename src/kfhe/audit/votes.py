@@ -30,7 +30,7 @@ BLOCK = 25
 SETTLED = 0.982
 
 
-class Tally:
+class VoteCounts:
     """Counts of the votes of trees on rows that they have not seen.
 
     Parameters
@@ -69,14 +69,14 @@ class Tally:
             self.n_half += out_of_bag
 
     @classmethod
-    def joined(cls, tallies: Sequence[Tally]) -> Tally:
+    def joined(cls, parts: Sequence[VoteCounts]) -> VoteCounts:
         """Return the counts of consecutive rows as one."""
-        whole = cls(np.concatenate([tally._labels for tally in tallies]), tallies[0].votes.shape[1])
+        whole = cls(np.concatenate([counts._labels for counts in parts]), parts[0].votes.shape[1])
         for name in ("votes", "n_votes", "half", "n_half"):
-            setattr(whole, name, np.concatenate([getattr(tally, name) for tally in tallies]))
+            setattr(whole, name, np.concatenate([getattr(counts, name) for counts in parts]))
         return whole
 
-    def include(self, other: Tally) -> None:
+    def include(self, other: VoteCounts) -> None:
         """Add the counts of other trees for the same rows."""
         self.votes += other.votes
         self.n_votes += other.n_votes
@@ -125,20 +125,20 @@ class OutOfBag:
     ) -> None:
         self._growers, self._rows, self._weights, self._advance = growers, rows, weights, advance
 
-    def tally(self, trees: range) -> Tally:
+    def count(self, trees: range) -> VoteCounts:
         """Grow the trees of some numbers, which are the keys of their samples, and return their votes."""
         stopped = Event()
         n_threads = len(self._growers)
 
-        def grow(thread: int) -> Tally:
+        def grow(thread: int) -> VoteCounts:
             """Grow the trees of one thread."""
-            tally = Tally(self._rows.labels, len(self._rows.classes))
+            counts = VoteCounts(self._rows.labels, len(self._rows.classes))
             for tree in trees[thread::n_threads]:
                 if stopped.is_set():
                     break
-                self._add(tally, self._growers[thread], tree)
+                self._add(counts, self._growers[thread], tree)
                 self._advance()
-            return tally
+            return counts
 
         with ThreadPoolExecutor(n_threads) as pool:
             try:
@@ -150,7 +150,7 @@ class OutOfBag:
             first.include(other)
         return first
 
-    def _add(self, tally: Tally, grower: Grower, tree: int) -> None:
+    def _add(self, counts: VoteCounts, grower: Grower, tree: int) -> None:
         drawn = drawn_rows(self._rows, tree)
         sample = self._rows.without_copies(drawn)
         if self._weights is None:
@@ -161,7 +161,7 @@ class OutOfBag:
             if not total:  # a tree without rows has no votes
                 return
             grown = grower.grow(whole_weights(weighed, total), False, tree)
-        tally.add(grown.share_votes(), drawn, tree)
+        counts.add(grown.share_votes(), drawn, tree)
 
 
 def drawn_rows(rows: TrainingRows, tree: int) -> NDArray[np.int32]:
@@ -199,17 +199,17 @@ def out_of_bag_votes(voters: OutOfBag, n_estimators: int, *, early_stopping: boo
         The number of trees.
     """
     n_trees = min(BLOCK, n_estimators) if early_stopping else n_estimators
-    tally = voters.tally(range(n_trees))
-    while n_trees < n_estimators and not settled(tally, n_trees, n_estimators):
+    counts = voters.count(range(n_trees))
+    while n_trees < n_estimators and not settled(counts, n_trees, n_estimators):
         last = min(n_trees + BLOCK, n_estimators)
-        tally.include(voters.tally(range(n_trees, last)))
+        counts.include(voters.count(range(n_trees, last)))
         n_trees = last
-    return tally.mean(), n_trees
+    return counts.mean(), n_trees
 
 
-def settled(tally: Tally, n_trees: int, n_estimators: int) -> bool:
+def settled(counts: VoteCounts, n_trees: int, n_estimators: int) -> bool:
     """Whether the ranks would hardly change with all trees."""
-    halves = tally.halves()
+    halves = counts.halves()
     return halves is not None and likeness(rank_correlation(*halves), n_trees, n_estimators) >= SETTLED
 
 

@@ -15,7 +15,7 @@ from sklearn.utils._param_validation import validate_params
 import kfhe
 from kfhe.audit.quality import TREE_CONSTRAINTS, check_several, stops_early, told_of_trees, tree_settings
 from kfhe.audit.result import LabelAudit
-from kfhe.audit.votes import BLOCK, OutOfBag, Tally, settled
+from kfhe.audit.votes import BLOCK, OutOfBag, VoteCounts, settled
 from kfhe.dask.reading import Reader
 from kfhe.dask.rows import PartedRows, rows_here
 from kfhe.dask.session import Session, Share, together
@@ -146,25 +146,25 @@ class Collected:
 
     def __init__(self, n_estimators: int, early_stopping: bool, advance: Callable[[], None]) -> None:
         self.n_trees, self.n_estimators, self.early_stopping = 0, n_estimators, early_stopping
-        self._tally: Tally | None = None
+        self._counts: VoteCounts | None = None
         self._advance = advance
 
-    def add(self, news: tuple[Tally, int]) -> bool:
+    def add(self, news: tuple[VoteCounts, int]) -> bool:
         """Add the votes of further trees; return whether there are enough."""
-        tally, n_trees = news
-        if self._tally is None:
-            self._tally = tally
+        counts, n_trees = news
+        if self._counts is None:
+            self._counts = counts
         else:
-            self._tally.include(tally)
+            self._counts.include(counts)
         self.n_trees += n_trees
         for _ in range(n_trees):
             self._advance()
-        return self.early_stopping and settled(self._tally, self.n_trees, self.n_estimators)
+        return self.early_stopping and settled(self._counts, self.n_trees, self.n_estimators)
 
     def mean(self) -> Floats:
         """Return the mean votes."""
-        assert self._tally is not None
-        return self._tally.mean()
+        assert self._counts is not None
+        return self._counts.mean()
 
 
 class Trees(NamedTuple):
@@ -212,10 +212,10 @@ def audited_here(session: Session, trees: Trees, told: Any, n_threads: int, *arr
         [rows.grower(trees.settings, rows.X)], rows, weights[0] if weights else None, lambda: None
     )
     for block in trees.blocks:
-        tally, stop = voters.tally(block), False
-        parts = exchange.swap([tally if q == 0 else None for q in range(exchange.n)])
+        counts, stop = voters.count(block), False
+        parts = exchange.swap([counts if q == 0 else None for q in range(exchange.n)])
         if exchange.rank == 0:
-            stop = session.tell((Tally.joined(parts), len(block)), wait=trees.may_stop)
+            stop = session.tell((VoteCounts.joined(parts), len(block)), wait=trees.may_stop)
         if trees.may_stop and exchange.gather(stop)[0]:
             break
     return remarks

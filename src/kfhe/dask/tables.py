@@ -18,13 +18,13 @@ from dask.base import is_dask_collection
 from dask.delayed import delayed
 from numpy.typing import NDArray
 
-from kfhe.dask.encoding import Chosen, Folds, Reading, TargetOfParts, chosen, counted, features, folds_of
+from kfhe.dask.encoding import Chosen, FeatureRules, Folds, TargetOfParts, chosen, counted, features, folds_of
 from kfhe.dask.workers import Parts, Workers
 from kfhe.engine.bins import bin_starts, encoded, sampled_rows
 from kfhe.tables.binned import BinnedTable, binned_categories, categorical_columns
 from kfhe.tables.columns import Columns, open_columns
 from kfhe.tables.dates import part_ranges
-from kfhe.tables.schema import Rule, Rules, Schema, infinite_values, with_encodings
+from kfhe.tables.schema import ColumnRule, ColumnRules, Schema, infinite_values, with_encodings
 from kfhe.target_encoding import CrossFitted
 from kfhe.tree_settings import TreeSettings
 
@@ -171,7 +171,7 @@ class PartedTable:
 
     def _schema(
         self, settings: TreeSettings, target: TargetOfParts | None
-    ) -> tuple[Schema, Reading, dict[int, int]]:
+    ) -> tuple[Schema, FeatureRules, dict[int, int]]:
         """Return how to read the columns, and which ones say nothing."""
         workers = self.workers
         surveys = self._surveys(settings.categorical_features)
@@ -179,7 +179,7 @@ class PartedTable:
         counts = self.each(counted, categorical, *(target or ()))
         found = workers.run(chosen, list(counts), settings.max_bins)
         choice: Chosen = workers.result(workers.run(getitem, found, 0))
-        reading = Reading(
+        reading = FeatureRules(
             with_encodings(
                 _merged_rules(surveys, categorical),
                 [*choice.left_out],
@@ -194,13 +194,13 @@ class PartedTable:
         schema = Schema.of_columns(self.names, categories, reading.rules, choice.encodings)
         return schema, reading, choice.left_out
 
-    def _binned(self, schema: Schema, reading: Reading, starts: Starts) -> tuple[Parts, list[Facts]]:
+    def _binned(self, schema: Schema, reading: FeatureRules, starts: Starts) -> tuple[Parts, list[Facts]]:
         """Bin each partition; return the bins, and facts about them."""
         made = self.each(binned, *reading.arguments, schema.categories, starts)
         return made, self.workers.result(self.workers.each(getitem, made, 1))
 
     def _corrected(
-        self, schema: Schema, reading: Reading, starts: Starts, facts: list[Facts], max_bins: int
+        self, schema: Schema, reading: FeatureRules, starts: Starts, facts: list[Facts], max_bins: int
     ) -> Starts:
         """Choose bins by all values where the sample had few distinct ones, but the column has others."""
         infinite = np.any([fact.infinite for fact in facts], axis=0)
@@ -215,7 +215,7 @@ class PartedTable:
         return found
 
 
-def _merged_rules(surveys: Sequence[Survey], categorical: NDArray[np.bool_]) -> Rules:
+def _merged_rules(surveys: Sequence[Survey], categorical: NDArray[np.bool_]) -> ColumnRules:
     """Return the rules for reading the columns; all parts of dates that vary are features."""
     dates: dict[int, dict[str, tuple[int, int]]] = {}
     for survey in surveys:
@@ -225,7 +225,7 @@ def _merged_rules(surveys: Sequence[Survey], categorical: NDArray[np.bool_]) -> 
                 before = known.get(name, (low, high))
                 known[name] = min(low, before[0]), max(high, before[1])
     return tuple(
-        (j, Rule("date", tuple(name for name, (low, high) in dates[j].items() if high > low)))
+        (j, ColumnRule("date", tuple(name for name, (low, high) in dates[j].items() if high > low)))
         for j in sorted(dates)
         if not categorical[j]
     )
@@ -265,7 +265,7 @@ def surveyed(columns: Columns, categorical_features: Any) -> Survey:
 
 def sampled(
     columns: Columns,
-    rules: Rules,
+    rules: ColumnRules,
     fitted: dict[int, CrossFitted],
     folds: Folds | None,
     categorical: NDArray[np.bool_],
@@ -283,7 +283,7 @@ def sampled(
 
 def all_values(
     columns: Columns,
-    rules: Rules,
+    rules: ColumnRules,
     fitted: dict[int, CrossFitted],
     folds: Folds | None,
     some: tuple[int, ...],
@@ -309,7 +309,7 @@ class Facts(NamedTuple):
 
 def binned(
     columns: Columns,
-    rules: Rules,
+    rules: ColumnRules,
     fitted: dict[int, CrossFitted],
     folds: Folds | None,
     categories: list[dict[Hashable, int] | None],

@@ -1,8 +1,8 @@
-"""The array work around the two filters, one pass over the rows per call.
+"""Array operations of the two filters, with one pass over the rows per call.
 
-Sums run over integers, so they come out the same in any order and on any number of threads. Each
-piece of work is a function of a range of rows; a small table is one range, a large one is cut into
-CHUNK rows that threads share. (Even a team of one thread would cost more than a small table does.)
+Sums are over integers, so they do not depend on the order or the number of threads. Each operation is a
+function of a range of rows. A small table is one range; a large one is cut into chunks of CHUNK rows for
+threads. (Even a team of one thread would take longer than a small table does.)
 """
 
 from cython.parallel cimport prange
@@ -19,7 +19,7 @@ cdef enum:
 
 
 cdef inline int64_t chunks(int64_t n, int64_t cells, int n_threads) noexcept nogil:
-    """Number of chunks to share out; 1: work alone."""
+    """Number of chunks; 1: no threads."""
     return (n + CHUNK - 1) // CHUNK if n_threads > 1 and cells >= PARALLEL_CELLS else 1
 
 
@@ -58,7 +58,7 @@ cdef Measured measure_range(
     const double *base, double fusion, double *measurement, uint8_t *missed, int64_t n_classes,
     int64_t start, int64_t stop,
 ) noexcept nogil:
-    """Measure some rows; one of ``voted`` and ``vote_scores`` is NULL."""
+    """Measure some rows; either ``voted`` or ``vote_scores`` is NULL."""
     cdef Measured sums
     cdef const double *s
     cdef double *z
@@ -93,7 +93,7 @@ cdef int64_t missed_range(
 
 
 cdef class Measurer:
-    """Takes measurements of the training rows, and tells how wrong they are.
+    """Computes measurements of the training rows, and their errors.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ cdef class Measurer:
     n_classes : int
         Number of classes.
     n_threads : int
-        Threads that share a large table.
+        Number of threads for a large table.
 
     Attributes
     ----------
@@ -148,10 +148,10 @@ cdef class Measurer:
         return self.weight
 
     def measure(self, const double[:, ::1] scores, votes, double fusion):
-        """Take the measurement z = (1 - fusion) * scores + fusion * votes.
+        """Compute the measurement z = (1 - fusion) * scores + fusion * votes.
 
-        ``votes`` holds a class per row, or a score per row and class. Returns the weight of the rows that the
-        measurement misses and of those that the votes alone do, in units.
+        ``votes`` has a class per row, or a score per row and class. Returns the weight of the rows that the
+        measurement misses, and of those that the votes alone miss, in units.
         """
         cdef int64_t c, measured = 0, alone = 0
         cdef const int32_t[::1] classes
@@ -181,7 +181,7 @@ cdef class Measurer:
         return measured, alone
 
     def misses(self, const double[:, ::1] scores):
-        """Return the weight of the rows that scores themselves miss, in units."""
+        """Return the weight of the rows that the scores miss, in units."""
         cdef int64_t c, missed = 0
         if self.n_chunks == 1:
             return missed_range(&scores[0, 0], &self.labels[0], &self.base[0], self.n_classes, 0, self.n)
@@ -210,7 +210,7 @@ cdef double highest_range(const double *values, int64_t n) noexcept nogil:
 
 
 cpdef double highest(const double[::1] values, int n_threads=1) noexcept:
-    """Return the highest of non-negative values, 0 if there is none; NaN if one is negative or not finite."""
+    """Return the maximum of non-negative values, 0 if there are none; NaN if one is negative or not finite."""
     cdef int64_t c, n = values.shape[0], n_chunks = chunks(n, n, n_threads)
     cdef double top
     cdef vector[double] tops = vector[double](n_chunks)
@@ -222,12 +222,12 @@ cpdef double highest(const double[::1] values, int n_threads=1) noexcept:
         tops[c] = highest_range(&values[c * CHUNK], min(<int64_t> CHUNK, n - c * CHUNK))
     top = tops[0]
     for c in range(1, n_chunks):
-        top = tops[c] if tops[c] != tops[c] or tops[c] > top else top  # NaN stays
+        top = tops[c] if tops[c] != tops[c] or tops[c] > top else top  # keeps NaN
     return top
 
 
 cpdef int unit_of(double top, int64_t n) noexcept:
-    """Return u such that n values of at most ``top`` can be summed as whole numbers of 2^-u."""
+    """Return u such that n values of at most ``top`` can be summed as integers in units of 2^-u."""
     cdef int exponent, length_exponent
     frexp(top, &exponent)
     frexp(<double> n, &length_exponent)
@@ -235,10 +235,10 @@ cpdef int unit_of(double top, int64_t n) noexcept:
 
 
 cpdef int64_t sum_of_units(const double[::1] values, int unit, int n_threads=1) noexcept:
-    """Return the sum of values, each rounded to a multiple of 2^-unit, in such multiples."""
+    """Return the sum of values in units of 2^-unit, each rounded to an integer."""
     cdef int64_t c, total = 0, n = values.shape[0]
     cdef int64_t n_chunks = chunks(n, n, n_threads)
-    # In two halves: the scale of very small values is no double.
+    # In two steps, because the scale of very small values would overflow.
     cdef double half_scale = ldexp(1.0, unit // 2), other_half = ldexp(1.0, unit - unit // 2)
     if n == 0:
         return 0
@@ -250,7 +250,7 @@ cpdef int64_t sum_of_units(const double[::1] values, int unit, int n_threads=1) 
 
 
 cpdef double exact_sum(const double[::1] values, int n_threads=1) noexcept:
-    """Sum non-negative values over fixed-point integers; NaN if one is negative or not finite."""
+    """Return the fixed-point sum of non-negative values; NaN if one is negative or not finite."""
     cdef double top = highest(values, n_threads)
     cdef int unit
     if top != top:
@@ -271,7 +271,7 @@ def divide(double[::1] values, double divisor, int n_threads=1):
 
 
 def multiply(const double[::1] weights, const cpp_bool[::1] missed, double right, double wrong, int n_threads=1):
-    """Multiply weights by one factor where a row is right and by another where it was missed."""
+    """Multiply weights by one factor for rows that are right and another for rows that were missed."""
     cdef int64_t i, n = weights.shape[0]
     result = np.empty(n)
     cdef double[::1] products = result
@@ -292,7 +292,7 @@ cdef int64_t sum_squares(const double *values, double half_scale, double other_h
 
 
 def squares_of_units(const double[::1] values, int unit, int n_threads=1):
-    """Return the sum of the squares of values, each rounded to a multiple of 2^-unit, in such multiples."""
+    """Return the sum of squares in units of 2^-unit, each rounded to an integer."""
     cdef int64_t c, total = 0, n = values.shape[0], n_chunks = chunks(n, n, n_threads)
     cdef double half_scale = ldexp(1.0, unit // 2), other_half = ldexp(1.0, unit - unit // 2)
     if n == 0:
@@ -305,14 +305,14 @@ def squares_of_units(const double[::1] values, int unit, int n_threads=1):
 
 
 def effective_sample_size(const double[::1] weights, int n_threads=1):
-    """How many equal weights these (which sum to 1) are worth: 1 / sum(weights ** 2), a sum as `exact_sum` takes it."""
+    """Return the effective sample size of weights that sum to 1: 1 / sum(weights ** 2), summed as in `exact_sum`."""
     cdef double top = highest(weights, n_threads)
     cdef int unit = unit_of(top * top, weights.shape[0])
     return 1 / ldexp(<double> squares_of_units(weights, unit, n_threads), -unit)
 
 
 def class_totals(const int32_t[::1] labels, const int32_t[::1] weights, int64_t n_classes):
-    """Return the sum of whole weights, one per row, over the rows of each class (int64)."""
+    """Return the sum of integer weights, one per row, for each class (int64)."""
     cdef int64_t i
     result = np.zeros(n_classes, dtype=np.int64)
     cdef int64_t[::1] totals = result
@@ -322,7 +322,7 @@ def class_totals(const int32_t[::1] labels, const int32_t[::1] weights, int64_t 
 
 
 def margins(const double[:, ::1] scores, const int32_t[::1] labels):
-    """Return by how much the score of each row's label is above the highest of the other scores."""
+    """Return the score of each row's label minus the highest other score."""
     cdef int64_t i, k
     cdef double other
     result = np.empty(labels.shape[0])

@@ -1,9 +1,9 @@
-"""Weighted bootstrap samples, as the number of times each row was drawn.
+"""Weighted bootstrap samples, as the number of times each row is drawn.
 
-Rows are cut into blocks of fixed size. First every draw picks a block by the blocks' total
-weights, then each block hands out its draws among its own rows. Weights are fixed-point
-integers and every random number is keyed by (seed, iteration, attempt, block), so the counts
-don't depend on how many threads share the work or in which order the blocks are done.
+Rows are in blocks of fixed size. First each draw selects a block by the blocks' total weights, then each
+block assigns its draws to its rows. Weights are fixed-point integers, and every random number is keyed by
+(seed, iteration, attempt, block), so the counts do not depend on the number of threads or the order of the
+blocks.
 """
 
 from cython.parallel cimport prange, threadid
@@ -20,15 +20,15 @@ from enum import IntEnum
 import numpy as np
 
 cdef enum:
-    BLOCK = 8192  # rows whose cumulated weights fit a core's cache
-    CHUNK = 65536  # draws that choose their blocks together
+    BLOCK = 8192  # rows whose cumulative weights fit into a core's cache
+    CHUNK = 65536  # draws that select their blocks at a time
     PARALLEL_ROWS = 65536
     MAX_REDRAWS = 100
     GUIDE_BITS = 12
-    GUIDES = 1 << GUIDE_BITS  # places of a guide to the blocks
+    GUIDES = 1 << GUIDE_BITS  # entries of a lookup table of blocks
 
 cdef uint64_t HALF = <uint64_t> 1 << 59
-cdef uint64_t CHOOSE_BLOCK = <uint64_t> 1 << 63  # sets this stage's counters apart from the blocks'
+cdef uint64_t CHOOSE_BLOCK = <uint64_t> 1 << 63  # keeps the counters of this step apart from those of blocks
 
 
 cdef uint64_t cumulate(const double *weights, int64_t n, uint64_t *cumulated) noexcept nogil:
@@ -45,7 +45,7 @@ cdef void choose_blocks(
     const uint64_t *cumulated, int64_t n_blocks, int64_t first, int64_t last,
     uint64_t seed, uint64_t iteration, uint64_t attempt, int64_t *chosen,
 ) noexcept nogil:
-    """Count how many of the draws ``first .. last - 1`` fall into each block: a guide points close to it."""
+    """Count how many of the draws ``first .. last - 1`` are in each block, with a lookup table."""
     cdef uint64_t numbers[4]
     cdef uint32_t guide[GUIDES]
     cdef uint64_t total = cumulated[n_blocks - 1], position
@@ -69,7 +69,7 @@ cdef void draw_in_block(
     const uint64_t *cumulated, int64_t n, int64_t n_draws,
     uint64_t seed, uint64_t iteration, uint64_t attempt, uint64_t block, int32_t *counts,
 ) noexcept nogil:
-    """Hand out a block's draws: a guide points close to each draw's row."""
+    """Assign a block's draws to its rows, with a lookup table."""
     cdef uint16_t guide[2 * BLOCK + 1]
     cdef uint64_t numbers[4]
     cdef uint64_t total = cumulated[n - 1], position
@@ -84,7 +84,7 @@ cdef void draw_in_block(
             philox(seed, ROWS_STREAM, i // 4, block, attempt, iteration, numbers)
         position = scaled(numbers[i % 4], total)
         row = guide[position >> shift]
-        row += cumulated[row] <= position  # mostly so near that there is no branch to guess
+        row += cumulated[row] <= position  # nearly always near, so that there is no branch to mispredict
         row += cumulated[row] <= position
         while cumulated[row] <= position:
             row += 1
@@ -92,7 +92,7 @@ cdef void draw_in_block(
 
 
 cdef int make_guide(const uint64_t *cumulated, int64_t n, uint16_t *guide) noexcept nogil:
-    """For each stretch of 2^shift positions, name a row before which there is none of them; return the shift."""
+    """For each range of 2^shift positions, find a row before which none of them is; return the shift."""
     cdef uint64_t total = cumulated[n - 1]
     cdef int64_t i
     cdef uint16_t row = 0
@@ -114,9 +114,9 @@ cpdef bootstrap(
 ):
     """Draw rows by weights (non-negative, summing to 1), with replacement.
 
-    ``n_draws``: how many; 0: as many as there are weights. With an exchange, ``weights`` are those of a worker's
-    own rows, which are whole blocks, and ``n_draws`` is of the rows of all. Returns the number of times each row was
-    drawn (int32).
+    ``n_draws`` is the number of draws; 0: the number of weights. With an exchange, ``weights`` are those of a
+    worker's own rows, which are whole blocks, and ``n_draws`` is for the rows of all workers. Returns how
+    often each row was drawn (int32).
     """
     cdef int64_t n = weights.shape[0]
     if n_draws <= 0:
@@ -136,7 +136,7 @@ cpdef bootstrap(
 
 
 cdef int check_total(uint64_t total) except -1:
-    """Refuse weights that would lead the search for a draw's row out of the arrays."""
+    """Reject weights that would make the search for rows leave the arrays."""
     if not HALF < total < 4 * HALF:
         raise ValueError("weights to draw by must be at least 0 and sum to 1")
     return 0
@@ -146,7 +146,7 @@ cdef draw_blocks(
     const double *weights, int64_t n, int64_t n_draws, uint64_t seed, uint64_t iteration, uint64_t attempt,
     int n_threads, exchange, uint64_t *cumulated, int32_t *counts,
 ):
-    """Draw from several blocks: first how many in each, then which rows."""
+    """Draw from several blocks: first the number of draws of each block, then the rows."""
     cdef int64_t n_blocks = (n + BLOCK - 1) // BLOCK, first_block = 0, block, size
     cdef vector[uint64_t] own_totals = vector[uint64_t](n_blocks)
     cdef const int64_t[::1] chosen
@@ -173,7 +173,7 @@ cdef draws_of_blocks(
     const uint64_t[::1] cumulated, int64_t n_draws, uint64_t seed, uint64_t iteration, uint64_t attempt, int n_threads,
     exchange,
 ):
-    """Return how many of the draws fall into each block, by their cumulated totals; workers share the work."""
+    """Return the number of draws in each block, from their cumulative totals; workers share the work."""
     cdef int64_t n_blocks = cumulated.shape[0], n_chunks = (n_draws + CHUNK - 1) // CHUNK, chunk
     cdef int64_t first = 0, last = n_chunks
     check_total(cumulated[n_blocks - 1])
@@ -195,7 +195,7 @@ REDRAWS = MAX_REDRAWS
 
 
 class Stream(IntEnum):
-    """What random numbers are for; each use has a stream of its own."""
+    """Purposes of random numbers; each has a separate stream."""
 
     ROWS = ROWS_STREAM
     ESTIMATORS = ESTIMATORS_STREAM
@@ -206,14 +206,14 @@ class Stream(IntEnum):
 
 
 def random_numbers(uint64_t seed, uint64_t stream, uint64_t c0, uint64_t c1, uint64_t c2, uint64_t c3):
-    """Return the four 64-bit numbers that Philox gives for one key (seed and stream) and counter."""
+    """Return the four 64-bit numbers of Philox for a key (seed and stream) and a counter."""
     cdef uint64_t numbers[4]
     philox(seed, stream, c0, c1, c2, c3, numbers)
     return [numbers[0], numbers[1], numbers[2], numbers[3]]
 
 
 def folds(const int64_t[::1] ids, uint64_t seed, int64_t n_folds):
-    """Deal rows into folds (uint8) by their numbers; rows of one number get the same fold."""
+    """Assign rows to folds (uint8) by their numbers; rows with the same number are in the same fold."""
     cdef int64_t i
     cdef uint64_t numbers[4]
     result = np.empty(ids.shape[0], dtype=np.uint8)
@@ -228,7 +228,7 @@ def folds(const int64_t[::1] ids, uint64_t seed, int64_t n_folds):
 cdef int64_t mark_drawn(
     const int32_t *counts, const int32_t *labels, int64_t n, int64_t n_present, vector[uint8_t] &seen
 ) noexcept nogil:
-    """Mark the classes that were drawn, and return how many they are; ``n_present`` are all."""
+    """Mark the classes that were drawn, and return their number; ``n_present`` is the total."""
     cdef int64_t i, n_seen = 0
     memset(seen.data(), 0, seen.size())
     for i in range(n):
@@ -241,20 +241,20 @@ cdef int64_t mark_drawn(
 
 
 cdef class Draws:
-    """Weighted bootstrap samples in which every class is present, if luck allows.
+    """Weighted bootstrap samples with a row of every class, if possible.
 
     Parameters
     ----------
     labels : int32 array of shape (n_rows,)
         The rows' classes.
     n_classes, n_present : int
-        Number of classes, and of those that have a row.
+        Number of classes, and number of those that have a row.
     seed : int
-        What the draws depend on, with the iteration and the attempt.
+        The key of the draws, with the iteration and the attempt.
     n_threads : int
-        Threads that share a large table.
+        Number of threads for a large table.
     n_draws : int
-        How many rows a sample has; 0: as many as there are.
+        Number of rows in a sample; 0: as many as there are.
     exchange : Exchange or None
         The other workers, if each has some of the rows.
     """
@@ -282,7 +282,7 @@ cdef class Draws:
         return Draws, self.arguments
 
     def draw(self, const double[::1] weights, uint64_t iteration, uint64_t attempt):
-        """Return how often each row is in the sample; redrawn while a class is missing, but not for ever."""
+        """Return how often each row is in the sample; redraw up to a limit while a class is missing."""
         cdef uint64_t first = attempt * (MAX_REDRAWS + 1), redraw
         for redraw in range(first, first + MAX_REDRAWS + 1):
             result = bootstrap(

@@ -13,7 +13,7 @@ cdef extern from *:
     """
     int kfhe_max_threads() noexcept nogil
 
-MOST_THREADS = 256  # OpenMP ends the process when the system has no more threads to give
+MOST_THREADS = 256  # OpenMP aborts the process if the system has no more threads
 
 _forked = False
 
@@ -28,9 +28,9 @@ if hasattr(os, "register_at_fork"):
 
 
 def thread_count(n_jobs=None):
-    """Resolve ``n_jobs`` as scikit-learn does, within what OpenMP allows right now.
+    """Return the number of threads for ``n_jobs``, as in scikit-learn, up to OpenMP's current limit.
 
-    OpenMP's threads don't survive a fork, so a forked child works alone.
+    OpenMP's threads do not survive a fork, so a forked child uses one thread.
     """
     if n_jobs == 0:
         raise ValueError("n_jobs must be a number of threads, negative (-1: all cores) or None, got 0")

@@ -14,8 +14,8 @@ import python_calamine as calamine
 from kfhe.display.text import some
 from kfhe.tables.csv import GAPS, check_names
 from kfhe.tables.errors import TableFileError, did_you_mean, how_to_fix
-from kfhe.tables.extent import check_extent
 from kfhe.tables.readings import CATEGORY, NUMBER, WHOLE, is_text, moments_as_text
+from kfhe.tables.sheet_size import check_size
 
 if TYPE_CHECKING:
     from kfhe.tables.files import Dialect
@@ -47,7 +47,7 @@ class ExcelTable:
     def _rows(self, stream: IO[bytes], sheet: str | None) -> tuple[list[list[Any]], int]:
         """Return the rows of a sheet, header first, and the number of the row below it."""
         file = io.BytesIO(stream.read())  # calamine itself rejects .ods files with too many cells
-        check_extent(self.name, file)
+        check_size(self.name, file)
         file.seek(0)
         try:
             book = calamine.CalamineWorkbook.from_filelike(file)

@@ -1,6 +1,6 @@
-"""Growth: how a subtree grows, whichever splitter works on its nodes.
+"""Growth: how a subtree grows, with either splitter.
 
-Depth first, a subtree is grown whole. Best first, until there are enough leaves: what would be cut off is never grown.
+Depth first, a subtree is grown completely. Best first, it is grown up to a number of leaves.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t
@@ -47,7 +47,7 @@ cdef NodeTotals totals_of(const Growth *growth, int32_t index) noexcept nogil:
 
 
 cdef bint stays_leaf(const Growth *growth, const OpenNode *node) noexcept nogil:
-    """Whether a node is not to be split, whatever splits there are."""
+    """Whether a node is not split, whatever its splits are."""
     cdef int64_t n_classes = growth.problem.n_classes
     return growth.broken or is_terminal(
         growth.problem.rules, &growth.subtree.totals[node.index * n_classes], n_classes,
@@ -79,9 +79,9 @@ cdef void record(Growth *growth, int32_t index, const Split *split, const NodeTo
 
 
 cdef void count_children(Growth *growth, int32_t index, int64_t n_left, int64_t n_of_all) noexcept nogil:
-    """Part a node's rows between its children: the right one has what the left one has not.
+    """Divide a node's rows between its children: the right one has those that the left one has not.
 
-    ``n_left`` rows go left here, ``n_of_all`` of those of all workers.
+    ``n_left`` rows go left here, and ``n_of_all`` on all workers.
     """
     cdef int64_t k, n_classes = growth.problem.n_classes
     cdef const GrownNode *parent = &growth.subtree.nodes[index]
@@ -102,8 +102,8 @@ cdef void count_children(Growth *growth, int32_t index, int64_t n_left, int64_t 
 
 # ---------------------------------------------------------------- sums over workers
 #
-# They are made by an exchange (`kfhe.exchange`), between two steps of the same growing on each worker. One that fails
-# keeps its error; growing then comes to its end, and raises it.
+# Sums are made by an exchange (`kfhe.exchange`), between two steps of the same growth on each worker. If one
+# fails, the exchange keeps its error, growth ends, and the error is raised.
 
 
 cdef void sum_cells(Growth *growth, int32_t *cells, int64_t n) noexcept nogil:
@@ -114,7 +114,7 @@ cdef void sum_cells(Growth *growth, int32_t *cells, int64_t n) noexcept nogil:
 
 
 cdef bint put_sum(exchange, numbers) noexcept:
-    """Put in place of some numbers the sums of those of all workers; return whether that was possible."""
+    """Replace numbers by their sums over all workers; return whether that was possible."""
     try:
         numbers[:] = exchange.sum(numbers.copy())
     except BaseException as error:
@@ -129,7 +129,7 @@ cdef bint put_sum(exchange, numbers) noexcept:
 cdef void search(
     Growth *growth, const Splitter *splitter, OpenNode *node, const NodeTotals *totals, Split *best
 ) noexcept nogil:
-    """Search all features; or some in the node's random order, and more of them until there is a split."""
+    """Search all features; or some in the node's random order, and more until one has a split."""
     cdef const Problem *problem = growth.problem
     cdef int32_t *drawn = growth.work.drawn.data()
     cdef int64_t i = 0, n = problem.rules.max_features
@@ -143,7 +143,7 @@ cdef void search(
 
 
 cdef bint find_split(Growth *growth, const Splitter *splitter, OpenNode *node, Split *split) noexcept nogil:
-    """Find a node's best split and write it down; return whether there is one: else the node is a leaf."""
+    """Find and store a node's best split; return whether there is one, otherwise the node is a leaf."""
     cdef NodeTotals totals
     split.score = split.feature = 0
     if not stays_leaf(growth, node):
@@ -159,7 +159,7 @@ cdef bint find_split(Growth *growth, const Splitter *splitter, OpenNode *node, S
 cdef void split_node(
     Growth *growth, const Splitter *splitter, const OpenNode *node, const Split *split, OpenNode *small, OpenNode *large
 ) noexcept nogil:
-    """Part a node's rows between two children, which get to know what they are."""
+    """Divide the rows of a node between two children, and set up the children."""
     cdef Subtree *subtree = growth.subtree
     cdef int64_t n_left, n_of_all, n_classes = growth.problem.n_classes
     cdef int32_t left = add_node(subtree, n_classes, 0)
@@ -180,9 +180,9 @@ cdef void split_node(
 cdef inline void name_children(
     const Growth *growth, const OpenNode *node, int32_t left, int64_t n_left, OpenNode *small, OpenNode *large
 ) noexcept nogil:
-    """Tell both children what they are: rows, depth and key. The smaller one has fewer rows, whatever they weigh."""
+    """Set up both children: rows, depth and key. The smaller child has fewer rows, whatever their weight."""
     cdef bint left_is_small = 2 * n_left <= node.end - node.start
-    if growth.exchange != NULL:  # of rows that several workers have, all agree on their weight
+    if growth.exchange != NULL:  # only the weight is the same on all workers
         left_is_small = growth.subtree.nodes[left].count <= growth.subtree.nodes[left + 1].count
     cdef OpenNode *first = small if left_is_small else large
     cdef OpenNode *second = large if left_is_small else small
@@ -197,7 +197,7 @@ cdef inline void name_children(
 
 
 cdef void grow_depth_first(Growth *growth, const OpenNode *root, const Splitter *splitter) noexcept nogil:
-    """Grow a subtree, node by node. The smaller child is worked on first: then few nodes wait."""
+    """Grow a subtree node by node. The smaller child comes first, so that few nodes wait."""
     cdef Workspace *work = growth.work
     cdef size_t bottom = work.stack.size()
     cdef OpenNode node, small, large
@@ -214,7 +214,7 @@ cdef void grow_depth_first(Growth *growth, const OpenNode *root, const Splitter 
             work.stack.push_back(small)
 
 
-# A node that has its split, and may be parted by it.
+# A node with a split, which waits to be divided.
 cdef struct Waiting:
     OpenNode node
     Split split
@@ -242,6 +242,6 @@ cdef void grow_best_first(Growth *growth, const OpenNode *root, const Splitter *
 
 
 cdef void offer(Growth *growth, const Splitter *splitter, Waiting *waiting, BestFirst &order) noexcept nogil:
-    """Let a node wait with its split, if it has one."""
+    """Add a node to the waiting ones, if it has a split."""
     if find_split(growth, splitter, &waiting.node, &waiting.split):
         order.offer(waiting.node.index, growth.subtree.nodes[waiting.node.index].gain)

@@ -1,7 +1,7 @@
 """Histograms: the weight of each class in each bin of one feature, for the rows of one node.
 
-One integer per bin and class: adding up integers is exact, so a histogram may be built in any
-order, and a node's histogram minus that of one child is that of the other child.
+There is one integer per bin and class. Sums of integers are exact, so a histogram can be built in any order,
+and the histogram of a node minus that of one child is that of the other child.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t
@@ -13,7 +13,7 @@ cdef void add_rows(
     const uint8_t *column, const uint8_t *other_column, const uint32_t *rows, const uint16_t *classes,
     const int32_t *weights, int64_t n_rows, int64_t n_classes, int32_t *histogram, int32_t *other_histogram,
 ) noexcept nogil:
-    """Add rows to the histograms of two features, or of one: what is known of a row is read once for both."""
+    """Add rows to the histograms of one or two features; other data of a row is read once for both."""
     cdef int64_t i, row, label
     cdef int32_t weight
     if column == other_column:
@@ -27,7 +27,7 @@ cdef void add_rows(
 
 
 cdef void add_counts(const uint8_t *column, const uint32_t *rows, int64_t n_rows, int32_t *histogram) noexcept nogil:
-    """Add rows to a histogram of their number, whatever they weigh."""
+    """Add rows to a histogram of their number, whatever their weight."""
     cdef int64_t i
     for i in range(n_rows):
         histogram[column[rows[i]]] += 1
@@ -51,8 +51,8 @@ def class_histograms(
 ):
     """Return the weight of each class in each bin of all features, for some rows.
 
-    ``codes`` are the bins of the whole table, (n_features, n_rows); ``classes`` and ``weights`` go with ``rows``. The
-    result (int32) has a line per bin, one feature after the other, and a column per class.
+    ``codes`` are the bins of the whole table, (n_features, n_rows); ``classes`` and ``weights`` are those of
+    ``rows``. The result (int32) has a row per bin, one feature after the other, and a column per class.
     """
     cdef int64_t f, other, first = 0, second, n_features = n_bins.shape[0]
     result = np.zeros((np.sum(n_bins), n_classes), dtype=np.int32)

@@ -1,7 +1,7 @@
-"""Partitioner: rows moved to the sides that they go to, and those of a subtree copied together in memory.
+"""Partitioner: moves rows to the sides of a split, and copies those of a subtree together.
 
-The rows of one subtree are spread over the whole table, which is large. So all subtrees take their rows from a strip of
-a column while it is in the cache, and each column is read from memory only once for many of them.
+The rows of a subtree are spread over the whole table, which is large. So all subtrees take their rows from a strip
+of a column while it is in the cache, and each column is read from memory only once for many of them.
 """
 
 from cython.parallel cimport prange
@@ -26,7 +26,7 @@ cdef int64_t partition_block(
     const uint8_t *column, const uint8_t *goes_left, int64_t n, uint32_t *rows, uint16_t *classes, int32_t *weights,
     uint32_t *spare_rows, uint16_t *spare_classes, int32_t *spare_weights, int64_t n_classes, int64_t *left_totals,
 ) noexcept nogil:
-    """Move the rows that go left to the front, and the others to the spare arrays; return how many go left."""
+    """Move the rows that go left to the front and the others to spare arrays; return how many go left."""
     cdef int64_t i, n_left = 0, side
     cdef uint32_t row
     cdef uint16_t label
@@ -45,7 +45,7 @@ cdef int64_t partition_block(
 cdef inline void add_weights(
     const uint16_t *classes, const int32_t *weights, int64_t n, int64_t n_classes, int64_t *totals
 ) noexcept nogil:
-    """Add up what rows of each class weigh; of two, in numbers that need not be written to memory and read again."""
+    """Add up the weight of each class; with two classes, in registers."""
     cdef int64_t i, total = 0, second = 0
     if n_classes == 2:
         for i in range(n):
@@ -73,9 +73,9 @@ cdef int64_t partition_rows(
     uint32_t *spare_rows, uint16_t *spare_classes, int32_t *spare_weights, int64_t *left_totals, int64_t n_classes,
     int n_threads,
 ) noexcept nogil:
-    """Move the rows that go left to the front, both sides in their order; add up the left side's classes.
+    """Move the rows that go left to the front, keeping both sides in order; add up the classes on the left.
 
-    Threads part blocks; what goes left is then moved together, and followed by the rest.
+    Threads divide blocks; what goes left is then concatenated, and followed by the rest.
     """
     cdef int64_t size = max(n // (BLOCKS * n_threads) + 1, min(n // n_threads + 1, <int64_t> LEAST_BLOCK)) if n_threads > 1 else n + 1
     cdef int64_t n_blocks = (n + size - 1) // size, b, k, first, n_moved = 0, total
@@ -123,7 +123,7 @@ cdef int64_t partition_rows(
 cdef void gather(
     const Problem *problem, const RowSet *table, const vector[OpenNode] &roots, RowSets *row_sets, int n_threads
 ) noexcept nogil:
-    """Make a row set for each subtree: the table's, or one of its own if its rows are far apart."""
+    """Make a row set for each subtree: the table, or a copy if its rows are far apart."""
     cdef int64_t i, t, n, n_strips, n_gathered = 0, n_roots = <int64_t> roots.size()
     cdef RowSet *row_set
     row_sets.of_root.assign(n_roots, table[0])
@@ -153,7 +153,7 @@ cdef void gather(
 cdef void hand_out(
     const uint8_t *column, int64_t start, const vector[OpenNode] &roots, RowSets *row_sets, int64_t f
 ) noexcept nogil:
-    """Copy a strip of one column; the rows of a subtree are in their order."""
+    """Copy a strip of one column; the rows of a subtree are in order."""
     cdef int64_t i, t
     cdef const RowSet *row_set
     cdef const uint32_t *row
@@ -171,7 +171,7 @@ cdef void hand_out(
 
 
 cdef void number_rows(const RowSet *row_set, int64_t start, int64_t end) noexcept nogil:
-    """Let the rows of a subtree be positions in its row set, which knows where they come from."""
+    """Turn the rows of a subtree into positions in its row set, which has their origins."""
     cdef uint32_t *origin = <uint32_t *> row_set.origin
     cdef int64_t i
     if origin == NULL:
@@ -181,7 +181,7 @@ cdef void number_rows(const RowSet *row_set, int64_t start, int64_t end) noexcep
         row_set.rows[start + i] = i
 
 
-# ---------------------------------------------------------------- the same in steps, for rows that are elsewhere
+# ---------------------------------------------------------------- single steps, for rows on other machines
 
 
 def cut(Split split, int n_bins, const double[::1] low, const double[::1] high):

@@ -1,7 +1,6 @@
 """Predictor: from rows to leaves to scores, many rows at a time.
 
-If only the highest score is of interest, rows are dropped whose highest can't be beaten any more, whatever votes are
-still to come.
+If only the predicted class is needed, rows are dropped once the remaining votes can't change it.
 """
 
 from cython.parallel cimport prange, threadid
@@ -14,14 +13,14 @@ from kfhe.engine.trees.top_splits cimport LANES as GROUP
 import numpy as np
 
 cdef enum:
-    LEAST_BLOCK = 512  # rows of a block
+    LEAST_BLOCK = 512  # minimum rows of a block
     MOST_BLOCK = 4096
-    BLOCK_BYTES = 1 << 18  # of a block's rows and scores: they stay in the cache while all trees come and go
-    LANES = 8  # rows that go down a tree side by side, so that memory is never waited for alone
+    BLOCK_BYTES = 1 << 18  # size of a block's rows and scores, which stay in the cache
+    LANES = 8  # rows that go down a tree at a time, to hide the latency of memory
     PARALLEL_STEPS = 20000  # rows times trees
-    TREES_AT_ONCE = 8  # before it is looked which rows are decided
-    LEAST_DROPPED = 16  # one of so many rows has to be decided, or none is dropped: the others have to move for it
-    ROUNDING_ERRORS = 1000000000  # of scores are less than all weight divided by this
+    TREES_AT_ONCE = 8  # between two checks for decided rows
+    LEAST_DROPPED = 16  # rows are dropped only if one in so many is decided, since the others must be moved
+    ROUNDING_ERRORS = 1000000000  # errors of scores are below the total weight divided by this
 
 
 cdef inline int32_t step(
@@ -46,7 +45,7 @@ cdef inline void descend(
     const Node *nodes, const uint64_t *sets, const double *rows, int64_t n_features, int64_t n_rows, bint plain,
     int32_t *leaves,
 ) noexcept nogil:
-    """Send rows down a tree; a row that has reached its leaf makes room for the next."""
+    """Send rows down a tree; a row that has reached its leaf is replaced by the next one."""
     cdef int64_t lane, n_lanes = min(<int64_t> LANES, n_rows), next_row = n_lanes
     cdef int64_t row[LANES]
     cdef const double *values[LANES]
@@ -71,7 +70,7 @@ cdef inline void descend(
             values[lane] = &rows[next_row * n_features]
             next_row += 1
             at[lane] = nodes
-    for lane in range(min(<int64_t> LANES, n_rows)):  # the last ones, each to its end
+    for lane in range(min(<int64_t> LANES, n_rows)):  # the last rows, one by one
         if row[lane] >= 0:
             node = at[lane]
             while node.kind != LEAF:
@@ -83,14 +82,14 @@ cdef void find_leaves(
     const Node *nodes, const uint64_t *sets, const double *rows, int64_t n_features, int64_t n_rows, bint plain,
     int32_t *leaves,
 ) noexcept nogil:
-    """Number, within the tree, of the leaf that each row falls into."""
+    """Number of each row's leaf in a tree."""
     if plain:
         descend(nodes, sets, rows, n_features, n_rows, True, leaves)
     else:
         descend(nodes, sets, rows, n_features, n_rows, False, leaves)
 
 
-cdef struct LeafVotes:  # how leaves vote, and how much that counts
+cdef struct LeafVotes:  # how leaves vote
     const int32_t *classes
     const double *shares  # of the leaves of the first trees, which vote softly
     int64_t n_soft  # leaves of those trees
@@ -117,7 +116,7 @@ cdef void add_tree(
 
 
 cdef int64_t block_size(int64_t n_rows, int64_t row_bytes, int n_threads) noexcept nogil:
-    """Rows of a block: not too many for the cache, whole groups, and no thread with a block less than others."""
+    """Number of rows in a block: it fits into the cache, in whole groups, and threads get equal shares."""
     cdef int64_t n = max(n_rows, <int64_t> 1)
     cdef int64_t most = max(<int64_t> LEAST_BLOCK, min(<int64_t> MOST_BLOCK, BLOCK_BYTES // row_bytes))
     cdef int64_t n_groups = (n + GROUP - 1) // GROUP
@@ -146,10 +145,10 @@ def add_trees(
     """Add the weighted votes of the trees ``first .. last - 1`` to the scores.
 
     ``leaf_votes`` has a row of votes, one per class, for each leaf of the trees that vote softly, which come
-    first; the leaves of the others vote for their ``leaf_classes``. ``plain`` promises that no value is missing
-    and no feature is categorical. The same trees may be given in their compact form, too, which rows then walk down.
-    If only the highest score is of interest, once the classes' ``factors`` are multiplied with them, no further votes
-    are looked for once it is decided which one that will be.
+    first; the leaves of the others vote for their ``leaf_classes``. ``plain``: no value is missing and no feature is
+    categorical. If the trees are also given in compact form, that is used. With ``factors`` of the classes, only
+    the highest product of score and factor is needed, and further votes are skipped once that is
+    certain.
     """
     cdef int64_t n_rows = rows.shape[0], n_features = rows.shape[1]
     cdef int64_t block, start, n, size, row_bytes
@@ -194,10 +193,10 @@ cdef inline double lower(double one, double other) noexcept nogil:
 cdef inline bint is_decided(
     const double *scores, const double *factors, int64_t n_classes, double to_come, double leeway
 ) noexcept nogil:
-    """Whether the highest of a row's scores stays ahead even if all votes to come are for another one.
+    """Whether the lead of a row's highest score exceeds the remaining votes.
 
-    The highest that a class may get to must be further ahead of the second than the votes to come can have made it;
-    they are taken times the largest factor for that (``leeway``), so that there is no branch to guess.
+    The remaining votes are multiplied by the largest factor (``leeway``), so that there is no branch to
+    mispredict.
     """
     cdef int64_t k
     cdef double possible, highest = 0, second = 0
@@ -212,7 +211,7 @@ cdef inline int64_t find_undecided(
     const double *scores, const int32_t *places, int64_t n_rows, const double *factors, int64_t n_classes,
     double to_come, int32_t *found,
 ) noexcept nogil:
-    """Find the rows, by their position among the places of their scores, that are not decided; return how many."""
+    """Find the positions of the rows that are not decided; return their number."""
     cdef int64_t i, k, n = 0
     cdef double leeway = 0
     for k in range(n_classes):
@@ -242,10 +241,10 @@ cdef void add_compact(
     CompactTrees compact, const LeafVotes *votes, int64_t first, int64_t last, uint16_t *ranks, int64_t n_rows,
     const double *factors, double *scores,
 ) noexcept nogil:
-    """Add the compact trees' votes for a block of rows, of which the decided ones are dropped if there are factors."""
+    """Add the votes of compact trees for a block of rows; with factors, decided rows are dropped."""
     cdef int64_t t, n_undecided
     cdef int32_t leaves[MOST_BLOCK]
-    cdef int32_t places[MOST_BLOCK]  # of the scores of the rows that are left
+    cdef int32_t places[MOST_BLOCK]  # positions of the scores of the remaining rows
     cdef int32_t kept[MOST_BLOCK]
     cdef double to_come, weight = weight_of(votes.weights, first, last)
     number(places, n_rows)
@@ -256,7 +255,7 @@ cdef void add_compact(
             continue
         to_come = weight_of(votes.weights, t + 1, last) + weight / ROUNDING_ERRORS
         if 2 * to_come > weight:
-            continue  # nobody can be decided yet
+            continue  # too early for any decision
         n_undecided = find_undecided(scores, places, n_rows, factors, votes.n_classes, to_come, kept)
         if (n_rows - n_undecided) * LEAST_DROPPED >= n_rows:
             compact.keep(kept, n_undecided, ranks)
@@ -265,7 +264,7 @@ cdef void add_compact(
 
 
 cdef inline double weight_of(const double *weights, int64_t first, int64_t last) noexcept nogil:
-    """Weight of some trees."""
+    """Total weight of some trees."""
     cdef double total = 0
     cdef int64_t t
     for t in range(first, last):
@@ -274,14 +273,14 @@ cdef inline double weight_of(const double *weights, int64_t first, int64_t last)
 
 
 cdef inline void number(int32_t *places, int64_t n) noexcept nogil:
-    """Give each row of a block its own place."""
+    """Give each row of a block its own position."""
     cdef int64_t i
     for i in range(n):
         places[i] = <int32_t> i
 
 
 cdef inline void keep_places(const int32_t *kept, int64_t n_kept, int32_t *places) noexcept nogil:
-    """Keep the places of some rows, given in order."""
+    """Keep the positions of some rows, in order."""
     cdef int64_t i
     for i in range(n_kept):
         places[i] = places[kept[i]]
@@ -290,7 +289,7 @@ cdef inline void keep_places(const int32_t *kept, int64_t n_kept, int32_t *place
 def apply(
     const Node[::1] nodes, const uint64_t[:, ::1] category_sets, const double[:, ::1] rows, int n_threads=1
 ):
-    """Return the number of the leaf that each row falls into, for a single tree."""
+    """Return the number of each row's leaf in a single tree."""
     cdef int64_t n_rows = rows.shape[0], block, start, size
     cdef const uint64_t *sets = &category_sets[0, 0] if category_sets.shape[0] else NULL
     result = np.empty(n_rows, dtype=np.int32)

@@ -1,4 +1,4 @@
-"""Pruner: what of a grown tree stays. Nodes whose subtrees go become leaves."""
+"""Pruner: turns nodes into leaves, and drops the subtrees below them."""
 
 from cython.parallel cimport prange
 from libc.stdint cimport int32_t, int64_t
@@ -11,7 +11,7 @@ import numpy as np
 
 
 cdef int64_t misses(const Subtree *subtree, int64_t node, int64_t n_classes) noexcept nogil:
-    """Weight of the node's rows that its own majority class gets wrong."""
+    """Weight of the node's rows that are not in its majority class."""
     cdef const int64_t *totals = &subtree.totals[node * n_classes]
     cdef int64_t k, total = 0, top = 0
     for k in range(n_classes):
@@ -21,7 +21,7 @@ cdef int64_t misses(const Subtree *subtree, int64_t node, int64_t n_classes) noe
 
 
 cdef double prune(Subtree *subtree, int64_t n_classes, double price, const double *costs_of_subtrees) noexcept nogil:
-    """Cut off what saves less than a price per extra leaf; return what the rest costs."""
+    """Cut off subtrees that save less than a price per additional leaf; return the cost of the rest."""
     cdef vector[double] costs = vector[double](subtree.nodes.size())
     cdef GrownNode *node
     cdef double kept
@@ -44,7 +44,7 @@ cdef double prune(Subtree *subtree, int64_t n_classes, double price, const doubl
 cdef void prune_subtrees(
     vector[Subtree*] &subtrees, int64_t n_subtrees, int64_t n_classes, double cp, int n_threads
 ) noexcept nogil:
-    """Cut off each subtree that saves less than cp times the root's misses per extra leaf."""
+    """Cut off each subtree that saves less than cp times the root's misses per additional leaf."""
     cdef double price = cp * misses(subtrees[0], 0, n_classes)
     cdef vector[double] costs = vector[double](n_subtrees)
     cdef int64_t i
@@ -60,7 +60,7 @@ cdef struct Place:
 
 
 cdef GrownNode *node_at(vector[Subtree*] &subtrees, Place *place) noexcept nogil:
-    """The node at a place, which becomes that in the deferred subtree where the node goes on there."""
+    """A node's own position, or that of the deferred subtree where it continues."""
     cdef GrownNode *node = &subtrees[place.subtree].nodes[place.index]
     if node.stored.left < -1:
         place.subtree, place.index = -1 - node.stored.left, 0
@@ -69,7 +69,7 @@ cdef GrownNode *node_at(vector[Subtree*] &subtrees, Place *place) noexcept nogil
 
 
 cdef void keep_best_leaves(vector[Subtree*] &subtrees, int64_t max_leaves) noexcept nogil:
-    """Keep the splits that best-first growing makes until it has ``max_leaves`` leaves."""
+    """Keep the splits that best-first growth makes up to ``max_leaves`` leaves."""
     cdef BestFirst order
     cdef vector[Place] places = vector[Place](1)
     cdef GrownNode *node = node_at(subtrees, &places[0])
@@ -94,7 +94,7 @@ cdef void keep_best_leaves(vector[Subtree*] &subtrees, int64_t max_leaves) noexc
 cdef void cut_back(
     vector[Subtree*] &subtrees, int64_t n_subtrees, int64_t n_classes, int64_t max_leaves, double cp, int n_threads
 ) noexcept nogil:
-    """Cut off what ``max_leaves`` (0: no limit) and ``cp`` don't let stand, in a tree of so many subtrees."""
+    """Prune a tree of some subtrees to ``max_leaves`` (0: no limit) and by ``cp``."""
     if max_leaves > 0:
         keep_best_leaves(subtrees, max_leaves)
     if cp > 0:
@@ -105,26 +105,26 @@ def pruned(
     const int32_t[::1] left, const double[::1] gains, const int64_t[:, ::1] totals, *, int64_t max_leaf_nodes=0,
     double cp=0.0,
 ):
-    """Prune a tree, given as arrays with an entry per node, the root first; siblings are neighbours.
+    """Prune a tree given as arrays with one entry per node, root first; siblings are neighbours.
 
     Parameters
     ----------
     left : int32 array of shape (n_nodes,)
-        The left child of each node; -1: it is a leaf.
+        The left child of each node; -1 is a leaf.
     gains : array of shape (n_nodes,)
         How much each node's split lowers the weighted Gini impurity.
     totals : int64 array of shape (n_nodes, n_classes)
         Weight of each class in each node.
     max_leaf_nodes : int
-        Keep the best splits only, until there are this many leaves; 0: all.
+        Keep only the best splits, up to this number of leaves; 0: all.
     cp : float
-        Complexity parameter: a subtree goes when it saves less than `cp` times the root's misclassified weight
-        for each of its extra leaves.
+        Complexity parameter: a subtree is cut off if it saves less than `cp` times the root's misclassified weight
+        per additional leaf.
 
     Returns
     -------
     int32 array of shape (n_nodes,)
-        The left children of the nodes that are still there, -1 for all others.
+        The left children of the remaining nodes, and -1 for all others.
     """
     cdef Subtree subtree
     cdef vector[Subtree*] subtrees

@@ -1,6 +1,6 @@
-// The rules of growing a tree: what a split is, what it scores and when one beats another, what is drawn, where a
-// threshold lies. Plain functions of numbers, the same ones wherever trees are grown: KFHE_DEVICE is what a compiler
-// for other processors wants to see before them.
+// The rules of growing a tree: splits, scores, ties, random numbers and thresholds. They are plain functions of
+// numbers, and the same wherever trees are grown. KFHE_DEVICE is a prefix that compilers for other processors
+// need.
 
 #pragma once
 
@@ -15,7 +15,7 @@
 
 namespace kfhe {
 
-// How trees are grown: `TreeSettings` in kfhe/tree_settings.py says what each setting means. 0: no limit.
+// How trees are grown; `TreeSettings` in kfhe/tree_settings.py describes each setting. 0: no limit.
 struct Rules {
     int64_t max_depth;
     int64_t min_samples_split;
@@ -43,15 +43,15 @@ struct NodeTotals {
     const int64_t *classes;  // weight of each class
     int64_t n_classes;
     int64_t weight;
-    int64_t count;  // rows as min_samples_leaf counts them
+    int64_t count;  // number of rows for min_samples_leaf
     int64_t squares;  // sum of the squared class weights
     int64_t min_count;  // smallest count that a child may have
-    int weighted;  // rows count as 1 each, not as their weight
+    int weighted;  // rows count as 1 each, not by their weight
 };
 
 // ---------------------------------------------------------------- scores
 
-// A candidate is worth a division only if it may beat the best; the margin covers rounding.
+// A division is needed only for candidates that may beat the best; the margin covers rounding.
 constexpr double MARGIN = 1 - 1e-12;
 
 // Higher score; on a tie the lower feature.
@@ -60,7 +60,7 @@ KFHE_DEVICE inline bool better(const Split &challenger, const Split &champion) {
     return challenger.score > 0 && challenger.feature < champion.feature;
 }
 
-// Score that a split of a feature has to exceed to be better than the champion; it may tie with a later feature.
+// Score that a split of a feature has to exceed to beat the champion; on a tie, the lower feature wins.
 KFHE_DEVICE inline double bar_for(int32_t feature, const Split &champion) {
     return feature > champion.feature ? champion.score : std::nextafter(champion.score, 0.0);
 }
@@ -69,7 +69,7 @@ KFHE_DEVICE inline bool leaves_enough(const NodeTotals &node, int64_t left_count
     return left_count >= node.min_count && left_count <= node.count - node.min_count;
 }
 
-// Score a candidate and say whether it beats the best so far, which then gets its score: of equals the first stays.
+// Compute the score of a candidate; return whether it beats the best so far, and update it. The first of equals wins.
 KFHE_DEVICE inline bool improves(
     double left_squares, double right_squares, int64_t left_weight, int64_t weight, Split *best
 ) {
@@ -83,12 +83,12 @@ KFHE_DEVICE inline bool improves(
     return true;
 }
 
-// Where values go that are missing, if the node has none: to the heavier child, else left.
+// Side of missing values if the node has none: the heavier child, else left.
 KFHE_DEVICE inline bool is_heavier(int64_t left_weight, const NodeTotals &node) {
     return 2 * left_weight >= node.weight;
 }
 
-// Whether a node stays a leaf, whatever splits there are. `classes` has the weight of each class.
+// Whether a node is a leaf, whatever its splits are. `classes` has the weight of each class.
 KFHE_DEVICE inline bool is_terminal(
     const Rules &rules, const int64_t *classes, int64_t n_classes, int64_t count, int64_t depth
 ) {
@@ -179,7 +179,7 @@ KFHE_DEVICE inline bool cut_improves(uint64_t pair, int64_t count, const NodeTot
     );
 }
 
-// ---------------------------------------------------------------- nodes: their names, and what they draw
+// ---------------------------------------------------------------- keys and random numbers of nodes
 
 // Key of a child; mixed, so that paths of any length stay apart.
 KFHE_DEVICE inline uint64_t key_of_child(uint64_t key, int side) {
@@ -189,7 +189,7 @@ KFHE_DEVICE inline uint64_t key_of_child(uint64_t key, int side) {
     return z ^ (z >> 31);
 }
 
-// Draw some of a node's features, in a random order that depends on the node alone. The ones before `start` have been
+// Draw some of a node's features, in a random order that depends only on the node. Those before `start` have been
 // drawn; those from `stop` on are not needed yet.
 KFHE_DEVICE inline void draw_features(
     int64_t start, int64_t stop, int64_t n_features, const Rules &rules, uint64_t key, int32_t *features
@@ -215,7 +215,7 @@ KFHE_DEVICE inline uint64_t cut_number(const Rules &rules, uint64_t key, int64_t
 
 // ---------------------------------------------------------------- thresholds and sides
 
-// Midpoint of a < b that is below b whatever the rounding.
+// Midpoint of a < b, below b also after rounding.
 KFHE_DEVICE inline double midpoint(double a, double b) {
     const double middle = a / 2 + b / 2;
     return a <= middle && middle < b ? middle : a;
@@ -236,7 +236,7 @@ KFHE_DEVICE inline int cut_of(const Split &split, int n_bins, const double *low,
     return cut;
 }
 
-// Tell for each bin of the split's feature whether it goes left.
+// Compute for each bin of the split's feature whether it goes left.
 KFHE_DEVICE inline void mark_sides(
     const Split &split, int n_bins, const double *low, const double *high, uint8_t *goes_left
 ) {

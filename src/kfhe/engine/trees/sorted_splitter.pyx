@@ -1,9 +1,9 @@
-"""Nodes with few rows: sorted once by each feature, and their descendants inherit the order.
+"""Nodes with few rows: rows are sorted once by each feature, and descendants inherit the order.
 
-A subtree's rows are copied together, and a node costs what its rows cost, however many bins there are. When a
-node is split, the smaller child gets orders of its own, above those of its parent. The larger one inherits the
-parent's: it is worked on after the smaller one's subtree, whose rows weigh nothing by then. They are dropped when
-they have become many.
+A subtree's rows are copied together, and the cost of a node depends on its rows, not on the number of bins. When a
+node is split, the smaller child gets orders of its own, after those of its parent. The larger child inherits the
+parent's: it is processed after the subtree of the smaller child, whose rows have weight zero by then. They are
+dropped once there are many.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
@@ -18,7 +18,7 @@ from kfhe.engine.trees.splitter cimport (
 )
 
 cdef enum:
-    FEW_ROWS = 72  # most bins have none of them, and are passed over; fewer than 256
+    FEW_ROWS = 72  # below this, most bins are empty and are skipped; less than 256
 
 cdef Splitter BY_SORTING
 BY_SORTING.defers = defers
@@ -38,14 +38,14 @@ cdef void split_feature(
 ) noexcept nogil:
     """Search one feature of a node of few rows; a feature that doesn't vary gives no split.
 
-    ``order`` has its rows sorted by a numeric feature; NULL: a histogram is made of them.
+    ``order`` has its rows sorted by a numeric feature; NULL: a histogram is built instead.
     """
     cdef const uint8_t *codes = &work.codes[feature * n_sorted]
     cdef const uint16_t *members = &work.members[node.start]
     cdef int64_t i, n = node.end - node.start, n_bins = problem.n_bins[feature]
     cdef int64_t *left = work.left.data()
     cdef Split split
-    # What is not better than the best so far need not be looked at.
+    # Only splits better than the best so far are of interest.
     cdef double bar = bar_for(feature, best[0])
     split.score = bar
     split.feature = feature
@@ -107,7 +107,7 @@ cdef bint varies(const uint8_t *codes, const uint16_t *members, int64_t n) noexc
 
 
 cdef inline bint inherits(const Problem *problem) noexcept nogil:
-    """Whether children inherit sorted orders: not if each node draws features or cuts of its own."""
+    """Whether children inherit sorted orders: not if each node draws features or cuts."""
     return problem.rules.max_features >= problem.n_features and not problem.rules.random_cuts
 
 
@@ -133,7 +133,7 @@ cdef void search(
 
 
 cdef void search_varying(Growth *growth, OpenNode *node, const NodeTotals *totals, Split *best) noexcept nogil:
-    """Try the features that varied in the parent; note in the node which of them still do."""
+    """Search the features that varied in the parent; store which of them still do."""
     cdef const Problem *problem = growth.problem
     cdef Workspace *work = growth.work
     cdef int64_t i, n = node.end - node.start, n_sorted = growth.n_sorted
@@ -156,7 +156,7 @@ cdef void search_varying(Growth *growth, OpenNode *node, const NodeTotals *total
 
 
 cdef inline uint32_t *order_of(Growth *growth, const OpenNode *node, int64_t feature) noexcept nogil:
-    """A node's rows in the order of a feature."""
+    """Order of a node's rows by a feature."""
     return &growth.work.orders[2 * feature * growth.n_sorted + node.first_entry]
 
 
@@ -179,7 +179,7 @@ cdef void gather(Growth *growth) noexcept nogil:
     cdef const RowSet *row_set = growth.row_set
     cdef Workspace *work = growth.work
     cdef int64_t i, f, n = growth.n_sorted, first = growth.first
-    # In variables of their own, which no byte that is written can change
+    # Local variables, which can't change when bytes are written
     cdef const uint32_t *rows = &row_set.rows[first]
     cdef const uint8_t *column
     cdef uint8_t *copy
@@ -205,7 +205,7 @@ cdef void gather(Growth *growth) noexcept nogil:
 
 
 cdef void prepare_features(Growth *growth, OpenNode *node) noexcept nogil:
-    """Sort the rows by each feature that varies, if all features are tried: then orders are inherited."""
+    """Sort the rows by each feature that varies, if all features are searched and orders are inherited."""
     cdef const Problem *problem = growth.problem
     cdef Workspace *work = growth.work
     cdef int64_t f, n = growth.n_sorted
@@ -249,7 +249,7 @@ cdef int64_t partition(
 
 
 cdef void hand_on(Growth *growth, const OpenNode *node, OpenNode *small, OpenNode *large) noexcept nogil:
-    """Give the smaller child orders of its own, and drop rows from the larger one's if it has lost many."""
+    """Give the smaller child its own orders, and drop rows from those of the larger one if many are gone."""
     cdef const Problem *problem = growth.problem
     cdef Workspace *work = growth.work
     cdef int64_t i, n_large = large.end - large.start
@@ -292,7 +292,7 @@ cdef void close(Growth *growth, const OpenNode *node) noexcept nogil:
     for i in range(node.start, node.end):
         row = work.members[i]
         growth.members[growth.first + i] = <uint32_t> origin_of(row_set, row_set.rows[growth.first + row])
-        work.pairs[row] = work.rows[row].weight = 0  # from here on it is on neither side
+        work.pairs[row] = work.rows[row].weight = 0  # from now on it counts on neither side
         work.side[row] = 2
 
 
@@ -302,7 +302,7 @@ cdef void close(Growth *growth, const OpenNode *node) noexcept nogil:
 cdef void sort_members(
     const uint8_t *codes, const uint16_t *members, int64_t n_members, int64_t n_bins, uint32_t *order
 ) noexcept nogil:
-    """Sort rows by bin, stably; an entry has the row in its lower 16 bits, and the row's bin above them."""
+    """Sort rows by bin, stably; an entry has the row in its lower 16 bits, and the bin above them."""
     cdef uint32_t starts[257]
     cdef int64_t i
     cdef uint32_t code
@@ -323,7 +323,7 @@ cdef void sort_members(
 cdef void sort_few(
     const uint8_t *codes, const uint16_t *members, int64_t n_members, uint32_t *order
 ) noexcept nogil:
-    """The same, looking at those bins only that have rows."""
+    """The same, for the bins that have rows only."""
     cdef uint8_t starts[256]
     cdef uint64_t bits, present[4]
     cdef int64_t i, b
@@ -379,7 +379,7 @@ cdef void partition_order(
 cdef int64_t copy_side(
     const uint32_t *order, int64_t n, const uint8_t *side, uint8_t wanted, uint32_t *target
 ) noexcept nogil:
-    """Copy the entries of the rows on one side, in their order; there must be room for one more than they are."""
+    """Copy the entries of the rows on one side, in order; there must be room for one more."""
     cdef int64_t i, n_copied = 0
     for i in range(n):
         target[n_copied] = order[i]

@@ -1,4 +1,4 @@
-"""Splitter: the search for the best cut, for histograms that were put together elsewhere."""
+"""Splitter: the search for the best split, for histograms from elsewhere."""
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.string cimport memset
@@ -13,7 +13,7 @@ def child_key(uint64_t key, int side):
 
 
 def drawn_features(int64_t n_features, uint64_t seed, uint64_t tree, uint64_t key):
-    """Return the order (int32) in which a node of a tree tries the features."""
+    """Return the order (int32) in which a node of a tree searches the features."""
     cdef int32_t[::1] features = np.empty(n_features, dtype=np.int32)
     cdef Rules rules
     rules.seed, rules.tree = seed, tree
@@ -42,23 +42,23 @@ def best_split(
     Parameters
     ----------
     histograms : int32 array of shape (n_bins.sum(), n_classes)
-        Weight of each class in each bin, one feature after the other. Those of several blocks of rows may have
-        been added up.
+        Weight of each class in each bin, one feature after the other. They may be sums over several blocks of
+        rows.
     n_bins : int32 array of shape (n_features,)
-        Number of bins of each feature, the one for missing values counted in.
+        Number of bins of each feature, including the one for missing values.
     categorical : uint8 array of shape (n_features,)
         1 for features whose bins have no order.
     min_samples_leaf : int
-        Smallest number of rows of a child.
+        Minimum number of rows of a child.
     counts : int32 array of shape (n_bins.sum(),) or None
-        Number of rows in each bin; None: the weights are numbers of rows.
+        Number of rows in each bin; None: weights count rows.
     cut_numbers : uint64 array of shape (n_features,) or None
-        Random numbers by which numeric features are cut; None: their best cuts are looked for.
+        Random numbers for the cuts of numeric features; None: the best cuts.
 
     Returns
     -------
     dict or None
-        The split as `kfhe.engine.trees.partitioner` takes it; None if no feature can be split.
+        The split, for `kfhe.engine.trees.partitioner`; None if no feature can be split.
     """
     cdef int64_t f, first = 0, n_classes = histograms.shape[1]
     cdef vector[int64_t] totals = vector[int64_t](n_classes), left = vector[int64_t](n_classes)
@@ -66,7 +66,7 @@ def best_split(
     cdef const int32_t *bin_counts = NULL
     if counts is not None:
         bin_counts = &counts[0]
-    # Any feature has all rows of the node.
+    # Each feature has all rows of the node.
     cdef NodeTotals node = add_up(&histograms[0, 0], bin_counts, n_bins[0], totals)
     cdef Split best, split
     cdef Histogram bins
@@ -93,7 +93,7 @@ def best_split(
 cdef NodeTotals add_up(
     const int32_t *histogram, const int32_t *counts, int64_t n_bins, vector[int64_t] &classes
 ) noexcept nogil:
-    """Totals of a node, from the histogram of one feature; the classes' are kept in ``classes``."""
+    """Compute the totals of a node from the histogram of one feature; those of classes are in ``classes``."""
     cdef NodeTotals node
     cdef int64_t b, k
     node.n_classes = <int64_t> classes.size()

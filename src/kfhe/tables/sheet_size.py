@@ -22,16 +22,16 @@ BINARY, LINKS = "xl/workbook.bin", "xl/_rels/workbook.bin.rels"  # in files whos
 MACROS = b"\xd0\xcf\x11\xe0"  # first bytes of files of old Excel versions
 
 
-def check_extent(name: str, file: IO[bytes]) -> None:
+def check_size(name: str, file: IO[bytes]) -> None:
     """Raise if a cell is so far from the others that the cells in between would not fit into memory."""
     try:
         with zipfile.ZipFile(file) as book:
-            extents = [*_extents(book)]
+            sizes = [*_sizes(book)]
     except ExpatError as error:
         raise TableFileError(f"{name}: is damaged, or no Excel file: {error}") from error
     except (OSError, RuntimeError, zipfile.BadZipFile, zlib.error):
         return  # another format, or damaged: reading it gives the error
-    for columns, rows in extents:
+    for columns, rows in sizes:
         if columns * rows > MOST_CELLS:
             raise TableFileError(
                 f"{name}: a sheet has {rows:,} rows and {columns:,} columns from its first cell to its last, "
@@ -39,18 +39,18 @@ def check_extent(name: str, file: IO[bytes]) -> None:
             )
 
 
-def _extents(book: zipfile.ZipFile) -> Iterator[tuple[int, int]]:
+def _sizes(book: zipfile.ZipFile) -> Iterator[tuple[int, int]]:
     """Yield the last column and row of each part of the file that may be a sheet."""
     binary = _linked(book) if BINARY in book.namelist() else set()
     for part in book.namelist():
         if _base(part) in binary and not _holds_macros(book, part):
             with book.open(part) as sheet:
-                yield _binary_extent(sheet)
+                yield _binary_size(sheet)
         if _holds_sheet(book, part):
             with book.open(part) as sheet:
-                cells = _Cells()
-                cells.read(sheet)
-                yield cells.extent
+                parsed = _SheetParser()
+                parsed.read(sheet)
+                yield parsed.size
 
 
 def _linked(book: zipfile.ZipFile) -> set[str]:
@@ -83,7 +83,7 @@ def _holds_sheet(book: zipfile.ZipFile, part: str) -> bool:
     return False
 
 
-class _Cells:
+class _SheetParser:
     """The last row and column of an .xlsx sheet, whose XML can be written in many ways."""
 
     def __init__(self) -> None:
@@ -102,7 +102,7 @@ class _Cells:
         self._parser.Parse(b"", True)
 
     @property
-    def extent(self) -> tuple[int, int]:
+    def size(self) -> tuple[int, int]:
         """The last column and row with a cell."""
         column = max(map(_column_number, self._columns)) + self._most_unnamed
         return column, max(map(_row_number, self._rows)) + self._unnamed_rows
@@ -140,7 +140,7 @@ def _row_number(text: str) -> int:
     return int(text[:DIGITS_OF_ROW]) if text.isdecimal() else 0
 
 
-def _binary_extent(sheet: IO[bytes]) -> tuple[int, int]:
+def _binary_size(sheet: IO[bytes]) -> tuple[int, int]:
     """Return the last column and row of an .xlsb sheet."""
     last_column = last_row = 1
     for column, row in _binary_cells(sheet):
