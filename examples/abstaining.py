@@ -2,17 +2,17 @@
 Leaving rows without an answer
 ==============================
 
-A classifier may say nothing about rows that it is not sure of; a person looks at them instead. How far does
-the error among the answered rows fall? And by what should rows be ordered: by
-:meth:`~kfhe.RobustKFHEClassifier.predict_uncertainty`, or by the probability of the most likely class?
+A classifier may leave uncertain rows to a person. How far does the error among the answered rows fall? And
+how should rows be ordered: by :meth:`~kfhe.RobustKFHEClassifier.predict_uncertainty`, or by the probability
+of the most likely class?
 """
 
 # %%
 # How it is measured
 # ------------------
 #
-# By cross-validation on three datasets, with right training labels and with a fifth of them changed. The
-# labels of the rows that are to be answered are right.
+# By cross-validation on three datasets, with right training labels and with a fifth of them changed. Test
+# labels are always right.
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
@@ -28,7 +28,7 @@ answered = np.linspace(0.5, 1, 11)
 
 
 def orders(model, rows, random):
-    """Return how doubtful each row is, by three ways of ordering them."""
+    """Return the uncertainty of each row, for three ways of ordering them."""
     return {
         "highest probability": -model.predict_proba(rows).max(axis=1),
         "uncertainty": model.predict_uncertainty(rows),
@@ -37,7 +37,7 @@ def orders(model, rows, random):
 
 
 def errors(X, y, noise):
-    """Return the error among the answered rows, for each order and each share of rows that are answered."""
+    """Return the error among the answered rows, for each order and share of answered rows."""
     found = {}
     folds = RepeatedStratifiedKFold(n_splits=4, n_repeats=n_repeats, random_state=0).split(X, y)
     for fold, (train, test) in enumerate(folds):
@@ -52,12 +52,12 @@ def errors(X, y, noise):
 
 
 # %%
-# The picture
+# The figure
 # -----------
 #
-# Both orders leave few errors among the rows that are answered. On right labels there is little between them;
-# if labels are wrong, the highest probability is the better order. The guide's page on uncertainty says what
-# the other one is for.
+# Both orders leave few errors among the answered rows. With right labels, they hardly differ; with wrong
+# labels, the highest probability is better. The page on uncertainty in the guide explains what the other one
+# is for.
 from kfhe.display.palette import BLUE, GREY, VERMILION
 
 styles = [(BLUE, "-"), (VERMILION, "--"), (GREY, ":")]

@@ -2,13 +2,13 @@
 Which labels are wrong?
 =======================
 
-Some labels are wrong, and you'd like to know which. An audit ranks all labels by how little the
-rest of the data supports them. Here we know the answer, since we made the mistakes ourselves.
+Some labels are wrong, and you want to know which. An audit ranks all labels by how little the rest of the
+data supports them. Here we know the answer, because we changed the labels ourselves.
 """
 
 # %%
-# Mistakes, made on purpose
-# -------------------------
+# Wrong labels
+# ------------
 #
 # The digits are pictures of 8 × 8 pixels. We change a tenth of their labels.
 import matplotlib.pyplot as plt
@@ -26,19 +26,19 @@ wrong = noisy != y
 # The audit
 # ---------
 #
-# One call. Trees are grown on samples of the rows, and each label is judged by the trees that have
-# not seen its row: so no label speaks for itself.
+# Trees are grown on samples of the rows, and each label is judged by the trees that have not seen its row. So
+# no label confirms itself.
 audit = label_quality(X, noisy, random_state=0)
 found = wrong[audit.suspects]
-print(f"estimated share of wrong labels: {audit.estimated_share:.1%}, in truth {wrong.mean():.1%}")
+print(f"estimated share of wrong labels: {audit.estimated_share:.1%}, true share {wrong.mean():.1%}")
 print(f"{len(found)} suspects, {found.sum()} of them wrong; {wrong.sum() - found.sum()} wrong ones missed")
 
 # %%
-# The picture
+# The figure
 # -----------
 #
-# Left: the quality of the labels. Wrong ones get few votes, right ones get many. Right: the right
-# labels that look most suspicious. Hard rows look like wrong ones, so a person should have the last word.
+# Left: the quality of the labels. Wrong ones get few votes, right ones get many. Right: the right labels that
+# look most suspicious. Hard rows look like wrong ones, so a person should decide.
 figure = plt.figure(figsize=(9, 4), layout="constrained")
 left, right = figure.subfigures(1, 2, width_ratios=(5, 4))
 
@@ -60,21 +60,20 @@ for row, ax in zip(doubtful, right.subplots(2, 4).flat, strict=True):
 plt.show()
 
 # %%
-# ``AuditDisplay`` draws what is known without the answer: the qualities in order, and which classes the
-# suspects were given and seem to be.
+# ``AuditDisplay`` shows what is known without the answer: the sorted qualities, and the suspects by given
+# and suggested class.
 from kfhe.plotting import AuditDisplay
 
 AuditDisplay.from_audit(audit)
 plt.show()
 
 # %%
-# What to do with it
-# ------------------
+# What to do with the suspects
+# ----------------------------
 #
-# If nobody can look at the suspects, they can count less in training (``weights``), be left out, or get the
-# suggested label (``cleaned``). That pays where many labels are wrong and the classifier believes each of
-# them, as a decision tree does. Three in ten are wrong here; every other row is kept to test, with its right
-# label.
+# If nobody can check the suspects, give them less weight in training (``weights``), drop them, or use the
+# suggested labels (``cleaned``). This helps if many labels are wrong and the classifier trusts each of them,
+# as a decision tree does. Here 30 % are wrong. Half of the rows are for testing, with right labels.
 from sklearn.tree import DecisionTreeClassifier
 
 X_train, X_test, y_test = X[::2], X[1::2], y[1::2]

@@ -2,19 +2,18 @@
 The voltage of a battery
 ========================
 
-KFHE rests on one idea: a fixed, unknown thing can be estimated from many noisy readings of it. For
-an ensemble the unknown is the ideal classifier and the readings are its components. The idea is
-easier to see where the unknown is a single number, so this page uses the example that the paper
-starts with: the voltage of a battery.
+KFHE is based on one idea: a fixed, unknown quantity can be estimated from many noisy measurements. For an
+ensemble, the unknown is the ideal classifier, and the measurements are its components. The idea is easier to
+see if the unknown is a single number, so this page uses the first example of the paper: the voltage of a
+battery.
 """
 
 # %%
 # The readings
 # ------------
 #
-# The battery has 1.5 V, but nobody knows that. Two voltmeters take turns. How accurate each of them
-# is, is known: the readings of the first have a standard deviation of 0.3 V, those of the second
-# one of 0.6 V.
+# The battery has 1.5 V, but nobody knows that. Two voltmeters take turns. Their accuracy is known: the
+# readings of the first one have a standard deviation of 0.3 V, those of the second one of 0.6 V.
 import numpy as np
 
 true_voltage = 1.5
@@ -27,9 +26,9 @@ readings = true_voltage + rng.normal(scale=np.sqrt(noise))
 # The filter
 # ----------
 #
-# We start from a guess of 1 V and give it a variance of 0.25 V²: a poor guess, and the filter is
-# told so. For each reading the filter works out the gain, which is how far to move towards it: far
-# while the estimate is uncertain, less for a reading that is.
+# We start from a guess of 1 V, with a variance of 0.25 V²: the guess is poor, and the filter knows it. For
+# each reading the filter computes the gain, which is how far the estimate moves towards it: far while the
+# estimate is uncertain, less for an uncertain reading.
 from kfhe import KalmanFilter
 
 voltage = KalmanFilter(1.0, 0.25)
@@ -43,18 +42,18 @@ for reading, variance in zip(readings, noise, strict=True):
 print(f"estimate {estimates[-1]:.3f} V, standard deviation {np.sqrt(variances[-1]):.3f} V")
 
 # %%
-# That is the best one can do: the mean of the guess and all readings, each weighted by the inverse
-# of its variance.
+# This is the best possible estimate: the mean of the guess and all readings, each weighted by the inverse of
+# its variance.
 best = np.average([1.0, *readings], weights=[1 / 0.25, *(1 / noise)])
-print(f"weighted mean of all that is known: {best:.3f} V")
+print(f"weighted mean of guess and readings: {best:.3f} V")
 
 # %%
 # What happened
 # -------------
 #
-# The estimate settles down at the truth and its band narrows. The gain falls with the variance, and
-# it is smaller for the less accurate voltmeter. In KFHE the same curves come out of
-# training: see ``trace_`` of a fitted :class:`~kfhe.KFHEClassifier`.
+# The estimate approaches the truth, and its band narrows. The gain falls with the variance, and it is smaller
+# for the less accurate voltmeter. In KFHE, training gives the same curves: see ``trace_`` of a fitted
+# :class:`~kfhe.KFHEClassifier`.
 import matplotlib.pyplot as plt
 
 blue, orange, green, black = "#0072B2", "#E69F00", "#009E73", "#000000"

@@ -1,17 +1,17 @@
 """
-Categories and gaps as they are
-===============================
+Native categories and missing values
+====================================
 
-A table with a column of postcodes, and with gaps. The trees of kfhe split categories into two sets
-and learn where gaps belong; most other libraries want numbers. This page compares both ways.
+A table has a column of postcodes, and missing values. The trees of kfhe split categories into two sets and
+learn where missing values go; most other libraries need numbers. This page compares both ways.
 """
 
 # %%
 # A table
 # -------
 #
-# Which postcodes mean "yes" follows no order. A reading matters as well, but a quarter of the
-# readings are missing.
+# The postcodes that mean "yes" are in no order. A reading matters as well, but a quarter of the readings are
+# missing.
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -45,8 +45,8 @@ print(table.head())
 # Two ways
 # --------
 #
-# As it is, the table goes straight into ``fit``. For the other way a pipeline makes a column for each
-# postcode and fills the gaps with the median.
+# The table can be passed to ``fit`` directly. The other way is a pipeline that makes a column for each
+# postcode and fills missing values with the median.
 
 
 def as_it_is():
@@ -74,11 +74,11 @@ for name, scores in accuracy.items():
     print(f"{name:21}", *(f"{score:.3f}" for score in scores))
 
 # %%
-# The picture
+# The figure
 # -----------
 #
-# One split can send any set of postcodes to one side. With a column for each of them it takes a split
-# for each, and there are soon too few rows for that.
+# One split can send any set of postcodes to one side. With one column per postcode, each of them needs a
+# split, and soon there are too few rows.
 figure, ax = plt.subplots(figsize=(7, 4), layout="constrained")
 for (name, scores), style in zip(accuracy.items(), ("o-", "s--"), strict=True):
     ax.plot(counts, scores, style, label=name)

@@ -2,16 +2,16 @@
 Another component
 =================
 
-KFHE isn't tied to trees. Any scikit-learn classifier or pipeline can be the component: here a
-logistic regression that bends its line with polynomial features, beside the trees.
+KFHE isn't limited to trees. Any scikit-learn classifier or pipeline can be the component. Here, a logistic
+regression on polynomial features is compared with trees.
 """
 
 # %%
 # A pipeline as the component
 # ---------------------------
 #
-# The component is cloned, and trained on rows drawn by weight, as often as ``n_estimators`` says. It
-# gets rows of your own table, so a ``ColumnTransformer`` works as well.
+# The component is cloned ``n_estimators`` times, and each clone is trained on rows drawn by weight. It gets
+# rows of your own table, so a ``ColumnTransformer`` works as well.
 import matplotlib.pyplot as plt
 from sklearn.datasets import make_moons
 from sklearn.linear_model import LogisticRegression
@@ -38,11 +38,11 @@ for name, model in models.items():
     print(f"{name}: {model.n_iter_} components, {model.score(X_test, y_test):.3f} on right labels")
 
 # %%
-# The picture
+# The figure
 # -----------
 #
-# Trees cut along the axes, the polynomials draw curves. Where the truth is a curve, and the labels
-# are poor, the stiffer component has the advantage.
+# Trees cut along the axes, polynomials draw curves. Here the true border is a curve and the labels are poor,
+# so the stiffer component is better.
 figure, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
 for (name, model), ax in zip(models.items(), axes, strict=True):
     DecisionRegionsDisplay.from_estimator(model, X, noisy, ax=ax)

@@ -2,16 +2,16 @@
 When to stop
 ============
 
-More components rarely harm KFHE, but they take time. This page looks at the score after each of
-them, and lets a validation set decide how many are kept.
+More components rarely harm KFHE, but they take time. This page shows the score after each component, and lets
+a validation set decide how many are kept.
 """
 
 # %%
 # A validation set
 # ----------------
 #
-# The digits, with a tenth of the training labels changed. Early stopping needs rows that are not
-# trained on, with labels that are right.
+# The digits, with a tenth of the training labels changed. Early stopping needs rows that are not trained on,
+# with right labels.
 import matplotlib.pyplot as plt
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
@@ -39,10 +39,10 @@ for name, model in {"stopped early": short, "in full": full}.items():
     print(f"{name}: {model.n_iter_} components, {model.score(X_test, y_test):.3f} on test rows")
 
 # %%
-# The picture
+# The figure
 # -----------
 #
-# The score climbs steeply at first, then hardly. The line marks what early stopping keeps.
+# The score rises steeply at first, then hardly. The line marks the components that early stopping keeps.
 display = StagedScoreDisplay.from_estimator(full, X_val, y_val, name="validation rows")
 StagedScoreDisplay.from_estimator(full, X_test, y_test, name="test rows", ax=display.ax_)
 display.ax_.axvline(short.n_iter_, color="0.4", linestyle=":", label="kept by early stopping")

@@ -2,15 +2,15 @@
 How good is it?
 ===============
 
-A number says how often a classifier is right. Pictures say what it takes for what, whether its
-probabilities can be believed, and which classes are hard to tell from the others.
+A score says how often a classifier is right. Plots show which classes it confuses, whether its probabilities
+can be trusted, and which classes are hard to separate.
 """
 
 # %%
 # Predictions of unseen rows
 # --------------------------
 #
-# The digits are pictures of 8 × 8 pixels. Cross-validation predicts each of them by a model that has
+# The digits are pictures of 8 × 8 pixels. In cross-validation, each of them is predicted by a model that has
 # not seen it.
 import matplotlib.pyplot as plt
 from sklearn.datasets import load_digits
@@ -29,15 +29,15 @@ for metric, value in metrics_of(y, predicted, scores, 10).items():
     print(f"{METRICS[metric]}: {value:.3f}")
 
 # %%
-# What is taken for what
-# ----------------------
+# Confusion matrix
+# ----------------
 #
-# Right predictions are blue, mistakes are orange, and the stronger the larger their share of the class. 5 and
-# 7 are taken for 9 most often, and 8 for 1.
+# Correct predictions are blue, mistakes are orange; the shade shows their share of the class. 5 and 7 are
+# most often mistaken for 9, and 8 for 1.
 #
-# Beside it, whether the scores can be believed: rows whose likeliest class has a score of 0.5 should be right
-# in half of the cases. The paper's ensemble is right more often than that: its scores are shares of votes,
-# and too careful as probabilities.
+# The second plot shows whether the scores can be trusted: rows whose most likely class has a score of 0.5
+# should be right in half of the cases. The paper's ensemble is right more often: its scores are shares of
+# votes, which are too cautious as probabilities.
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.6), layout="constrained")
 ConfusionMatrixDisplay.from_predictions(y, predicted, ax=left)
 left.set_title("Confusion matrix")
@@ -49,9 +49,9 @@ plt.show()
 # One class against all others
 # ----------------------------
 #
-# Each line is a class. The rows are ordered by its score; the line says how many of the class have been found
-# (upwards) once so many of the others (to the right) have been taken for it. Of more than seven classes those
-# with the smallest areas have names.
+# Each line is a class. The rows are sorted by its score. The line shows how many rows of the class are found
+# (upwards) when so many rows of other classes (to the right) are mistaken for it. With more than seven
+# classes, only those with the smallest areas have names.
 display = RocCurveDisplay.from_predictions(y, scores)
 display.ax_.set_title("ROC curves")
 plt.show()

@@ -3,17 +3,17 @@ What the options of the framework do
 ====================================
 
 :class:`~kfhe.KFHEClassifier` is the paper's algorithm, and each of its choices is a parameter. This page
-turns them one at a time: what happens to the trace, and to the scores for right and for wrong labels? The
-guide's page on the framework says what to make of it.
+varies one at a time, and shows the trace and the scores with right and with wrong labels. The page on the
+framework in the guide discusses the results.
 """
 
 # %%
 # How it is measured
 # ------------------
 #
-# The traces are those of training on wine with a fifth of the labels changed. The scores are macro F1 on
-# labels that were not changed, averaged over three datasets and repeated 4-fold cross-validation; of the
-# training labels all are right (0 %), or a fifth is changed (20 %).
+# The traces are from training on wine with a fifth of the labels changed. The scores are macro F1 on
+# unchanged labels, averaged over three datasets and repeated 4-fold cross-validation. Of the training labels,
+# none (0 %) or a fifth are changed (20 %).
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -32,7 +32,7 @@ noisy = flip_labels(y, 0.2, random_state=0)
 
 
 def folds():
-    """Yield training rows, training labels, test rows and test labels, and the number of the fold."""
+    """Yield training rows and labels, test rows and labels, and the number of the fold."""
     for rows, labels in datasets:
         splits = RepeatedStratifiedKFold(n_splits=4, n_repeats=n_repeats, random_state=0).split(rows, labels)
         for fold, (train, test) in enumerate(splits):
@@ -40,13 +40,13 @@ def folds():
 
 
 def classifier(settings):
-    """Return a classifier with some settings, also of its estimator and of its state space."""
+    """Return a classifier with some settings, including those of its estimator and its state space."""
     model = KFHEClassifier(CARTClassifier(), state_space=StateSpace(), random_state=0)
     return model.set_params(n_estimators=n_estimators, **settings)
 
 
 def scores(settings):
-    """Return the mean macro F1 after training on right labels, and on labels a fifth of which is wrong."""
+    """Return the mean macro F1 after training on right labels, and with a fifth of them wrong."""
     means = []
     for noise in (0.0, 0.2):
         found = []
@@ -59,7 +59,7 @@ def scores(settings):
 
 
 def compare(title, variants, column, label):
-    """Draw a column of the trace and the scores of some variants, and print the scores."""
+    """Plot a column of the trace and the scores of some variants, and print the scores."""
     _, (left, right) = plt.subplots(1, 2, figsize=(8, 3), width_ratios=(3, 2), layout="constrained")
     for (name, settings), style in zip(variants.items(), ("-", "--", "-.", ":"), strict=False):
         model = classifier(settings).fit(X, noisy)
@@ -79,7 +79,7 @@ linear = {"emphasis": "linear"}
 # Fusion
 # ------
 #
-# How far a measurement lies from the state to the votes. The paper's is half way.
+# The position of a measurement between the state and the votes. In the paper it is half way.
 compare(
     "fusion, KFHE-l",
     {
@@ -95,8 +95,8 @@ compare(
 # Process noise
 # -------------
 #
-# What each iteration adds to the variance. The gain then never falls to 0, so later components count as much
-# as earlier ones.
+# Variance that each iteration adds. The gain then never falls to 0, so later components count as much as
+# earlier ones.
 compare(
     "process_noise, KFHE-e",
     {
@@ -112,7 +112,7 @@ compare(
 # Transition
 # ----------
 #
-# What each iteration leaves of the state; the rest goes back to the shares of the classes.
+# Share of the state that each iteration keeps; the rest returns to the class shares.
 moving = {"state_space__process_noise": 0.01, **linear}
 compare(
     "transition, KFHE-l",
@@ -154,7 +154,7 @@ compare(
 # Emphasis
 # --------
 #
-# How the weights of the next sample follow from the state.
+# How the state determines the weights of the next sample.
 compare(
     "emphasis",
     {
@@ -171,7 +171,7 @@ compare(
 # Shrinkage
 # ---------
 #
-# Fully grown trees memorise wrong labels; a filter down each tree undoes this.
+# Fully grown trees memorise wrong labels. A filter down each tree corrects this.
 pure = {
     "estimator__min_samples_leaf": 1,
     "estimator__min_samples_split": 2,
@@ -195,7 +195,7 @@ compare(
 # Several measurements
 # --------------------
 #
-# So many components are drawn by the same weights before the weights follow; and components of two kinds.
+# Number of components drawn with the same weights; and components of two kinds.
 kinds = [CARTClassifier(), CARTClassifier(max_features="sqrt")]
 compare(
     "n_measurements, KFHE-e",

@@ -1,17 +1,17 @@
 """
-Six ways in which training rows can be bad
-==========================================
+Six kinds of noise in training rows
+===================================
 
-Labels don't go wrong by chance alone, and labels are not all that can be wrong. These are the noise
-models of `kfhe.noise`, each at the same level on the same rows: two half-moons and a third class.
+Labels are not only wrong at random, and not only labels can be wrong. These are the noise models of
+`kfhe.noise`, each at the same level on the same rows: two half-moons and a third class.
 """
 
 # %%
 # The data
 # --------
 #
-# The order of the classes matters to pairwise noise: it takes *above* for *below*, *below* for *right*,
-# and *right* for *above*.
+# The order of the classes matters for pairwise noise, which changes *above* to *below*, *below* to *right*,
+# and *right* to *above*.
 import numpy as np
 from sklearn.datasets import make_moons
 
@@ -22,10 +22,10 @@ y = np.concatenate([moon, np.full(200, 2)])
 names = ["above", "below", "right"]
 
 # %%
-# What each model makes of it
-# ---------------------------
+# The noise models
+# ----------------
 #
-# A model of a study gets rows, labels, a level and a random state, and returns other rows and labels.
+# A noise model gets rows, labels, a level and a random state, and returns new rows and labels.
 from kfhe.noise import NOISE_MODELS
 
 level = 0.15
@@ -35,13 +35,13 @@ for name, (_, labels) in noisy.items():
     print(f"{name:14} {len(labels)} rows, {wrong:4.0%} wrong labels")
 
 # %%
-# The picture
+# The figure
 # -----------
 #
-# Rows with another label than before are filled, in the colour of the class that they are taken for.
-# Uniform and pairwise noise strike anywhere; the mistakes of border and neighbourhood are mostly where
-# classes meet, by a forest or by distance. Noise in the inputs leaves the labels and moves the rows,
-# some of them over the border; imbalance leaves fewer rows of some classes.
+# Rows with a changed label are filled, in the colour of the new class. Uniform and pairwise noise occur
+# anywhere. Mistakes of border and neighbourhood are mostly where classes meet, according to a forest or by
+# distance. Noise in the inputs keeps the labels and moves the rows, some of them across the border. Imbalance
+# removes rows of some classes.
 import matplotlib.pyplot as plt
 
 from kfhe.display.palette import PALETTE

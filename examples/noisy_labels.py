@@ -2,18 +2,17 @@
 Labels that can't be trusted
 ============================
 
-What happens to an ensemble when some of the labels that it learns from are wrong? We change a
-growing share of the training labels of a dataset, train five ensembles of 100 trees, and test them on
-labels that are right.
+What happens to an ensemble if some training labels are wrong? We change a growing share of the training
+labels of a dataset, train five ensembles of 100 trees, and test them on right labels.
 """
 
 # %%
-# Data and contestants
+# Data and classifiers
 # --------------------
 #
-# :func:`kfhe.noise.flip_labels` gives a share of the rows another class. The paper's ensemble has two
-# variants: KFHE-e raises the weight of a missed row exponentially, KFHE-l linearly. The robust
-# classifier builds on them. AdaBoost and bagging are scikit-learn's.
+# :func:`kfhe.noise.flip_labels` changes the labels of a share of the rows. The ensemble of the paper has two
+# variants: KFHE-e raises the weight of a missed row exponentially, KFHE-l linearly. The robust classifier
+# builds on them. AdaBoost and bagging are those of scikit-learn.
 import numpy as np
 from sklearn.base import clone
 from sklearn.datasets import load_iris
@@ -29,7 +28,7 @@ n_estimators = 100
 n_repeats = 2
 noise_levels = (0.0, 0.05, 0.1, 0.15, 0.2)
 
-tree = CARTClassifier()  # the component that KFHE trains by default
+tree = CARTClassifier()  # the default component of KFHE
 models = {
     "Robust KFHE": RobustKFHEClassifier(n_estimators=n_estimators, random_state=0),
     "KFHE-l": KFHEClassifier(emphasis="linear", n_estimators=n_estimators, random_state=0),
@@ -58,7 +57,7 @@ for name, values in scores.items():
     print(f"{name:12}", *(f"{value:.3f}" for value in values))
 
 # %%
-# The picture
+# The figure
 # -----------
 #
 # With right labels all five are close together. AdaBoost keeps raising the weight of the rows that it

@@ -1,17 +1,17 @@
 """
-What wrong labels do to a decision
-==================================
+What wrong labels do to decision regions
+========================================
 
-Two features, two classes, a fifth of the labels wrong. The pictures show where four classifiers
-draw the line, and which of the wrong labels they have learnt.
+Two features, two classes, and a fifth of the labels wrong. The figure shows the decision regions of four
+classifiers, and which wrong labels they have learned.
 """
 
 # %%
 # Two half-moons
 # --------------
 #
-# The classes are easy to tell apart. Then 20 % of the labels are changed, and these labels are what
-# the classifiers get.
+# The classes are easy to separate. Then 20 % of the labels are changed, and the classifiers are trained on
+# these labels.
 import matplotlib.pyplot as plt
 from sklearn.datasets import make_moons
 from sklearn.ensemble import AdaBoostClassifier
@@ -37,12 +37,12 @@ for name, model in models.items():
     print(f"{name:9} {accuracy:.3f} on new rows with right labels")
 
 # %%
-# Where they draw the line
-# ------------------------
+# The figure
+# ----------
 #
-# The stronger the shade, the surer the classifier. Points show the labels that were learnt from, a
-# cross those that the classifier contradicts. About 100 of the 500 labels are wrong, so a good
-# classifier has about 100 crosses, and no islands.
+# The stronger the shade, the more certain the classifier. Points are training labels; those that the
+# classifier contradicts have a cross. About 100 of the 500 labels are wrong, so a good classifier has about
+# 100 crosses, and no islands.
 figure, axes = plt.subplots(2, 2, figsize=(10, 7), layout="constrained")
 for (name, model), ax in zip(models.items(), axes.flat, strict=True):
     DecisionRegionsDisplay.from_estimator(model, X, noisy, ax=ax)

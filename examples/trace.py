@@ -2,16 +2,16 @@
 How training went
 =================
 
-Each iteration of training leaves a row in ``trace_``: how wrong the measurement was, how certain
-the filter is, how far it moved. This page shows how to read it.
+Each iteration of training adds a row to ``trace_``: how wrong the measurement was, how certain the filter is,
+and how far it moved. This page explains how to read it.
 """
 
 # %%
 # Two sets of labels, two variants
 # --------------------------------
 #
-# The same rows twice: once with the labels as they are, once with a fifth of them changed. KFHE-l
-# and KFHE-e train on both.
+# The same rows are used twice: with their labels, and with a fifth of the labels changed. KFHE-l and KFHE-e
+# are trained on both.
 import matplotlib.pyplot as plt
 from sklearn.datasets import load_wine
 
@@ -25,7 +25,7 @@ labels = {"labels as they are": y, "a fifth of the labels changed": flip_labels(
 
 
 def fit(emphasis, given):
-    """Train on the labels that are given."""
+    """Train on some labels."""
     return KFHEClassifier(emphasis=emphasis, n_estimators=n_estimators, random_state=0).fit(X, given)
 
 
@@ -33,7 +33,7 @@ linear = {title: fit("linear", given) for title, given in labels.items()}
 exponential = {title: fit("exponential", given) for title, given in labels.items()}
 
 # %%
-# The trace is a table. ``to_frame()`` makes it one of pandas:
+# The trace is a table. ``to_frame()`` converts it to pandas:
 columns = ["measurement_error", "posterior_variance", "gain", "training_error"]
 print(linear["a fifth of the labels changed"].trace_.to_frame()[columns].head().round(3))
 

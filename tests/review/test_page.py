@@ -219,7 +219,7 @@ class TestReviewing:
         write_decisions(tmp_path / "other.csv", [other])
         browser.find_element("id", "import").send_keys(str(tmp_path / "other.csv"))
         warning = "return document.getElementById('warning').textContent"
-        wait_until(lambda: "Left out: 1 of 1 decision, about other rows" in ask(warning))
+        wait_until(lambda: "Left out: 1 of 1 decision, because their rows" in ask(warning))
         (tmp_path / "no.csv").write_text("a,b\n1,2\n")
         browser.find_element("id", "import").send_keys(str(tmp_path / "no.csv"))
         wait_until(lambda: "no column row" in ask(warning))
@@ -276,14 +276,14 @@ class TestFinding:
         choose("search", str(rows[3]["cells"][0]))
         assert heading(ask) == rows[3]["row"]
         choose("search", "nothing is like this")
-        assert "No label is like that" in ask("return document.getElementById('detail').textContent")
+        assert "No label matches" in ask("return document.getElementById('detail').textContent")
 
 
 class TestEstimate:
     def test_the_page_and_python_do_the_same_sums(self, ask, press, files, audited):
         _, y, audit = audited
         text = "return document.getElementById('share').textContent"
-        assert ask(text).startswith("If labels went wrong by chance")
+        assert ask(text).startswith("If mistakes are random")
         press(*"sskssksssskssss")
         said = ask(text)
         rows = data_of(files / "review.html")["rows"][:15]
@@ -295,9 +295,9 @@ class TestEstimate:
             for row, key in zip(rows, "sskssksssskssss", strict=True)
         ]
         found = wrong_chances(audit, judged, wrong)
-        assert f"Of the 15 you judged, {wrong.sum()} were wrong" in said
+        assert f"Of the 15 labels you reviewed, {wrong.sum()} were wrong" in said
         low, high = (
-            float(share) for share in re.search(r"Of all 600, ([\d.]+)% to ([\d.]+)% are", said).groups()
+            float(share) for share in re.search(r"of all 600: ([\d.]+)% to ([\d.]+)%", said).groups()
         )
         assert low == pytest.approx(100 * found.low, abs=0.6)
         assert high == pytest.approx(100 * found.high, abs=0.6)

@@ -1,4 +1,4 @@
-// The chance that a label is wrong, by what was found of others: the sums of kfhe/audit/chances.py
+// The probability that a label is wrong, given reviewed labels: the same as in kfhe/audit/chances.py
 
 const sigmoid = (x) => 1 / (1 + Math.exp(-x));
 const logit = (p) => Math.log(p / (1 - p));
@@ -31,7 +31,7 @@ function solve(a, b) {
 
 const logDeterminant = (a) => eliminated(a.map((row) => [...row])).reduce((sum, row, i) => sum + Math.log(row[i]), 0);
 
-// Below a value of the normal distribution, by Abramowitz and Stegun 7.1.26
+// Cumulative normal distribution, by Abramowitz and Stegun 7.1.26
 function normalBelow(x) {
   const t = 1 / (1 + (0.3275911 * Math.abs(x)) / Math.SQRT2);
   const tail = t * (0.254829592 + t * (-0.284496736 + t * (1.421413741 + t * (-1.453152027 + t * 1.061405429))));
@@ -39,7 +39,7 @@ function normalBelow(x) {
   return x > 0 ? 1 - half : half;
 }
 
-// What one explanation makes of labels. A label has three inputs: 1, the odds against it, and a 1 for its class.
+// One explanation, fitted to labels. A label has three inputs: 1, the odds against it, and a 1 for its class.
 class Fit {
   constructor(prior, nClasses, cases) {
     const means = [prior.level[0], prior.slope[0]], precisions = [prior.level[1] ** -2, prior.slope[1] ** -2];
@@ -91,7 +91,7 @@ class Fit {
     return sigmoid(this.score(label));
   }
 
-  // Shares of wrong labels among all, as the weights spread their log-odds, and how far chance spreads each
+  // Possible shares of wrong labels, from the distribution of the weights, and the random variation of each
   shares(size, nWrong, groups) {
     const slope = this.weights.map(() => 0);
     let expected = nWrong, variance = 0;
@@ -111,7 +111,7 @@ class Fit {
   }
 }
 
-// What all explanations make of labels, each believed as far as it foretold the cases: {odds, given, wrong}
+// All explanations, weighted by how well they predicted the cases: {odds, given, wrong}
 class Chances {
   constructor(explanations, nClasses, cases) {
     this.nRight = cases.filter((each) => !each.wrong).length;
@@ -125,7 +125,7 @@ class Chances {
     return this.fits.reduce((sum, fit, i) => sum + this.believed[i] * fit.of(label), 0);
   }
 
-  // Range of the share of wrong labels among all: known ones, and others in groups of alike: {odds, given, count}
+  // Range of the share of wrong labels: reviewed ones, and groups of similar others: {odds, given, count}
   range(size, nWrong, groups, chance) {
     const shares = this.fits.map((fit) => fit.shares(size, nWrong, groups));
     const densities = STEPS.map((step) => Math.exp((-step * step) / 2)), total = densities.reduce((a, b) => a + b);

@@ -32,7 +32,7 @@ function fromCsv(text) {
   }
   const [names, ...others] = rows.filter((row) => row.length > 1);
   const missing = FIELDS.find((name) => !names?.includes(name));
-  if (missing) throw new Error(`This is no file of decisions: it has no column ${missing}.`);
+  if (missing) throw new Error(`This is not a file of decisions: it has no column ${missing}.`);
   return others.map((row) => Object.fromEntries(names.map((name, i) => [name, row[i] ?? ""])));
 }
 
@@ -56,7 +56,7 @@ class Storage {
       return action();
     } catch {
       this.works = false;
-      this.warn("This browser keeps nothing, or nothing more, for this page: export your decisions before you close it.");
+      this.warn("This browser can't store the decisions: export them before you close the page.");
       return undefined;
     }
   }

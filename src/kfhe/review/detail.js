@@ -1,4 +1,4 @@
-// One label: what is claimed, what speaks for it, the row, and rows like it
+// One label: votes, evidence, the row, and similar rows
 
 // All text goes through textContent: whatever is in a cell, it is shown and nothing else
 function add(parent, tag, properties = {}, attributes = {}) {
@@ -38,7 +38,7 @@ class Detail {
     const { classes, target } = this.data;
     const votes = new Map(item.votes);
     const claims = add(this.place, "div", { className: "claims" });
-    const names = item.given === item.suggested ? [["given", "Given, and suggested"]] : [["given", "Given"], ["suggested", "Suggested"]];
+    const names = item.given === item.suggested ? [["given", "Given and suggested"]] : [["given", "Given"], ["suggested", "Suggested"]];
     for (const [kind, word] of names) {
       const claim = add(claims, "div", { className: "claim" });
       add(claim, "small", { textContent: `${word} ${target}` });
@@ -68,12 +68,12 @@ class Detail {
   addLooks(item) {
     const { classes, columns } = this.data;
     if (!item.looks.length) return;
-    add(this.place, "h3", { textContent: "What speaks for each" });
+    add(this.place, "h3", { textContent: "Evidence" });
     const table = add(add(this.place, "div", { className: "scroll" }), "table", { className: "looks" });
     const head = add(add(table, "thead"), "tr");
     const other = item.given === item.suggested ? [] : [item.suggested];
     const heads = ["column", "this row", `usual for ${classes[item.given]}`, ...other.map((one) => `usual for ${classes[one]}`)];
-    for (const text of [...heads, "speaks for"]) add(head, "th", { textContent: text, scope: "col" });
+    for (const text of [...heads, "supports"]) add(head, "th", { textContent: text, scope: "col" });
     const most = Math.max(...item.looks.map(([, weight]) => Math.abs(weight)));
     const body = add(table, "tbody");
     for (const [column, weight] of item.looks) {
@@ -83,7 +83,7 @@ class Detail {
       for (const position of [item.given, ...other]) add(line, "td", { textContent: this.usual(column, position) });
       const kind = weight > 0 ? "suggested" : "given";
       const pull = add(add(line, "td"), "div", { className: "pull" },
-        { role: "img", "aria-label": `speaks for ${classes[item[kind]]}, ${percent(Math.abs(weight))} of the votes` });
+        { role: "img", "aria-label": `supports ${classes[item[kind]]}, ${percent(Math.abs(weight))} of the votes` });
       const sides = [add(pull, "span"), add(pull, "span")];
       add(sides[weight > 0 ? 1 : 0], "i", { className: kind }).style.width = `${(100 * Math.abs(weight)) / most}%`;
     }
@@ -104,7 +104,7 @@ class Detail {
     const looked = item.looks.map(([column]) => column);
     const isShort = ({ kind }) => kind === "picture" || (columns.length <= 10 && (kind === "number" || kind === "text"));
     const shown = [...looked, ...[...columns.keys()].filter((column) => !looked.includes(column) && isShort(columns[column]))];
-    add(this.place, "h3", { textContent: "The most similar rows that are surely labelled" });
+    add(this.place, "h3", { textContent: "Similar rows with reliable labels" });
     const table = add(add(this.place, "div", { className: "scroll" }), "table", { className: "like" });
     const head = add(add(table, "thead"), "tr");
     for (const text of [this.data.target, "row", ...shown.map((column) => columns[column].name)]) {

@@ -1,11 +1,11 @@
-// The page: a list of labels, the one that is looked at, and what was decided
+// The page: a list of labels, the selected one, and the decisions
 
 const data = JSON.parse(document.getElementById("data").textContent);
 const $ = (id) => document.getElementById(id);
 const HEIGHT = 62; // of an item in the list
 const AHEAD = 8; // items drawn above and below what is seen
 const NEXT = 400; // labels of which the share of wrong ones is foretold
-const ENOUGH = 10; // judged labels from which on their share is one
+const ENOUGH = 10; // decisions from which on the share is estimated
 const WORDS = { keep: "kept", drop: "drop", unsure: "can't tell" };
 const NO_FILTER = { text: "", state: "all", given: "", suggested: "", quality: 100 };
 
@@ -43,7 +43,7 @@ function keep(place) {
   storage.save(items[place].row, entry);
 }
 
-// Take over an entry of an export, of the storage or of the page itself; false: it is about another row
+// Add an entry of an export, of the storage or of the page itself; false: it belongs to another row
 function take(entry) {
   const row = Number(entry.row), place = placeOf.get(row);
   if (place === undefined) {
@@ -67,7 +67,7 @@ function decide(decision, decided = "") {
   undone.push({ place, before: decisions.get(place) });
   decisions.set(place, { decision, decided: decision === "change" ? decided : "" });
   keep(place);
-  say(`Row ${items[place].row}: ${stateText(place)}. ${decisions.size} of ${items.length} judged.`);
+  say(`Row ${items[place].row}: ${stateText(place)}. ${decisions.size} of ${items.length} reviewed.`);
   const next = listed.findIndex((other, position) => position > current && !decisions.has(other));
   if (filter.state === "all" || filter.state === "judged") {
     if (next >= 0) current = next;
@@ -191,7 +191,7 @@ function drawDetail() {
   article.replaceChildren();
   article.scrollTop = 0;
   if (place === undefined) {
-    add(article, "p", { className: "empty", textContent: "No label is like that. Show all, or filter otherwise." });
+    add(article, "p", { className: "empty", textContent: "No label matches. Show all, or change the filter." });
     return;
   }
   const item = items[place];
@@ -210,7 +210,7 @@ function drawDetail() {
   detail.addLooks(item);
   detail.addSimilar(item);
   detail.addRow(item);
-  if (held) article.querySelector(`[aria-keyshortcuts="${held}"]`)?.focus(); // who tabs through buttons stays there
+  if (held) article.querySelector(`[aria-keyshortcuts="${held}"]`)?.focus(); // keep the focus on the same button
 }
 
 function addActions(article, place) {
@@ -278,10 +278,10 @@ function drawProgress() {
   $("progress").setAttribute("aria-valuemax", items.length);
   $("progress").setAttribute("aria-valuenow", decisions.size);
   $("progress").firstElementChild.style.width = `${(100 * decisions.size) / Math.max(items.length, 1)}%`;
-  const rest = found.nAhead ? `; of the next ${found.nAhead}, about ${Math.round(found.expected)} are expected to be` : "";
+  const rest = found.nAhead ? `; about ${Math.round(found.expected)} of the next ${found.nAhead} are expected to be wrong` : "";
   const text = found.nJudged < ENOUGH
-    ? `If labels went wrong by chance, about ${percent(data.share)} of ${size} are wrong; mistakes that follow a pattern are more. Judge ${ENOUGH}, and this is an estimate from your decisions.`
-    : `Of the ${found.nJudged} you judged, ${found.nWrong} were wrong${rest}. Of all ${size}, ${percent(found.low)} to ${percent(found.high)} are.`;
+    ? `If mistakes are random, about ${percent(data.share)} of ${size} are wrong; mistakes that follow a pattern are not counted. After ${ENOUGH} decisions, this is an estimate from your decisions.`
+    : `Of the ${found.nJudged} labels you reviewed, ${found.nWrong} were wrong${rest}. Estimated error rate of all ${size}: ${percent(found.low)} to ${percent(found.high)}.`;
   $("share").textContent = $("estimate").textContent = text;
 }
 
@@ -314,7 +314,7 @@ async function importFile(file) {
     const others = entries.filter((entry) => !take(entry));
     for (const place of decisions.keys()) keep(place);
     const kept = entries.length - others.length;
-    warn(others.length ? `Left out: ${others.length} of ${counted(entries.length, "decision")}, about other rows or labels than this page's, such as row ${others[0].row}.` : "");
+    warn(others.length ? `Left out: ${others.length} of ${counted(entries.length, "decision")}, because their rows or labels are not on this page, such as row ${others[0].row}.` : "");
     say(`${counted(kept, "decision")} imported.`);
   } catch (error) {
     warn(error.message);
@@ -338,12 +338,12 @@ function move(by) {
 const page = () => Math.max(1, Math.floor($("list").clientHeight / HEIGHT) - 1);
 const KEYS = [
   [["ArrowDown", "n"], "↓ or N", "next label", () => move(1)],
-  [["ArrowUp", "p"], "↑ or P", "label before", () => move(-1)],
-  [["PageDown"], "Page ↓", "a page down", () => move(page())],
-  [["PageUp"], "Page ↑", "a page up", () => move(-page())],
+  [["ArrowUp", "p"], "↑ or P", "previous label", () => move(-1)],
+  [["PageDown"], "Page ↓", "page down", () => move(page())],
+  [["PageUp"], "Page ↑", "page up", () => move(-page())],
   [["Home"], "Home", "first label", () => move(-items.length)],
   [["End"], "End", "last label", () => move(items.length)],
-  [["Enter"], "Enter", "to the label, read it", () => { open(current); $("detail").focus(); }],
+  [["Enter"], "Enter", "read the label", () => { open(current); $("detail").focus(); }],
   [["k"], "K", "keep the given label", () => decide("keep")],
   [["s"], "S", "change to the suggested label", () => decide("change", data.classes[items[listed[current]]?.suggested])],
   [["1", "2", "3", "4", "5", "6", "7", "8", "9"], "1 to 9", "change to that class", (key) => data.classes[key - 1] !== undefined && decide("change", data.classes[key - 1])],
@@ -384,7 +384,7 @@ function start() {
   const ending = data.name.match(/\.(parquet|csv\.gz)$/)?.[0] ?? ".csv";
   $("command").textContent = `kfhe apply decisions.csv ${data.name} -o cleaned${ending}`;
   const fill = (name, choices) => choices.forEach(([value, textContent]) => add($(name), "option", { value, textContent }));
-  fill("state", [["all", "Open and judged"], ["open", "Open"], ["judged", "Judged"], ["suspects", "Suspects: below the cut"]]);
+  fill("state", [["all", "Open and reviewed"], ["open", "Open"], ["judged", "Reviewed"], ["suspects", "Suspects"]]);
   for (const side of ["given", "suggested"]) {
     const used = [...data.classes.keys()].filter((position) => items.some((item) => item[side] === position));
     fill(side, [["", side === "given" ? "Any label" : "Any suggestion"], ...used.map((position) => [String(position), `${side}: ${data.classes[position]}`])]);
@@ -407,7 +407,7 @@ function start() {
     add($("keys"), "dd", { textContent: text });
   }
   const left = [...data.decisions, ...storage.load(data.target)].filter((entry) => !take(entry));
-  if (left.length) warn(`Left out: ${counted(left.length, "decision")} that this browser has kept, about other labels.`);
+  if (left.length) warn(`Left out: ${counted(left.length, "decision")} in this browser, which belong to other labels.`);
   const first = items.findIndex((_, place) => !decisions.has(place));
   current = Math.max(0, first);
   setFilter({});
