@@ -53,7 +53,7 @@ def errors(X, y, noise):
 
 # %%
 # The figure
-# -----------
+# ----------
 #
 # Both orders leave few errors among the answered rows. With right labels, they hardly differ; with wrong
 # labels, the highest probability is better. The page on uncertainty in the guide explains what the other one

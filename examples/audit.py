@@ -35,7 +35,7 @@ print(f"{len(found)} suspects, {found.sum()} of them wrong; {wrong.sum() - found
 
 # %%
 # The figure
-# -----------
+# ----------
 #
 # Left: the quality of the labels. Wrong ones get few votes, right ones get many. Right: the right labels that
 # look most suspicious. Hard rows look like wrong ones, so a person should decide.

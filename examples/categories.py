@@ -75,7 +75,7 @@ for name, scores in accuracy.items():
 
 # %%
 # The figure
-# -----------
+# ----------
 #
 # One split can send any set of postcodes to one side. With one column per postcode, each of them needs a
 # split, and soon there are too few rows.

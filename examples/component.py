@@ -39,7 +39,7 @@ for name, model in models.items():
 
 # %%
 # The figure
-# -----------
+# ----------
 #
 # Trees cut along the axes, polynomials draw curves. Here the true border is a curve and the labels are poor,
 # so the stiffer component is better.

@@ -40,7 +40,7 @@ for name, model in {"stopped early": short, "in full": full}.items():
 
 # %%
 # The figure
-# -----------
+# ----------
 #
 # The score rises steeply at first, then hardly. The line marks the components that early stopping keeps.
 display = StagedScoreDisplay.from_estimator(full, X_val, y_val, name="validation rows")

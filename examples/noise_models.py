@@ -36,7 +36,7 @@ for name, (_, labels) in noisy.items():
 
 # %%
 # The figure
-# -----------
+# ----------
 #
 # Rows with a changed label are filled, in the colour of the new class. Uniform and pairwise noise occur
 # anywhere. Mistakes of border and neighbourhood are mostly where classes meet, according to a forest or by

@@ -58,7 +58,7 @@ for name, values in scores.items():
 
 # %%
 # The figure
-# -----------
+# ----------
 #
 # With right labels all five are close together. AdaBoost keeps raising the weight of the rows that it
 # misclassifies, and many of these have wrong labels. KFHE-l raises it less, and its filter trusts each
