@@ -139,7 +139,7 @@ class FilterBank:
         rows, share = self._rows, 1 / (self.n_components + 1)
         prior = share * self.prior[rows.labels]
         losses = [self._bank.label_scores(k) for k in range(len(SHRINKAGES))]
-        for scores in losses:  # in place, as memory takes longer to be had than to be written
+        for scores in losses:  # in place, because allocating memory is slower than writing it
             scores *= 1 - share
             scores += prior
             log_losses(scores, rows.base, out=scores)

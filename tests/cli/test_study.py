@@ -349,7 +349,7 @@ def test_more_repeats_are_added_to_what_is_there(kfhe, csv, tmp_path):
 
 def test_another_plan_leaves_the_results_alone(kfhe, results):
     _, errors = kfhe("study", "run", "quick", "--results", results, code=1)
-    assert "the results in it are of another plan" in errors
+    assert "its results belong to another plan" in errors
     with Store.read(results) as store:
         assert len(store.done()) == 32
 
@@ -368,7 +368,7 @@ def test_a_full_disk_stops_the_study_and_keeps_what_was_stored(kfhe, csv, tmp_pa
     done = subprocess.run(program, capture_output=True, text=True)
     assert done.returncode == 1
     assert "full.sqlite: it can't be written or read" in done.stderr
-    assert "What was stored is kept" in done.stderr
+    assert "Stored results are kept" in done.stderr
     with Store.read(tmp_path / "full.sqlite") as store:
         reached, plan = len(store.done()), store.plan
     assert 0 < reached < len(plan.cells())

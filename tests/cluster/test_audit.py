@@ -52,7 +52,7 @@ def test_frames_with_categories_dates_and_gaps(client):
     audit = check(frames(5, *given), given, n_estimators=3)
     assert audit.findings is audit.worst is audit.index is None
     assert audit.to_frame().index.name == "row"
-    with pytest.raises(ValueError, match="needs the rows, as a dense table of one machine"):
+    with pytest.raises(ValueError, match="needs the rows, as a dense table on one machine"):
         audit.issues()
 
 

@@ -184,7 +184,7 @@ def test_a_full_disk_is_said_and_what_was_stored_is_kept(stored, plan):
         store._connection.execute(f"PRAGMA max_page_count = {pages}")
         store._connection.execute("BEGIN IMMEDIATE")
         with pytest.raises(
-            StudyError, match="the disk is full; make room and run again, what was stored is kept"
+            StudyError, match="the disk is full; free some space and run again; stored results are kept"
         ):
             store.add(Result(cell, error="long" * 5000) for cell in plan.cells()[4:])
     assert count(stored) == 4

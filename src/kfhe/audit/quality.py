@@ -159,7 +159,7 @@ def label_quality(
     137     1      0          2    0.000     True
     43      2      1          0    0.002     True
     78      3      0          1    0.003     True
-    >>> int((noisy != y)[audit.suspects].sum())  # so many of the 15 changed labels are among the suspects
+    >>> int((noisy != y)[audit.suspects].sum())  # of the 15 changed labels
     15
     """
     classes, labels = encode_labels(y, "label_quality")

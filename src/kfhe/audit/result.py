@@ -135,16 +135,15 @@ class LabelAudit:
         return frame.rename(columns={"suspects": "suspect"}).sort_values("rank")
 
     def issues(self) -> Any:
-        """Return all that was found as a pandas DataFrame: suspects, duplicates, conflicts and outliers.
+        """Return all findings as a pandas DataFrame: suspects, duplicates, conflicts and outliers.
 
-        It has the rows with any of them, the most suspicious label first, and a column for each kind:
-        ``suspect``, ``duplicate_of`` and ``conflicts_with`` (rows, as `to_frame` calls them; missing if there
-        is none), ``outlying`` (the column).
+        It has the rows with at least one finding, the most suspicious label first, and a column for each
+        kind: ``suspect``, ``duplicate_of`` and ``conflicts_with`` (rows, named as by `to_frame`; missing if
+        there is none), ``outlying`` (the column).
         """
         if self.findings is None:
             raise ValueError(
-                "issues() needs the rows, as a dense table of one machine: give kfhe.audit.label_quality "
-                "their X as well"
+                "issues() needs the rows, as a dense table on one machine: pass X to kfhe.audit.label_quality"
             )
         found = self._frame({name: getattr(self, name) for name in ("rank", "given", "suggested", "quality")})
         found["suspect"] = self.suspects

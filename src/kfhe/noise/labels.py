@@ -117,7 +117,7 @@ def flip_by_transition(y: ArrayLike, transition: ArrayLike, *, random_state: Any
 
     Examples
     --------
-    A third of the cats is taken for dogs, and no dog for a cat:
+    A third of the cats become dogs, and no dog becomes a cat:
 
     >>> from kfhe.noise import flip_by_transition
     >>> y = ["cat", "cat", "cat", "dog", "dog"]

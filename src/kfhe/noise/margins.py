@@ -14,25 +14,25 @@ Codes = NDArray[np.int32]
 
 
 def draw_low(values: Floats, n_rows: int, generator: np.random.Generator) -> NDArray[np.intp]:
-    """Draw different rows, those of low values mostly.
+    """Draw distinct rows, mostly those of low values.
 
-    The row of the lowest value is in with a chance of 1/2, as if somebody had guessed; from there the chance
-    fades by the same factor from row to row, so fast that `n_rows` rows come out of it. It goes by the order
-    of the values, so it means the same on any table.
+    The row with the lowest value is drawn with probability 1/2. From row to row the probability falls by the
+    same factor, chosen so that `n_rows` rows are drawn. Only the order of the values matters, so the result
+    is comparable between tables.
     """
     n = len(values)
     shuffled = generator.permutation(n)  # equal values are in random order
     order = shuffled[np.argsort(values[shuffled], kind="stable")]
     chances = np.empty(n)
     chances[order] = _fading(n, n_rows)
-    # Systematic sampling: as many rows as asked for, each with its own chance
+    # Systematic sampling: exactly this number of rows, each with its own probability
     shuffled = generator.permutation(n)
     marks = generator.random() + np.arange(n_rows)
     return shuffled[np.searchsorted(chances[shuffled].cumsum(), marks, side="right").clip(max=n - 1)]
 
 
 def _fading(n: int, total: int) -> Floats:
-    """Return n chances that begin with 1/2, fall by the same factor from each to the next, and sum up."""
+    """Return n probabilities that start at 1/2, fall by a constant factor, and have a given sum."""
     from scipy.optimize import brentq
 
     if 2 * total >= n:
@@ -44,7 +44,7 @@ def _fading(n: int, total: int) -> Floats:
 
 
 def by_margin(X: Any, codes: Codes, generator: np.random.Generator) -> tuple[Floats, Codes]:
-    """Return each row's margin, and the likeliest other class, by trees that have not seen the row."""
+    """Return each row's margin and its most likely other class, by trees that have not seen the row."""
     from sklearn.ensemble import RandomForestClassifier
 
     seed = int(generator.integers(2**31))
@@ -54,15 +54,16 @@ def by_margin(X: Any, codes: Codes, generator: np.random.Generator) -> tuple[Flo
     own = scores[rows, codes]
     scores[rows, codes] = -1.0
     margins = own - scores.max(axis=1)
-    # Of classes that are equally likely, as all others are deep inside one, any
+    # If other classes are equally likely, as deep inside a class, any of them is chosen
     others = (scores + 1e-9 * generator.random(scores.shape)).argmax(axis=1)
     return margins, others.astype(np.int32)
 
 
 def by_neighbours(X: Any, codes: Codes) -> tuple[Floats, Codes]:
-    """Return how near each row is to another class, compared with its own, and which class that is.
+    """Return how near each row is to another class, compared with its own, and that class.
 
-    Near is 0; 0.5 is as near to another class as to its own, and 1 lies upon one of its own.
+    Values near 0 are close to the other class, 0.5 is equally close to both, and 1 coincides with its own
+    class.
     """
     from sklearn.neighbors import NearestNeighbors
 
@@ -72,7 +73,7 @@ def by_neighbours(X: Any, codes: Codes) -> tuple[Floats, Codes]:
         members = codes == code
         search = NearestNeighbors().fit(matrix[members])
         distances[~members, code] = search.kneighbors(matrix[~members], 1)[0][:, 0]
-        # A row's own nearest neighbour is itself, so the second one counts
+        # A row's nearest neighbour in its own class is itself, so the second one is used
         distances[members, code] = (
             search.kneighbors(matrix[members], 2)[0][:, 1] if members.sum() > 1 else np.inf
         )
@@ -87,7 +88,7 @@ def by_neighbours(X: Any, codes: Codes) -> tuple[Floats, Codes]:
 
 
 def _matrix(X: Any) -> Floats:
-    """Return a table as numbers of one scale: categories one-hot, gaps of numbers as the median."""
+    """Return a table as numbers on one scale: one-hot categories, and missing numbers as the median."""
     columns = open_columns(X)
     parts = []
     for j in range(columns.n_columns):

@@ -15,7 +15,7 @@ Disturb = Callable[[Any, Any, float, Any], tuple[Any, Any]]
 
 @dataclass(frozen=True)
 class NoiseModel:
-    """A kind of noise in training rows.
+    """A model of noise in training rows.
 
     Attributes
     ----------

@@ -25,8 +25,8 @@ from kfhe.display.palette import PALETTE
 from kfhe.plotting.fonts import cover
 
 LETTER, LINE = 0.075, 0.14  # width of a letter and height of a line, in inches, in a small font
-LEFT_TO_RIGHT = "\u200e"  # a mark that can't be seen
-MARKERS = "osD^vP*<>hpd"  # 12 of them and 7 colours make 84 lines that differ
+LEFT_TO_RIGHT = "\u200e"  # an invisible mark
+MARKERS = "osD^vP*<>hpd"  # 12 markers and 7 colours give 84 different lines
 FORMATS: dict[str, dict[str, Any]] = {
     "png": {"dpi": 150},
     "svg": {"metadata": {"Date": None}},
@@ -35,12 +35,12 @@ FORMATS: dict[str, dict[str, Any]] = {
 
 
 class Display(ABC):
-    """A picture that has its data and can be drawn again and again.
+    """A plot with its data, which can be drawn repeatedly.
 
     Attributes
     ----------
     ax_ : matplotlib Axes
-        Where it was drawn last.
+        The axes of the last plot.
     figure_ : matplotlib Figure
         The figure of these axes.
     """
@@ -54,12 +54,12 @@ class Display(ABC):
         Parameters
         ----------
         ax : matplotlib Axes, default=None
-            Where to draw. None: on a new figure.
+            Axes to draw on. None: a new figure.
 
         Returns
         -------
         Display
-            The display itself; `ax_` and `figure_` are what it was drawn on.
+            The display itself.
         """
         if ax is None:
             from matplotlib import pyplot
@@ -71,7 +71,7 @@ class Display(ABC):
         return self
 
     def to_figure(self) -> Figure:
-        """Draw on a figure that pyplot doesn't know of: no window, nothing to close, safe in any thread."""
+        """Draw on a figure outside pyplot: without a window, and safe in any thread."""
         figure = Figure(figsize=self._size(), layout="constrained")
         self.plot(figure.add_subplot())
         return figure
@@ -81,12 +81,12 @@ class Display(ABC):
         """Draw on the axes."""
 
     def _size(self) -> tuple[float, float]:
-        """Return the width and height, in inches, that suit a figure of its own."""
+        """Return a suitable width and height of a new figure, in inches."""
         return 5.5, 3.5
 
 
 def check_ensemble(estimator: Any) -> None:
-    """Raise unless it is a fitted classifier of the family."""
+    """Raise unless it is a fitted classifier of kfhe."""
     if not isinstance(estimator, BaseKFHE):
         raise TypeError(f"this display needs a KFHEClassifier, got {type(estimator).__name__}")
     check_is_fitted(estimator)
@@ -95,50 +95,50 @@ def check_ensemble(estimator: Any) -> None:
 def rendered(figure: Figure, suffix: str) -> bytes:
     """Return a figure as the content of a png, svg or pdf file; the same figure gives the same bytes."""
     content = io.BytesIO()
-    cover(figure)  # a title may have been added
-    # Texts stay texts in SVG
+    cover(figure)  # fonts for a title that was added later
+    # Keep text as text in SVG
     with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "kfhe"}):
         figure.savefig(content, format=suffix, **FORMATS[suffix])
     return content.getvalue()
 
 
 def ink() -> str:
-    """Return the colour of texts in the style that is in use."""
+    """Return the colour of text in the current style."""
     colour: str = mpl.rcParams["text.color"]
     return colour
 
 
 def class_colours(n_classes: int) -> list[Any]:
-    """Return a colour for each class; more than the palette has go from dark to light."""
+    """Return a colour for each class; beyond the palette, from dark to light."""
     if n_classes <= len(PALETTE):
         return list(PALETTE[:n_classes])
     return [mpl.colormaps["viridis"](place / (n_classes - 1)) for place in range(n_classes)]
 
 
 def shortened(name: Any, width: int = 32) -> str:
-    """Return a name as matplotlib is to draw it, with its middle left out if it is wider than `width`."""
-    text = display_text.shortened(name, width).replace("$", r"\$")  # a dollar would start a formula
+    """Return a name for matplotlib, with the middle omitted if it is wider than `width`."""
+    text = display_text.shortened(name, width).replace("$", r"\$")  # a dollar starts a formula
     if any(unicodedata.bidirectional(letter) in ("R", "AL") for letter in text):
-        return f"{LEFT_TO_RIGHT}{text}{LEFT_TO_RIGHT}"  # so that a number after it stays after it
+        return f"{LEFT_TO_RIGHT}{text}{LEFT_TO_RIGHT}"  # keeps a following number in its place
     return text
 
 
 def entitle(figure: Figure, title: str) -> None:
-    """Put a title above a figure, on as many lines as it takes."""
+    """Put a title above a figure, on as many lines as necessary."""
     room = int(figure.get_figwidth() / (1.3 * LETTER))
     lines = textwrap.wrap(display_text.shortened(title, 2 * room), room, break_on_hyphens=False)
     figure.suptitle("\n".join(shortened(line, room) for line in lines), fontsize="medium")
 
 
 def width_of(labels: Iterable[Any], width: int = 32) -> float:
-    """Return about how many inches the longest of these names takes, shortened, in a small font."""
+    """Return the approximate width of the longest name in inches, shortened and in a small font."""
     return LETTER * max((cell_len(display_text.shortened(label, width)) for label in labels), default=0)
 
 
 def label_ticks(axis: Axis, labels: Sequence[Any], width: int = 32) -> None:
-    """Have a tick for each of these names; upright ones along x, and not all, where there is little room."""
+    """Label the ticks with names; if there is little room, vertically along x, and not all of them."""
     ax, along_x = axis.axes, axis is axis.axes.xaxis
-    # Beside names, titles and legends, of which the axes know nothing yet
+    # Room without names, titles and legends, which are not drawn yet
     extent = ax.get_window_extent()
     room = 0.8 * (extent.width if along_x else extent.height) / ax.figure.dpi / max(len(labels), 1)
     upright = along_x and width_of(labels, width) > room
@@ -149,7 +149,7 @@ def label_ticks(axis: Axis, labels: Sequence[Any], width: int = 32) -> None:
 
 
 def legend_width(labels: Sequence[Any]) -> float:
-    """Return about how many inches a legend beside the axes takes, from the names in it."""
+    """Return the approximate width of a legend beside the axes, in inches."""
     return _legend_columns(len(labels)) * (width_of(labels) + 0.5)
 
 
@@ -158,7 +158,7 @@ def _legend_columns(n_entries: int) -> int:
 
 
 def legend_beside(ax: Axes, handles: Sequence[Line2D], *, title: str | None = None) -> None:
-    """Put a legend to the right of the axes, where no line can be under it."""
+    """Put a legend to the right of the axes, outside the plot."""
     ax.legend(
         handles=handles,
         loc="center left",
@@ -173,14 +173,14 @@ def legend_beside(ax: Axes, handles: Sequence[Line2D], *, title: str | None = No
 
 
 def count_along(ax: Axes, first: int, last: int) -> None:
-    """Have the x axis count iterations or components: whole numbers only, and room for a single one."""
+    """Let the x axis show iterations or components: only integers, also for a single one."""
     ax.xaxis.set_major_locator(MaxNLocator("auto", integer=True, steps=[1, 2, 5, 10], min_n_ticks=1))
     margin = 0.02 * (last - first) or 0.5
     ax.set_xlim(first - margin, last + margin)
 
 
 def thinned(places: Sequence[float], room: float) -> list[float]:
-    """Return those of some places, in order, that are at least so far from the one before."""
+    """Return some of sorted positions, with a minimum distance between them."""
     kept: list[float] = []
     for place in places:
         if not kept or place - kept[-1] >= room:
@@ -189,11 +189,11 @@ def thinned(places: Sequence[float], room: float) -> list[float]:
 
 
 def say_there_are_no_iterations(ax: Axes) -> None:
-    """Say in the middle of the axes why they are empty: a model of one class has h_0 only."""
+    """Explain empty axes: a model of one class has only h_0."""
     ax.text(0.5, 0.5, "no iterations", ha="center", va="center", transform=ax.transAxes)
     ax.set_xticks([])
 
 
 def marker_for(n_points: int) -> str:
-    """Return a marker for lines of few points: a single one has no line."""
+    """Return a marker for lines of few points, since a single point has no line."""
     return "o" if n_points < 10 else ""

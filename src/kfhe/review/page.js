@@ -4,7 +4,7 @@ const data = JSON.parse(document.getElementById("data").textContent);
 const $ = (id) => document.getElementById(id);
 const HEIGHT = 62; // of an item in the list
 const AHEAD = 8; // items drawn above and below what is seen
-const NEXT = 400; // labels of which the share of wrong ones is foretold
+const NEXT = 400; // number of labels whose error rate is predicted
 const ENOUGH = 10; // decisions from which on the share is estimated
 const WORDS = { keep: "kept", drop: "drop", unsure: "can't tell" };
 const NO_FILTER = { text: "", state: "all", given: "", suggested: "", quality: 100 };

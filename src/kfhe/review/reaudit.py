@@ -106,7 +106,7 @@ def wrong_chances(audit: LabelAudit, judged: NDArray[np.bool_], wrong: NDArray[n
     >>> X, y = load_iris(return_X_y=True)
     >>> noisy = flip_labels(y, 0.2, random_state=0)
     >>> audit = label_quality(X, noisy, random_state=0, n_estimators=200)
-    >>> found = wrong_chances(audit, audit.rank <= 20, noisy != y)  # somebody judged the worst 20
+    >>> found = wrong_chances(audit, audit.rank <= 20, noisy != y)  # the worst 20 were reviewed
     >>> bool(found.low < 0.2 < found.high)
     True
     """

@@ -39,8 +39,8 @@ CREATE TABLE traces (
 class Store:
     """Results of one plan in a file; `with` closes it.
 
-    A writer holds SQLite's write lock as long as it lives, so a second one is refused while readers are not.
-    Each call of :meth:`add` is one transaction: it is in the file as a whole, or not at all.
+    A writer holds SQLite's write lock until it closes the file, so a second writer is rejected, but readers
+    are not. Each call of :meth:`add` is one transaction.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ class Store:
     def write(
         cls, path: str | Path, plan: Plan, versions: dict[str, str], *, mix_versions: bool = False
     ) -> Store:
-        """Open a file for writing: a new one, or one of the same versions and plan, but for more repeats."""
+        """Open a file for writing: a new one, or one with the same plan and versions, but fewer repeats."""
         path = Path(path)
         with _explained(path):
             connection = _connect(path, create=True)
@@ -83,7 +83,7 @@ class Store:
 
     @classmethod
     def read(cls, path: str | Path) -> Store:
-        """Open a file to read what is in it; a study may be running on it."""
+        """Open a file for reading; a study may be running on it."""
         path = Path(path)
         if not path.is_file():
             raise StudyError(f"{path}: there is no such result file; 'kfhe study run' makes one")
@@ -101,11 +101,11 @@ class Store:
         self.close()
 
     def close(self) -> None:
-        """Close the file; what was added is in it."""
+        """Close the file."""
         self._connection.close()
 
     def note_datasets(self, datasets: Iterable[Dataset], problems: dict[str, str]) -> None:
-        """Remember the datasets, and why others are missing; changed data are an error."""
+        """Store the datasets, and the reasons why others are missing; raise if data have changed."""
         with self._transaction():
             known = dict(self._connection.execute("SELECT name, fingerprint FROM datasets"))
             for dataset in datasets:
@@ -114,7 +114,7 @@ class Store:
                 if before not in (None, fingerprint):
                     raise StudyError(
                         f"{self.path}: dataset '{dataset.name}' ({dataset.source}) has changed since its "
-                        "results were stored; use another result file, or the former data"
+                        "results were stored; use another result file, or the original data"
                     )
                 row = (dataset.name, dataset.source, fingerprint, *dataset.X.shape)
                 row += (len(dataset.classes), len(dataset.categorical), dataset.wrong, dataset.target)
@@ -146,12 +146,12 @@ class Store:
                     )
 
     def forget_failures(self) -> int:
-        """Delete the cells that failed, so that they are run again; return their number."""
+        """Delete failed cells, so that they are run again; return their number."""
         with self._transaction():
             return self._connection.execute("DELETE FROM cells WHERE error IS NOT NULL").rowcount
 
     def done(self) -> set[Cell]:
-        """Return the cells that are stored."""
+        """Return the names of stored cells."""
         query = "SELECT dataset, algorithm, noise, repeat, fold FROM cells"
         with _explained(self.path):
             return {Cell(*row) for row in self._connection.execute(query)}
@@ -161,7 +161,7 @@ class Store:
         return self._frame("SELECT * FROM cells ORDER BY dataset, algorithm, noise, repeat, fold")
 
     def datasets(self) -> Any:
-        """Return what is known of the datasets as a DataFrame, in the order of the plan."""
+        """Return the stored facts about datasets as a DataFrame, in the order of the plan."""
         frame = self._frame("SELECT * FROM datasets").set_index("name")
         return frame.loc[[name for name in self.plan.dataset_names if name in frame.index]]
 
@@ -193,7 +193,7 @@ class Store:
                 raise
 
     def _commit(self) -> None:
-        """Commit, and take the write lock again at once: no second study shall write to the file."""
+        """Commit, and take the write lock again at once, so that no other study can write to the file."""
         self._connection.execute("COMMIT")
         self._connection.execute("BEGIN IMMEDIATE")
 
@@ -201,7 +201,7 @@ class Store:
         if not plan.goes_on_from(self.plan):
             keys = ", ".join(f"'{key}'" for key in self.plan.differences(plan))
             raise StudyError(
-                f"{self.path}: the results in it are of another plan (it differs in {keys}); nothing was "
+                f"{self.path}: its results belong to another plan (it differs in {keys}); nothing was "
                 "changed. Use another result file; without a plan, the study in the file is continued"
             )
         if plan.repeats > self.plan.repeats:
@@ -218,7 +218,7 @@ class Store:
                 if before.get(name) != versions.get(name)
             )
             raise StudyError(
-                f"{self.path}: the results in it were made by other versions ({changed}). Use another result "
+                f"{self.path}: its results are from other versions ({changed}). Use another result "
                 "file, or --mix-versions to continue; the versions are stored with each cell"
             )
         text = json.dumps(versions, sort_keys=True)
@@ -228,7 +228,7 @@ class Store:
 
 
 def _connect(path: Path, *, create: bool) -> sqlite3.Connection:
-    """Connect to a file that is empty or one of ours, whole and sound."""
+    """Connect to an empty file, or to a valid result file."""
     if path.is_dir():
         raise StudyError(f"{path}: this is a folder; a result file is needed")
     if create:
@@ -272,17 +272,17 @@ def _stored_plan(connection: sqlite3.Connection, path: Path) -> Plan:
 
 @contextmanager
 def _explained(path: Path) -> Iterator[None]:
-    """Turn SQLite's errors into ones that say what to do; nothing that was stored is touched."""
+    """Turn SQLite's errors into advice; stored results are not changed."""
     try:
         yield
     except sqlite3.Error as error:
         kind = (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
         messages = {
-            sqlite3.SQLITE_BUSY: "it is in use by another program, maybe a study that is running; "
-            "wait for that one, or use another result file",
-            sqlite3.SQLITE_FULL: "the disk is full; make room and run again, what was stored is kept",
+            sqlite3.SQLITE_BUSY: "it is in use by another program, possibly a running study; "
+            "wait until that ends, or use another result file",
+            sqlite3.SQLITE_FULL: "the disk is full; free some space and run again; stored results are kept",
             sqlite3.SQLITE_IOERR: f"it can't be written or read ({error}): is the disk full or gone? "
-            "What was stored is kept; run again once it is fixed",
+            "Stored results are kept; run again once it is fixed",
             sqlite3.SQLITE_READONLY: "it can't be written: the file or its folder is read-only",
             sqlite3.SQLITE_CANTOPEN: "it can't be opened: check the folder and its permissions",
             sqlite3.SQLITE_NOTADB: "this is not a result file of a study; nothing was changed",

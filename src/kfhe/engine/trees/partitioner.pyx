@@ -1,7 +1,7 @@
 """Partitioner: moves rows to the sides of a split, and copies those of a subtree together.
 
-The rows of a subtree are spread over the whole table, which is large. So all subtrees take their rows from a strip
-of a column while it is in the cache, and each column is read from memory only once for many of them.
+The rows of a subtree are spread over the whole table, which is large. So all subtrees take their rows from a
+strip of a column while it is in the cache, and each column is read from memory only once for many of them.
 """
 
 from cython.parallel cimport prange
@@ -208,8 +208,8 @@ def partition(
 ):
     """Move the rows whose bin goes left to the front, in place; both sides stay in their order.
 
-    ``column`` holds the bin of every row of the table, ``classes`` and ``weights`` go with ``rows``. Returns how
-    many rows go left, and the weight of each class among them (int64).
+    ``column`` holds the bin of every row of the table, ``classes`` and ``weights`` go with ``rows``. Returns
+    how many rows go left, and the weight of each class among them (int64).
     """
     cdef int64_t n = rows.shape[0]
     cdef vector[uint32_t] spare_rows = vector[uint32_t](n)

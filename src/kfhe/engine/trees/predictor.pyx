@@ -145,10 +145,10 @@ def add_trees(
     """Add the weighted votes of the trees ``first .. last - 1`` to the scores.
 
     ``leaf_votes`` has a row of votes, one per class, for each leaf of the trees that vote softly, which come
-    first; the leaves of the others vote for their ``leaf_classes``. ``plain``: no value is missing and no feature is
-    categorical. If the trees are also given in compact form, that is used. With ``factors`` of the classes, only
-    the highest product of score and factor is needed, and further votes are skipped once that is
-    certain.
+    first; the leaves of the others vote for their ``leaf_classes``. ``plain``: no value is missing and no
+    feature is categorical. If the trees are also given in compact form, that is used. With ``factors`` of the
+    classes, only the highest product of score and factor is needed, and further votes are skipped once that
+    is certain.
     """
     cdef int64_t n_rows = rows.shape[0], n_features = rows.shape[1]
     cdef int64_t block, start, n, size, row_bytes

@@ -118,8 +118,8 @@ def pruned(
     max_leaf_nodes : int
         Keep only the best splits, up to this number of leaves; 0: all.
     cp : float
-        Complexity parameter: a subtree is cut off if it saves less than `cp` times the root's misclassified weight
-        per additional leaf.
+        Complexity parameter: a subtree is cut off if it saves less than `cp` times the root's misclassified
+        weight per additional leaf.
 
     Returns
     -------

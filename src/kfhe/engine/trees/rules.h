@@ -1,6 +1,6 @@
-// The rules of growing a tree: splits, scores, ties, random numbers and thresholds. They are plain functions of
-// numbers, and the same wherever trees are grown. KFHE_DEVICE is a prefix that compilers for other processors
-// need.
+// The rules of growing a tree: splits, scores, ties, random numbers and thresholds. They are plain functions
+// of numbers, and the same wherever trees are grown. KFHE_DEVICE is a prefix that compilers for other
+// processors need.
 
 #pragma once
 
@@ -69,7 +69,8 @@ KFHE_DEVICE inline bool leaves_enough(const NodeTotals &node, int64_t left_count
     return left_count >= node.min_count && left_count <= node.count - node.min_count;
 }
 
-// Compute the score of a candidate; return whether it beats the best so far, and update it. The first of equals wins.
+// Compute the score of a candidate; return whether it beats the best so far, and update it. The first of
+// equals wins.
 KFHE_DEVICE inline bool improves(
     double left_squares, double right_squares, int64_t left_weight, int64_t weight, Split *best
 ) {
@@ -102,9 +103,9 @@ KFHE_DEVICE inline bool is_terminal(
 // ---------------------------------------------------------------- bounds, for two classes
 
 // With l_k of class k on the left and t_k in the node, a cut gains 2 v^2 / (left * right * weight), where
-// v = t_0 l_1 - t_1 l_0. Within a stretch of rows or bins, v is highest if all rows of the second class come first, and
-// lowest if they come last. So what is left of the two ends says how good a cut in between can be, and only few
-// stretches have to be tried cut by cut.
+// v = t_0 l_1 - t_1 l_0. Within a stretch of rows or bins, v is highest if all rows of the second class come
+// first, and lowest if they come last. So what is left of the two ends says how good a cut in between can be,
+// and only few stretches have to be tried cut by cut.
 struct Bound {
     double first;  // t_0
     double second;  // t_1
@@ -189,8 +190,8 @@ KFHE_DEVICE inline uint64_t key_of_child(uint64_t key, int side) {
     return z ^ (z >> 31);
 }
 
-// Draw some of a node's features, in a random order that depends only on the node. Those before `start` have been
-// drawn; those from `stop` on are not needed yet.
+// Draw some of a node's features, in a random order that depends only on the node. Those before `start` have
+// been drawn; those from `stop` on are not needed yet.
 KFHE_DEVICE inline void draw_features(
     int64_t start, int64_t stop, int64_t n_features, const Rules &rules, uint64_t key, int32_t *features
 ) {
@@ -221,8 +222,8 @@ KFHE_DEVICE inline double midpoint(double a, double b) {
     return a <= middle && middle < b ? middle : a;
 }
 
-// Last bin that goes left, and the threshold: midway between the neighbouring values in the node. `low` and `high` are
-// the smallest and the largest value in each bin of the feature.
+// Last bin that goes left, and the threshold: midway between the neighbouring values in the node. `low` and
+// `high` are the smallest and the largest value in each bin of the feature.
 KFHE_DEVICE inline int cut_of(const Split &split, int n_bins, const double *low, const double *high, double *threshold) {
     int cut = split.last_left;
     if (split.first_right == n_bins - 1) {  // values go left, missing ones right

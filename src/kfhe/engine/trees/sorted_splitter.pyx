@@ -1,9 +1,9 @@
 """Nodes with few rows: rows are sorted once by each feature, and descendants inherit the order.
 
-A subtree's rows are copied together, and the cost of a node depends on its rows, not on the number of bins. When a
-node is split, the smaller child gets orders of its own, after those of its parent. The larger child inherits the
-parent's: it is processed after the subtree of the smaller child, whose rows have weight zero by then. They are
-dropped once there are many.
+A subtree's rows are copied together, and the cost of a node depends on its rows, not on the number of bins.
+When a node is split, the smaller child gets orders of its own, after those of its parent. The larger child
+inherits the parent's: it is processed after the subtree of the smaller child, whose rows have weight zero by
+then. They are dropped once there are many.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
@@ -27,8 +27,8 @@ BY_SORTING.partition = partition
 BY_SORTING.hand_on = hand_on
 BY_SORTING.close = close
 
-# Of a sorted order, from which it pays to drop the entries of rows that are in leaves by now: of two classes, to
-# pass over an entry costs less than to move one
+# Of a sorted order, from which it pays to drop the entries of rows that are in leaves by now: of two classes,
+# to pass over an entry costs less than to move one
 cdef double ENTRIES_PER_ROW = 1.25
 
 
