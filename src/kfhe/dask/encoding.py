@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from kfhe.dask.workers import Parts
 from kfhe.tables.binned import category_bins, category_counts
 from kfhe.tables.columns import Columns
-from kfhe.tables.schema import ColumnRules, Encodings, FeatureColumns
+from kfhe.tables.schema import Encodings, FeatureColumns, Rules
 from kfhe.target_encoding import ClassShares, Counts, CrossFitted, Target, encoded_categories
 
 Floats = NDArray[np.float64]
@@ -46,7 +46,7 @@ class FeatureRules:
 
     Attributes
     ----------
-    rules : tuple of (int, ColumnRule)
+    rules : tuple of (int, Rule)
         How to read some of the columns.
     fitted : Future or dict
         Encodings of categories, by column.
@@ -54,7 +54,7 @@ class FeatureRules:
         The folds of the rows, by partition, if any categories are encoded.
     """
 
-    rules: ColumnRules
+    rules: Rules
     fitted: Any = field(default_factory=dict)
     folds: Parts | None = None
 
@@ -154,9 +154,7 @@ def chosen(parts: list[PartCounts], max_bins: int) -> tuple[Chosen, dict[int, Cr
     return Chosen(left_out, encodings, bins, told), fitted
 
 
-def features(
-    columns: Columns, rules: ColumnRules, fitted: dict[int, CrossFitted], folds: Folds | None
-) -> Columns:
+def features(columns: Columns, rules: Rules, fitted: dict[int, CrossFitted], folds: Folds | None) -> Columns:
     """Return the features for training, with cross-fitted encodings."""
     if not rules:
         return columns

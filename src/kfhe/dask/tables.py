@@ -24,7 +24,7 @@ from kfhe.engine.bins import bin_starts, encoded, sampled_rows
 from kfhe.tables.binned import BinnedTable, binned_categories, categorical_columns
 from kfhe.tables.columns import Columns, open_columns
 from kfhe.tables.dates import part_ranges
-from kfhe.tables.schema import ColumnRule, ColumnRules, Schema, infinite_values, with_encodings
+from kfhe.tables.schema import Rule, Rules, Schema, infinite_values, with_encodings
 from kfhe.target_encoding import CrossFitted
 from kfhe.tree_settings import TreeSettings
 
@@ -215,7 +215,7 @@ class PartedTable:
         return found
 
 
-def _merged_rules(surveys: Sequence[Survey], categorical: NDArray[np.bool_]) -> ColumnRules:
+def _merged_rules(surveys: Sequence[Survey], categorical: NDArray[np.bool_]) -> Rules:
     """Return the rules for reading the columns; all parts of dates that vary are features."""
     dates: dict[int, dict[str, tuple[int, int]]] = {}
     for survey in surveys:
@@ -225,7 +225,7 @@ def _merged_rules(surveys: Sequence[Survey], categorical: NDArray[np.bool_]) -> 
                 before = known.get(name, (low, high))
                 known[name] = min(low, before[0]), max(high, before[1])
     return tuple(
-        (j, ColumnRule("date", tuple(name for name, (low, high) in dates[j].items() if high > low)))
+        (j, Rule("date", tuple(name for name, (low, high) in dates[j].items() if high > low)))
         for j in sorted(dates)
         if not categorical[j]
     )
@@ -265,7 +265,7 @@ def surveyed(columns: Columns, categorical_features: Any) -> Survey:
 
 def sampled(
     columns: Columns,
-    rules: ColumnRules,
+    rules: Rules,
     fitted: dict[int, CrossFitted],
     folds: Folds | None,
     categorical: NDArray[np.bool_],
@@ -283,7 +283,7 @@ def sampled(
 
 def all_values(
     columns: Columns,
-    rules: ColumnRules,
+    rules: Rules,
     fitted: dict[int, CrossFitted],
     folds: Folds | None,
     some: tuple[int, ...],
@@ -309,7 +309,7 @@ class Facts(NamedTuple):
 
 def binned(
     columns: Columns,
-    rules: ColumnRules,
+    rules: Rules,
     fitted: dict[int, CrossFitted],
     folds: Folds | None,
     categories: list[dict[Hashable, int] | None],

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from kfhe.forest import SCORE_SETTINGS, STEPS_OF_SHARPNESS
 from kfhe.tables.dates import PARTS
 from kfhe.tables.readings import DATES, READINGS
-from kfhe.tables.schema import ENCODED, LEFT_OUT, ColumnRule, Schema
+from kfhe.tables.schema import ENCODED, LEFT_OUT, Rule, Schema
 from kfhe.target_encoding import TargetEncoding
 from kfhe.trace import COLUMNS, TIME, Trace
 
@@ -232,7 +232,7 @@ def _write_categories(name: str, bins: dict[Hashable, int] | None) -> dict[str, 
 def read_schema(found: Any) -> Schema:
     """Read the result of `write_schema`."""
     names, known = found["names"], [_read_categories(column) for column in found["categories"]]
-    rules = tuple((j, ColumnRule(reading, tuple(parts))) for j, reading, *parts in found.get("rules", []))
+    rules = tuple((j, Rule(reading, tuple(parts))) for j, reading, *parts in found.get("rules", []))
     encoded = [j for j, rule in rules if rule.reading == ENCODED]
     encodings = {
         j: TargetEncoding(known[j] or {}, np.array(rows, dtype=np.float64))
@@ -251,7 +251,7 @@ def read_schema(found: Any) -> Schema:
     return schema
 
 
-def _fits(rule: ColumnRule, categories: dict[Hashable, int] | None, encoding: TargetEncoding | None) -> bool:
+def _fits(rule: Rule, categories: dict[Hashable, int] | None, encoding: TargetEncoding | None) -> bool:
     """Whether a rule is valid for a column with these categories."""
     if encoding is not None and categories is not None:
         shares = encoding.shares

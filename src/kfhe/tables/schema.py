@@ -27,7 +27,7 @@ LEFT_OUT = "left out"  # and those that say nothing about the classes
 
 
 @dataclass(frozen=True)
-class ColumnRule:
+class Rule:
     """How to read a column that is not just numbers or categories.
 
     Attributes
@@ -49,11 +49,11 @@ class ColumnRule:
         return self.reading in DATES
 
 
-ColumnRules = tuple[tuple[int, ColumnRule], ...]  # with the numbers of their columns
+Rules = tuple[tuple[int, Rule], ...]  # with the numbers of their columns
 Encodings = dict[int, TargetEncoding]  # by number of the column
 
 
-def rules_for(columns: Columns, categorical: NDArray[np.bool_]) -> ColumnRules:
+def rules_for(columns: Columns, categorical: NDArray[np.bool_]) -> Rules:
     """Return the rules for the columns of a training table.
 
     The parts of a date that vary are features: month, weekday and hour.
@@ -62,26 +62,24 @@ def rules_for(columns: Columns, categorical: NDArray[np.bool_]) -> ColumnRules:
     for j in np.flatnonzero(~categorical).tolist():
         dates = columns.dates(j)
         if dates is not None:
-            rules.append((j, ColumnRule("date", varying_parts(dates))))
+            rules.append((j, Rule("date", varying_parts(dates))))
     return tuple(rules)
 
 
-def with_encodings(
-    rules: ColumnRules, left_out: list[int], encoded: list[int], classes: list[str]
-) -> ColumnRules:
+def with_encodings(rules: Rules, left_out: list[int], encoded: list[int], classes: list[str]) -> Rules:
     """Return rules that also include left out and encoded columns."""
-    silent = [(j, ColumnRule(LEFT_OUT)) for j in left_out]
-    shares = [(j, ColumnRule(ENCODED, tuple(classes[1:]))) for j in encoded]
+    silent = [(j, Rule(LEFT_OUT)) for j in left_out]
+    shares = [(j, Rule(ENCODED, tuple(classes[1:]))) for j in encoded]
     return tuple(sorted([*rules, *silent, *shares], key=lambda rule: rule[0]))
 
 
 def number_columns(columns: Columns) -> Columns:
     """Return columns in which dates are numbers, too: days since 1970."""
-    rules = [(j, ColumnRule("date")) for j in range(columns.n_columns) if columns.dates(j) is not None]
+    rules = [(j, Rule("date")) for j in range(columns.n_columns) if columns.dates(j) is not None]
     return FeatureColumns(columns, tuple(rules)) if rules else columns
 
 
-def features_of(n_columns: int, rules: ColumnRules) -> list[tuple[int, str]]:
+def features_of(n_columns: int, rules: Rules) -> list[tuple[int, str]]:
     """Return each feature's column number, and the part of a date, if it is one."""
     parts = {j: rule.parts for j, rule in rules}
     left_out = {j for j, rule in rules if rule.reading == LEFT_OUT}
@@ -100,7 +98,7 @@ class FeatureColumns:
     ----------
     columns : Columns
         The table.
-    rules : tuple of (int, ColumnRule)
+    rules : tuple of (int, Rule)
         How to read some of the columns.
     encodings : dict of int to TargetEncoding
         Encodings of categories.
@@ -116,7 +114,7 @@ class FeatureColumns:
     def __init__(
         self,
         columns: Columns,
-        rules: ColumnRules,
+        rules: Rules,
         encodings: Encodings | None = None,
         values: dict[int, Floats] | None = None,
     ) -> None:
@@ -196,7 +194,7 @@ class Schema:
         Names of the columns.
     categories : list of (dict or None)
         For each feature, the bins of its categories; None for numeric features.
-    rules : tuple of (int, ColumnRule)
+    rules : tuple of (int, Rule)
         How to read columns that are not just numbers or categories, with their column numbers.
     encodings : dict of int to TargetEncoding
         Encodings of columns whose categories become class shares.
@@ -204,7 +202,7 @@ class Schema:
 
     columns: list[str]
     categories: list[dict[Hashable, int] | None]
-    rules: ColumnRules = ()
+    rules: Rules = ()
     encodings: Encodings = field(default_factory=dict)
 
     @classmethod
@@ -212,7 +210,7 @@ class Schema:
         cls,
         columns: list[str],
         categories: list[dict[Hashable, int] | None],
-        rules: ColumnRules = (),
+        rules: Rules = (),
         encodings: Encodings | None = None,
     ) -> Schema:
         """Return the schema of a table with these columns and categories."""
@@ -225,7 +223,7 @@ class Schema:
         rules = dict(self.rules)
         for j, column in enumerate(self.columns):
             if column in readings:
-                rules[j] = replace(rules.get(j, ColumnRule("")), reading=readings[column])
+                rules[j] = replace(rules.get(j, Rule("")), reading=readings[column])
         return replace(self, rules=tuple(sorted(rules.items())))
 
     def __getstate__(self) -> dict[str, Any]:
