@@ -220,7 +220,7 @@ def test_margin_follows_the_state_of_the_run(iris):
 
 @pytest.fixture
 def clean_bank():
-    """What a bank knows after its pilot, where labels look clean."""
+    """What a bank knows after its first trees, where labels look clean."""
     state = np.array([[1.0, 0.0, 0.0], [0.5, 0.5, 0.0], [0.6, 0.3, 0.1], [0.0, 0.2, 0.8]])
     return SimpleNamespace(n_components=WARM_UP, clean=True, state=state)
 

@@ -19,8 +19,8 @@ from kfhe.rows import TrainingRows
 
 Floats = NDArray[np.float64]
 
-PILOT_TREES = 20
-PILOT = 2  # key of the draws for these trees, used for nothing else
+N_TREES = 20
+ATTEMPT = 2  # key of the draws for these trees, used for nothing else
 
 
 def soft_votes(tree: GrownTree, shrinkage: float) -> Floats:
@@ -48,16 +48,16 @@ def resolve(shrinkage: float | str, growers: list[Grower], rows: TrainingRows, *
         The number; for "auto", the one with the lowest Brier score on out-of-bag rows of some trees.
     """
     if isinstance(shrinkage, str):
-        return float(SHRINKAGES[_pilot_scores(growers, rows, alone).argmin()])
+        return float(SHRINKAGES[_scores(growers, rows, alone).argmin()])
     return float(shrinkage)
 
 
-def _pilot_scores(growers: list[Grower], rows: TrainingRows, alone: bool) -> Floats:
+def _scores(growers: list[Grower], rows: TrainingRows, alone: bool) -> Floats:
     """Return the Brier score of each shrinkage: summed over the trees, or of their mean votes."""
     draws, scores = rows.draws(), np.zeros(len(SHRINKAGES))
     bank = _empty_bank(rows)
-    for t in range(1, PILOT_TREES + 1):
-        counts = draws.draw(rows.base, t, PILOT)
+    for t in range(1, N_TREES + 1):
+        counts = draws.draw(rows.base, t, ATTEMPT)
         tree = growers[t % len(growers)].grow(counts, True, 2 * t)
         bank = _empty_bank(rows) if alone else bank
         bank.update(tree.leaves, _leaf_votes(tree, SHRINKAGES), counts)

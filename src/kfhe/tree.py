@@ -59,7 +59,7 @@ class CARTClassifier(ClassifierMixin, NamedParameters):
         node is that of its parent, moved towards the class shares in the node by the gain
         N / (N + `shrinkage`), where N is the number of rows in the parent. 0: the class shares of the leaves.
         "auto": one of 0, 1, 3, 10, 30 and 100, whichever has the lowest Brier score on the out-of-bag rows of
-        pilot trees; this takes the time of 20 trees.
+        additional trees; this takes the time of 20 trees.
     max_bins : int, default=255
         Maximum number of bins of a numeric feature, and of distinct categories of a categorical one.
     categorical_features : "from_dtype", array-like or None, default="from_dtype"

@@ -161,7 +161,7 @@ def test_the_labels_tell_whether_rows_of_few_values_are_copies(client, copied):
 
 
 def test_equal_rows_of_different_labels_are_not_called_hard(client):
-    """After the pilot, rows that look hard would be drawn more often."""
+    """After the first trees, rows that look hard would be drawn more often."""
     rng = np.random.default_rng(7)
     X = pd.DataFrame(rng.integers(0, 3, size=(N, 3)).astype(float), columns=list("abc"))
     given = X, pd.Series((rng.random(N) < 0.1 + 0.4 * X["a"]).astype(int))
