@@ -7,6 +7,7 @@ import subprocess
 from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
+from threading import Lock
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from kfhe.cuda.device import INCLUDED, open_device
 
 ON_GPU = os.environ.get("KFHE_TEST_DEVICE") == "cuda"  # as `make test-cuda` has it
 
+ONE_AT_A_TIME = Lock()
 SOURCES = Path(kfhe.cuda.__file__).parent
 FLAGS = ["-std=c++20", "-O1", "-g", "-ffp-contract=off", "-fPIC", "-shared", "-pthread"]
 
@@ -79,6 +81,7 @@ class HostDevice:
     def launch(self, kernel, arguments, n_blocks, n_threads, n_room=0):
         self.launched.append(kernel)
         launch = np.array([n_blocks, self._n_threads, self._backwards], dtype=np.int64)
-        getattr(self._kernels, kernel)(
-            ctypes.c_void_p(arguments.ctypes.data), ctypes.c_void_p(launch.ctypes.data)
-        )
+        with ONE_AT_A_TIME:
+            getattr(self._kernels, kernel)(
+                ctypes.c_void_p(arguments.ctypes.data), ctypes.c_void_p(launch.ctypes.data)
+            )

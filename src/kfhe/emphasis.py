@@ -13,7 +13,7 @@ from math import exp
 import numpy as np
 from numpy.typing import NDArray
 
-from kfhe.engine.arrays import exact_sum, margins, multiply
+from kfhe.engine.arrays import exact_sum, margins
 from kfhe.filter_bank import READ_EVERY, WARM_UP, FilterBank
 from kfhe.kalman import Filter
 from kfhe.rows import TrainingRows
@@ -28,7 +28,7 @@ FLOOR = 0.001  # minimum weight of a row that is certainly right
 def exponential(weights: Floats, missed: Missed, *, rows: TrainingRows) -> Floats:
     """KFHE-e: a miss multiplies a row's weight by e. The result is not normalised."""
     n = rows.n_rows
-    return multiply(weights, missed, exp(1 / n), exp(1 + 1 / n), rows.n_threads)
+    return rows.raised(weights, missed, exp(1 / n), exp(1 + 1 / n))
 
 
 def linear(weights: Floats, missed: Missed, *, rows: TrainingRows) -> Floats:
@@ -46,7 +46,7 @@ def margin_weights(base: Floats, labels: NDArray[np.int32], scores: Floats) -> F
 
     The margin of a row is the score of its label minus the highest other score.
     """
-    return base * ((1 - margins(scores, labels)) / 2 + FLOOR)
+    return base * ((1 - margins(np.asarray(scores), labels)) / 2 + FLOOR)
 
 
 class ByMargin:

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kfhe.display.text import some
-from kfhe.engine.trees.leaf_votes import shrunken_shares
 from kfhe.rows import TrainingRows
 from kfhe.tables.binned import BinnedTable
 from kfhe.tree_settings import TreeSettings
@@ -146,9 +145,9 @@ def leaking_column(
     for t in range(1, TREES + 1):
         counts = draws.draw(rows.base, t, ATTEMPT)
         tree = grower.grow(counts, True, 2 * t)
-        bank.update(tree.leaves, shrunken_shares(tree.nodes, tree.leaf_weights, np.zeros(1)), counts)
+        bank.update(tree.leaves, rows.leaf_votes(tree, np.zeros(1)), counts)
     missed, judged = (
-        rows.exact_sum(weighed(rows.base, bank.state(0), rows.labels, bank.n_read, right))
+        rows.exact_sum(weighed(rows.base, np.asarray(bank.state(0)), rows.labels, bank.n_read, right))
         for right in (False, None)
     )
     by_guess = 1 - rows.class_units.max() / rows.class_units.sum()

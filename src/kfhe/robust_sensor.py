@@ -74,8 +74,7 @@ class RobustSensor(StoredTrees):
         sample = self.rows.without_copies(counts)
         tree = self._grower(random=iteration % 2 == 0).grow(sample, True, 2 * iteration + attempt)
         self._append(tree)
-        shares = shrunken_shares(tree.nodes, tree.leaf_weights, SHRINKAGES, self.rows.n_threads)
-        return TreeVotes(tree.leaves, shares)
+        return TreeVotes(tree.leaves, self.rows.leaf_votes(tree, SHRINKAGES))
 
     def keep(self, n_components: int) -> None:
         """Drop all trees but the first ones."""

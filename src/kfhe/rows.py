@@ -17,10 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kfhe.copies import RowHashes, find_copies, labels_overlap
-from kfhe.engine.arrays import Measurer, class_totals, divide
+from kfhe.engine.arrays import Measurer, class_totals, divide, multiply
 from kfhe.engine.bank import HonestBank
 from kfhe.engine.draws import Draws
 from kfhe.engine.trees.grower import Grower
+from kfhe.engine.trees.grown_tree import GrownTree
+from kfhe.engine.trees.leaf_votes import shrunken_shares
 from kfhe.exchange import ALONE, Exchange, kept
 from kfhe.groups import GroupDraws, Groups
 from kfhe.kalman import KalmanFilter
@@ -208,6 +210,10 @@ class TrainingRows:
             raise ValueError("emphasis left no row with a positive weight to sample from")
         divide(weights.state, total, self.n_threads)
 
+    def raised(self, weights: Floats, missed: NDArray[np.bool_], right: float, wrong: float) -> Floats:
+        """Multiply weights by one factor where a row is right and by another where it was missed."""
+        return multiply(weights, missed, right, wrong, self.n_threads)
+
     def effective_sample_size(self, weights: Floats) -> float:
         """Return the effective sample size of sampling weights that sum to 1."""
         return self.exchange.effective_sample_size(weights, self.n_threads)
@@ -223,6 +229,10 @@ class TrainingRows:
     def bank(self, prior: Floats, n_filters: int) -> HonestBank:
         """Return a bank of filters without measurements: every row's state is the prior."""
         return HonestBank(self.labels, self.base, prior, n_filters, self.n_threads)
+
+    def leaf_votes(self, tree: GrownTree, shrinkages: Floats) -> Floats:
+        """Return what each leaf of a tree votes for, for each of some shrinkages."""
+        return shrunken_shares(tree.nodes, tree.leaf_weights, shrinkages, self.n_threads)
 
     def whole_weights(self) -> tuple[NDArray[np.int32], bool]:
         """Return the base weights as integers for a tree, and whether they count rows."""

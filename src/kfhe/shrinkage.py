@@ -60,7 +60,7 @@ def _scores(growers: list[Grower], rows: TrainingRows, alone: bool) -> Floats:
         counts = draws.draw(rows.base, t, ATTEMPT)
         tree = growers[t % len(growers)].grow(counts, True, 2 * t)
         bank = _empty_bank(rows) if alone else bank
-        bank.update(tree.leaves, _leaf_votes(tree, SHRINKAGES), counts)
+        bank.update(tree.leaves, rows.leaf_votes(tree, SHRINKAGES), counts)
         scores += rows.exchange.sum(bank.brier_scores()) if alone else 0.0
     return scores if alone else rows.exchange.sum(bank.brier_scores())
 

@@ -161,7 +161,7 @@ class OutOfBag:
             if not total:  # a tree without rows has no votes
                 return
             grown = grower.grow(whole_weights(weighed, total), False, tree)
-        counts.add(grown.share_votes(), drawn, tree)
+        counts.add(np.asarray(grown.share_votes()), drawn, tree)
 
 
 def drawn_rows(rows: TrainingRows, tree: int) -> NDArray[np.int32]:

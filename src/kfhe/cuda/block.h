@@ -44,6 +44,7 @@ KFHE_DEVICE inline int64_t add_to(int64_t *sum, int64_t value) {
     return int64_t(atomicAdd(reinterpret_cast<Word *>(sum), Word(value)));
 }
 KFHE_DEVICE inline void raise_to(uint64_t *top, uint64_t value) { atomicMax(reinterpret_cast<Word *>(top), Word(value)); }
+KFHE_DEVICE inline void raise_to(int32_t *top, int32_t value) { atomicMax(top, value); }
 KFHE_DEVICE inline void lower_to(int32_t *least, int32_t value) { atomicMin(least, value); }
 KFHE_DEVICE inline void set_bits(uint32_t *word, uint32_t bits) { atomicOr(word, bits); }
 KFHE_DEVICE inline int count_bits(uint32_t word) { return __popc(word); }

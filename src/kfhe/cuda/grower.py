@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kfhe.cuda.array import CudaArray
 from kfhe.cuda.device import Array, Device
+from kfhe.cuda.tree import CudaTree
 from kfhe.engine.trees.grower import Grower
-from kfhe.engine.trees.grown_tree import GrownTree
 from kfhe.engine.trees.pruner import pruned
 from kfhe.tables.binned import BinnedTable
 
@@ -40,7 +41,8 @@ FIELDS = re.findall(
 GROWTH = np.dtype([*RULES, *((name, "u8") for name in FIELDS)])
 WRITTEN = np.dtype(
     [("growth", GROWTH)]
-    + [(name, "u8") for name in ("nodes", "gains", "leaf_weights", "sets", "leaves", "pruned")]
+    + [(name, "u8") for name in ("nodes", "gains", "leaf_weights", "sets", "leaves")]
+    + [(name, "u8") for name in ("parents", "depths", "totals", "pruned")]
 )
 # `GrownNode` and `Counters` in growth.h
 GROWN_NODE = np.dtype(
@@ -49,7 +51,8 @@ GROWN_NODE = np.dtype(
     + [("feature", "u2"), ("kind", "u1"), ("cut", "u1")]
 )
 COUNTERS = np.dtype(
-    [("n_members", "i4"), ("n_nodes", "i4"), ("n_small", "i4"), ("n_waiting", "i4", 2), ("n_pieces", "i4", 2)]
+    [(name, "i4") for name in ("n_members", "n_nodes", "n_small")]
+    + [("n_waiting", "i4", 2), ("n_pieces", "i4", 2), ("deepest", "i4")]
 )
 MEMBER, WAITING, PIECE, SPLIT, STORED = 12, 12, 12, 72, 16  # bytes of the other structures there
 
@@ -115,6 +118,8 @@ class CudaTable:
             for name, size in sizes.items()
             if name not in self.arrays or self.arrays[name].nbytes < size
         }
+        if not wanted:
+            return
         needed = sum(wanted.values())
         if not self.arrays:
             needed += self.n_rows * (self.stride + 4)
@@ -175,7 +180,7 @@ class CudaGrower:
         columns = (table.codes, table.n_bins, table.categorical, table.low, table.high)
         return Grower, (*columns, labels, self._table.n_classes, self._rules, self._n_threads, False)
 
-    def grow(self, weights: NDArray[np.int32], counts: bool, tree: int, key: int = 1) -> GrownTree:
+    def grow(self, weights: Any, counts: bool, tree: int, key: int = 1) -> CudaTree:
         """Grow a tree on the rows of positive weight, and find each row's leaf, as `Grower.grow` does."""
         with self._table.in_use:
             given = self._given(weights, counts, tree, key)
@@ -188,11 +193,11 @@ class CudaGrower:
     def _cuts_back(self) -> bool:
         return bool(self._rules["max_leaf_nodes"] or self._rules["cp"] > 0)
 
-    def _given(self, weights: NDArray[np.int32], counts: bool, tree: int, key: int) -> NDArray[Any]:
+    def _given(self, weights: Any, counts: bool, tree: int, key: int) -> NDArray[Any]:
         """Return the argument of the kernels, with memory for all that they write."""
         table, weighted = self._table, not counts
         lengths = self._make_room(weighted=weighted)
-        arrays = {**table.arrays, "weights": table.device.put(weights)}
+        arrays = {**table.arrays, "weights": CudaArray.of(table.device, weights, np.int32).cells}
         arrays["counters"][:] = 0
         arrays["totals"][: 8 * table.n_classes] = 0  # those of the root
         given = np.zeros((), dtype=GROWTH)
@@ -273,7 +278,7 @@ class CudaGrower:
         )
         nodes[:] = device.put(grown.view(np.uint8))
 
-    def _written(self, growth: NDArray[Any]) -> GrownTree:
+    def _written(self, growth: NDArray[Any]) -> CudaTree:
         """Write the tree down, and find the leaf of every row."""
         table, device, launch = self._table, self._table.device, self._table.device.launch
         given = np.zeros((), dtype=WRITTEN)
@@ -287,12 +292,12 @@ class CudaGrower:
             "leaf_weights": device.empty(n_leaves * table.n_classes, np.int32),
             "sets": device.empty(4 * n_sets, np.uint64),
             "leaves": device.empty(table.n_rows, np.int32),
+            "parents": device.empty(2 * n_leaves - 1, np.int32),
+            "depths": device.empty(2 * n_leaves - 1, np.int32),
+            "totals": device.empty((2 * n_leaves - 1) * table.n_classes, np.int64),
         }
         for name, array in arrays.items():
             given[name] = device.address(array)
         launch("write_tree", given, table.n_blocks, THREADS)
         launch("find_leaves", given, -(-table.n_rows // self._piece_rows), THREADS)
-        nodes, gains, leaf_weights, sets, leaves = map(device.get, arrays.values())
-        return GrownTree.from_arrays(
-            nodes, gains, leaf_weights.reshape(n_leaves, -1), sets.reshape(-1, 4), leaves, self._n_threads
-        )
+        return CudaTree.of(device, arrays, n_leaves, table.n_rows, int(self._counters()["deepest"]))

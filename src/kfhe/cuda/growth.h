@@ -61,6 +61,7 @@ struct Counters {
     int32_t n_small;
     int32_t n_waiting[2];  // of this level and the next, in turn
     int32_t n_pieces[2];
+    int32_t deepest;  // depth of any node
 };
 
 // As `ARGUMENTS` in grower.py: all fields have eight bytes.
@@ -146,6 +147,7 @@ KFHE_DEVICE inline void record(const Growth &g, int32_t index, const Split &spli
         );
     }
     node.left = add_to(&g.counters->n_nodes, 2);
+    raise_to(&g.counters->deepest, node.depth + 1);
     for (int side = 0; side < 2; ++side) {
         GrownNode &child = g.nodes[node.left + side];
         child = GrownNode{};

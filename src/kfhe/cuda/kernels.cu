@@ -1,2 +1,3 @@
 // All kernels, as one program.
-#include "tree.h"
+#include "rows.h"
+#include "votes.h"

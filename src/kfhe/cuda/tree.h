@@ -23,6 +23,9 @@ struct Written {
     int32_t *leaf_weights;
     uint64_t *sets;
     int32_t *leaves;  // of each training row
+    int32_t *parents;  // of each node; the root's is -1
+    int32_t *depths;
+    int64_t *totals;  // per node, the weight of each class
     int64_t pruned;  // whether nodes may have been cut off
 };
 
@@ -68,7 +71,7 @@ KFHE_KERNEL(write_tree, Written) {
         if (!is_there(given, index)) continue;
         const GrownNode &node = nodes[index];
         // What is written before all that is below the node, of nodes, leaves and sets; and where the node itself is.
-        int64_t n_before = 1, n_leaves = 0, n_sets = 0, place = 0;
+        int64_t n_before = 1, n_leaves = 0, n_sets = 0, place = 0, of_parent = 0, n_beside = 0;
         for (int32_t below = index, at = node.parent; at >= 0; below = at, at = nodes[at].parent) {
             const bool is_right = below != nodes[at].left;
             const GrownNode &left = nodes[nodes[at].left];
@@ -80,9 +83,18 @@ KFHE_KERNEL(write_tree, Written) {
             }
             n_sets += is_categorical(nodes[at]);
             n_before += own;
-            if (below == index) place = is_right - own;
+            if (below == index) {
+                place = is_right - own;
+                n_beside = own;
+            } else if (below == node.parent) {
+                of_parent = is_right - own - n_beside;
+            }
         }
         place = node.parent < 0 ? 0 : n_before + place;
+        given.parents[place] = node.depth < 2 ? node.depth - 1 : int32_t(n_before + of_parent);
+        given.depths[place] = node.depth;
+        for (int64_t k = 0; k < g.n_classes; ++k)
+            given.totals[place * g.n_classes + k] = g.totals[index * g.n_classes + k];
         StoredNode &stored = given.nodes[place];
         stored = StoredNode{};
         given.gains[place] = 0;

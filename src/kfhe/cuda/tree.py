@@ -1,0 +1,97 @@
+"""A grown tree whose rows are on a GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kfhe.cuda.array import CudaArray
+from kfhe.cuda.device import Array, Device
+from kfhe.cuda.work import RowWork
+from kfhe.engine.trees.grown_tree import GrownTree
+from kfhe.engine.trees.leaf_votes import leaf_classes, leaf_shares
+
+THREADS = 256
+
+# `Shrunken` in votes.h
+SHRUNKEN = np.dtype(
+    [
+        *(
+            (name, "u8")
+            for name in ("nodes", "parents", "depths", "totals", "n_nodes", "n_classes", "n_leaves")
+        ),
+        *((name, "u8") for name in ("shrinkages", "n_shrinkages", "estimates", "votes", "depth")),
+    ]
+)
+
+
+class CudaTree(GrownTree):
+    """A grown tree: what rows have to do with it stays on the device."""
+
+    @classmethod
+    def of(
+        cls, device: Device, arrays: Mapping[str, Array], n_leaves: int, n_rows: int, deepest: int
+    ) -> CudaTree:
+        """Make a tree of what kernels have written."""
+        nodes, gains, weights, sets = (
+            device.get(arrays[name]) for name in ("nodes", "gains", "leaf_weights", "sets")
+        )
+        no_rows = np.empty(0, dtype=np.int32)
+        tree = cls.from_arrays(nodes, gains, weights.reshape(n_leaves, -1), sets.reshape(-1, 4), no_rows)
+        tree._device, tree._arrays, tree._deepest = device, arrays, deepest
+        tree._leaves = CudaArray(device, arrays["leaves"], (n_rows,))
+        return tree
+
+    _device: Device
+    _arrays: Mapping[str, Array]
+    _deepest: int
+    _leaves: CudaArray
+
+    @property
+    def leaves(self) -> Any:
+        """Number of the leaf that each training row is in."""
+        return self._leaves
+
+    def votes(self, leaf_votes: NDArray[Any]) -> Any:
+        """Return what the leaf of each training row votes for, by what each leaf does."""
+        return self._taken("take_votes", votes=leaf_votes)
+
+    def class_votes(self) -> Any:
+        """Return the class that each training row's leaf votes for."""
+        return self._taken("take_classes", classes=leaf_classes(self.leaf_weights))
+
+    def share_votes(self) -> Any:
+        """Return each training row's shares of the classes in its leaf."""
+        return self._taken("take_votes", votes=leaf_shares(self.leaf_weights))
+
+    def _taken(self, kernel: str, **of_leaves: NDArray[Any]) -> CudaArray:
+        """Return the votes of rows, by those of leaves."""
+        n, device = len(self._leaves), self._device
+        whole = "classes" in of_leaves
+        shape = (n,) if whole else (n, self.n_classes)
+        taken = CudaArray.empty(device, shape, np.int32 if whole else np.float64)
+        work = RowWork(device, n=n, n_classes=self.n_classes)
+        work.run(kernel, leaves=self._leaves, **{"drawn" if whole else "measured": taken}, **of_leaves)
+        return taken
+
+    def shrunken_shares(self, shrinkages: NDArray[np.float64]) -> CudaArray:
+        """Return what each leaf votes for, for each of some shrinkages, as `shrunken_shares` does."""
+        device, n_nodes, n_leaves = self._device, len(self._arrays["gains"]), len(self.leaf_weights)
+        numbers = {"n_nodes": n_nodes, "n_classes": self.n_classes, "n_leaves": n_leaves}
+        arrays = {name: self._arrays[name] for name in ("nodes", "parents", "depths", "totals")}
+        arrays["shrinkages"] = device.put(shrinkages)
+        size = len(shrinkages) * self.n_classes
+        arrays["estimates"] = device.empty(size * n_nodes, np.float64)
+        arrays["votes"] = device.empty(size * n_leaves, np.float64)
+        given = np.zeros((), dtype=SHRUNKEN)
+        for name, number in {**numbers, "n_shrinkages": len(shrinkages)}.items():
+            given[name] = number
+        for name, array in arrays.items():
+            given[name] = device.address(array)
+        for depth in range(self._deepest + 1):
+            given["depth"] = depth
+            device.launch("filter_down", given, device.n_blocks, THREADS)
+        return CudaArray(device, arrays["votes"], (len(shrinkages), n_leaves, self.n_classes))
