@@ -40,6 +40,31 @@ def some_device(*options, **further):
     return open_device() if ON_GPU else HostDevice(*options, **further)
 
 
+class Cells:
+    """An array that NumPy can't read, as if it were on a GPU."""
+
+    __array_ufunc__ = None
+
+    def __init__(self, cells):
+        self.cells, self.dtype, self.nbytes = cells, cells.dtype, cells.nbytes
+
+    def __array__(self, *options, **further):
+        raise TypeError("this array is on a device")
+
+    def __len__(self):
+        return len(self.cells)
+
+    def __getitem__(self, key):
+        assert isinstance(key, slice)
+        return Cells(self.cells[key])
+
+    def __setitem__(self, key, value):
+        self.cells[key] = value.cells if isinstance(value, Cells) else value
+
+    def copy(self):
+        return Cells(self.cells.copy())
+
+
 class HostDevice:
     """Runs kernels here.
 
@@ -60,20 +85,20 @@ class HostDevice:
         self.launched = []
 
     def empty(self, n, dtype):
-        return np.full(n * np.dtype(dtype).itemsize, 0xA5, dtype=np.uint8).view(dtype)
+        return Cells(np.full(n * np.dtype(dtype).itemsize, 0xA5, dtype=np.uint8).view(dtype))
 
     def zeros(self, n, dtype):
-        return np.zeros(n, dtype)
+        return Cells(np.zeros(n, dtype))
 
     def put(self, array):
-        return np.array(array, order="C")
+        return Cells(np.array(array, order="C"))
 
     def get(self, array):
-        return array.copy()
+        return array.cells.copy()
 
     def address(self, array):
-        assert array.flags.c_contiguous
-        return array.ctypes.data
+        assert array.cells.flags.c_contiguous
+        return array.cells.ctypes.data
 
     def free_bytes(self):
         return self.memory

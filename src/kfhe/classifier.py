@@ -70,7 +70,7 @@ class KFHEClassifier(BaseKFHE):
     n_jobs : int or None, default=None
         Number of threads. The model does not depend on it.
     device : {"cpu", "cuda"}, default="cpu"
-        Where trees are grown: "cuda" uses an Nvidia GPU and needs `pip install "kfhe[cuda]"`. The model
+        Where to train: "cuda" uses an Nvidia GPU and needs `pip install "kfhe[cuda]"`. The model
         does not depend on it.
     verbose : int, default=0
         1 shows a progress bar.

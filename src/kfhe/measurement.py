@@ -170,7 +170,7 @@ class OnUnseenRows(OnTrainingRows):
     def take(self, state: Floats, votes: Votes, counts: Counts) -> Reading:
         """Measure the state of the rows that are not in the sample."""
         rows, unseen = self.rows, counts == 0
-        scores = votes if votes.ndim == 2 else np.eye(len(rows.classes))[votes]
+        scores: Floats = np.asarray(votes) if votes.ndim == 2 else np.eye(len(rows.classes))[votes]
         measured = state + self.fusion * unseen[:, np.newaxis] * (scores - state)
         missed = measured.argmax(axis=1) != rows.labels
         error = self._unseen_error(unseen, missed)

@@ -40,14 +40,14 @@ class Model(StrEnum):
 
 
 class Place(StrEnum):
-    """Where trees are grown."""
+    """Where to train."""
 
     cpu = "cpu"
     cuda = "cuda"
 
 
 Device = Annotated[
-    Place, typer.Option("--device", help="Grow the trees on the processor or on an Nvidia GPU.")
+    Place, typer.Option("--device", help="Train on the processor or on an Nvidia GPU.")
 ]
 
 

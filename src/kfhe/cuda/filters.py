@@ -177,5 +177,5 @@ def highest(values: CudaArray) -> float:
 
 def summed(values: CudaArray, unit: int, kernel: str) -> float:
     """Return a sum that is taken in units of 2^-unit; the scale of very small values is no double."""
-    scales = {"one": ldexp(1.0, unit // 2), "other": ldexp(1.0, unit - unit // 2)}
+    scales: dict[str, Any] = {"one": ldexp(1.0, unit // 2), "other": ldexp(1.0, unit - unit // 2)}
     return ldexp(float(work_on(values).run(kernel, 1, state=values, **scales)[0]), -unit)

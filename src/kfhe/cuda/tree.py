@@ -57,25 +57,23 @@ class CudaTree(GrownTree):
 
     def votes(self, leaf_votes: NDArray[Any]) -> Any:
         """Return what the leaf of each training row votes for, by what each leaf does."""
-        return self._taken("take_votes", votes=leaf_votes)
+        taken = CudaArray.empty(self._device, (len(self._leaves), self.n_classes), np.float64)
+        self._work().run("take_votes", leaves=self._leaves, votes=leaf_votes, measured=taken)
+        return taken
 
     def class_votes(self) -> Any:
         """Return the class that each training row's leaf votes for."""
-        return self._taken("take_classes", classes=leaf_classes(self.leaf_weights))
+        taken = CudaArray.empty(self._device, self._leaves.shape, np.int32)
+        classes = leaf_classes(self.leaf_weights)
+        self._work().run("take_classes", leaves=self._leaves, classes=classes, drawn=taken)
+        return taken
 
     def share_votes(self) -> Any:
         """Return each training row's shares of the classes in its leaf."""
-        return self._taken("take_votes", votes=leaf_shares(self.leaf_weights))
+        return self.votes(leaf_shares(self.leaf_weights))
 
-    def _taken(self, kernel: str, **of_leaves: NDArray[Any]) -> CudaArray:
-        """Return the votes of rows, by those of leaves."""
-        n, device = len(self._leaves), self._device
-        whole = "classes" in of_leaves
-        shape = (n,) if whole else (n, self.n_classes)
-        taken = CudaArray.empty(device, shape, np.int32 if whole else np.float64)
-        work = RowWork(device, n=n, n_classes=self.n_classes)
-        work.run(kernel, leaves=self._leaves, **{"drawn" if whole else "measured": taken}, **of_leaves)
-        return taken
+    def _work(self) -> RowWork:
+        return RowWork(self._device, n=len(self._leaves), n_classes=self.n_classes)
 
     def shrunken_shares(self, shrinkages: NDArray[np.float64]) -> CudaArray:
         """Return what each leaf votes for, for each of some shrinkages, as `shrunken_shares` does."""
