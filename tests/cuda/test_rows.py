@@ -98,6 +98,7 @@ def test_a_bank_is_that_of_the_engine(device, n):
             bank.update(leaves, votes, counts)
         for b in range(4):
             np.testing.assert_array_equal(found.state(b), expected.state(b))
+            np.testing.assert_array_equal(found.label_scores(b), expected.label_scores(b))
         np.testing.assert_array_equal(found.n_read, expected.n_read)
         np.testing.assert_array_equal(found.brier_scores(), expected.brier_scores())
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(found)).states, expected.states)

@@ -46,9 +46,7 @@ class Place(StrEnum):
     cuda = "cuda"
 
 
-Device = Annotated[
-    Place, typer.Option("--device", help="Train on the processor or on an Nvidia GPU.")
-]
+Device = Annotated[Place, typer.Option("--device", help="Train on the processor or on an Nvidia GPU.")]
 
 
 class ClassWeight(StrEnum):

@@ -121,6 +121,12 @@ class CudaBank:
         state: CudaArray = self._states[b]
         return state
 
+    def label_scores(self, b: int) -> Floats:
+        """Return the score of each row's label in the state of one filter."""
+        labels = self._arguments[0]
+        scores: Floats = np.asarray(self._states[b])[np.arange(len(labels)), labels]
+        return scores
+
     def brier_scores(self) -> Floats:
         """Return the Brier score of each filter."""
         totals = [self._work.run("sum_brier", 1, state=self._states[b])[0] for b in range(len(self._states))]
