@@ -277,6 +277,14 @@ def test_a_text_may_have_a_few_lines_and_that_is_said(write, how):
     ]
 
 
+def test_three_lines_of_a_text_that_look_like_rows_are_taken_for_rows(write):
+    rows = ["1,x,y"] * 4
+    with pytest.raises(TableFileError, match="line 2: a value in quotes runs over 5 lines"):
+        read_table(write("\n".join(["a,b,c", '0,"text', *rows[:3], 'more",z', ""])))
+    found = read_table(write("\n".join(["a,b,c", '0,"text', *rows[:2], 'more",z', ""])))
+    assert found["b"].to_list() == ["text\n1,x,y\n1,x,y\nmore"]
+
+
 def test_a_text_of_very_many_lines_is_taken_for_a_mistake(write):
     with pytest.raises(TableFileError, match="line 3: a value in quotes runs over 21 lines"):
         read_table(write('a,b\n1,x\n2,"' + "text\n" * 20 + '"\n'))

@@ -92,6 +92,16 @@ class TestByVotes:
 
 
 class TestByLooks:
+    @pytest.mark.parametrize("n_classes", [2, 3])
+    @pytest.mark.parametrize("looks", [1, 3, 10, 19])
+    def test_the_range_leaves_room_for_what_was_found(self, looks, n_classes):
+        for seed, found_wrong in enumerate((True, False) * 3):
+            votes, labels, _ = voted(0, n=20, n_classes=n_classes, seed=seed)
+            seen = looked_at(votes, labels, looks)
+            found = chances(votes, labels, seen, seen & found_wrong)
+            known = seen.mean()
+            assert found.low >= known if found_wrong else found.high <= 1 - known
+
     @pytest.mark.parametrize("rate", [0.05, 0.1, 0.2])
     def test_honest_looks_make_it_no_worse(self, rate):
         errors, widths = np.zeros((10, 4)), np.zeros((10, 4))

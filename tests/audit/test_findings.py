@@ -65,6 +65,11 @@ class TestNearDuplicates:
         assert found.conflicts_with[0] == 300
         assert found.conflicts_with[300:].tolist() == [0, 0, 0]
 
+    def test_duplicates_do_not_hide_it(self, rng):
+        numbers = rng.normal(size=(3000, 5))
+        found = row_findings(np.vstack([numbers, *[numbers[:1]] * 9, numbers[0] + 1e-6]), [0] * 3009 + [1])
+        assert found.conflicts_with[[0, 3009]].tolist() == [3009, 0]
+
     def test_of_the_same_label_it_is_no_conflict(self, numbers, labels):
         found = row_findings(np.vstack([numbers, numbers[:20] + 1e-6]), [*labels, *labels[:20]])
         assert (found.conflicts_with < 0).all()
@@ -87,7 +92,7 @@ class TestNearDuplicates:
     @pytest.mark.parametrize("n_columns", [1, 2, 5, 20])
     def test_chance_seldom_brings_rows_so_near(self, rng, n_columns):
         found = row_findings(rng.normal(size=(5000, n_columns)), rng.integers(2, size=5000))
-        assert (found.conflicts_with >= 0).mean() < 0.02
+        assert (found.conflicts_with >= 0).mean() < 0.01
 
     def test_threads_change_nothing(self, numbers, labels):
         X, y = np.vstack([numbers, numbers[:20] + 1e-6]), [*labels, *(1 - labels[:20])]

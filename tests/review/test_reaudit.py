@@ -49,6 +49,24 @@ class TestAuditAgain:
         assert not again.suspects[rows].any()
         assert again.given.tolist() == GIVEN.tolist()
 
+    def test_suspects_are_as_many_as_are_still_to_be_found(self, rng):
+        features = rng.normal(size=(300, 2))
+        labels = (features[:, 0] + rng.normal(size=300) > 0).astype(int)  # the votes disagree with many
+        audit = label_quality(features, labels, **SETTINGS)
+        worst = np.argsort(audit.rank)[:30]
+        right = np.where(np.arange(30) % 3, labels[worst], 1 - labels[worst])  # a third of them are wrong
+        decisions = [
+            Decision(int(row), digest, "y", str(label), "keep" if label == new else "change", str(new))
+            for row, digest, label, new in zip(
+                worst, row_digests(features, worst), labels[worst], right, strict=True
+            )
+        ]
+        again = audit_again(features, labels, decisions, **SETTINGS)
+        disputed = (again.suggested != labels).sum() - (again.suggested != labels)[worst].sum()
+        expected = round(again.estimated_share * 300) - 10
+        assert 0 < expected < disputed
+        assert again.suspects.sum() == expected
+
     def test_their_like_are_judged_anew(self, first):
         decisions = judged_truly(first, 20)
         again = audit_again(X, GIVEN, decisions, **SETTINGS)
