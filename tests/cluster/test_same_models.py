@@ -1,6 +1,7 @@
 """A model that was trained on a cluster is that of one machine, to the bit."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from cluster_tables import arrays, frames, mixed, numbers, weights
 from clusters import local_cluster
@@ -75,6 +76,22 @@ def test_frames_with_categories_dates_and_gaps(client, kind, settings):
     model, local = check(kind, settings, frames(6, *given), given)
     assert model.feature_names_in_.tolist() == local.feature_names_in_.tolist()
     assert model.estimators_.schema == local.estimators_.schema
+
+
+@pytest.mark.parametrize("some", [slice(20), slice(-20, None)], ids=["first", "last"])
+def test_a_year_that_some_rows_alone_have_is_known_of_all(client, some):
+    X, y = mixed()
+    X["when"] = pd.Timestamp("2024-03-05")
+    X.iloc[some, X.columns.get_loc("when")] = pd.Timestamp("2025-03-05")
+    model, local = check(RobustKFHEClassifier, {"n_estimators": 2}, frames(6, X, y), (X, y))
+    assert model.estimators_.schema == local.estimators_.schema
+
+
+def test_values_of_the_last_rows_that_the_sample_lacks_are_known_of_all(client):
+    rows = np.arange(100_000)
+    X = np.where(rows < 99_980, 0.0, rows)[:, np.newaxis]
+    given = X, rows % 2
+    check(KFHEClassifier, {"n_estimators": 1}, arrays(3, *given), given)
 
 
 @pytest.mark.parametrize(
