@@ -13,6 +13,7 @@ from sklearn.datasets import make_classification
 from kfhe import KFHEClassifier, RobustKFHEClassifier
 from kfhe.audit import label_quality
 from kfhe.copies import RowHashes, find_copies, labels_overlap, row_hashes, share_alone
+from kfhe.groups import Groups
 from kfhe.noise import flip_labels
 from kfhe.rows import TrainingRows
 from kfhe.tables.columns import open_columns
@@ -116,6 +117,26 @@ class TestFindingThem:
     def test_rows_without_any_that_come_near_are_copies_whatever_their_labels(self):
         X, y, _ = copied(*rows(noise=0), 1.0)
         assert copies_found(X, flip_labels(y, 0.4, random_state=1))
+
+    @pytest.mark.parametrize("place", [0, 8])
+    def test_an_id_makes_no_difference_even_if_copies_have_ids_of_their_own(self, place):
+        X, y, some = copied(*rows(), 0.3)
+        table = pd.DataFrame(X).add_prefix("x")
+        for ids in (some, range(len(y))):
+            named = table.copy()
+            named.insert(place, "id", [f"i{k}" for k in ids])
+            found = training_rows(named, y).with_copies().copies
+            assert (found.first_rows == Groups.of(some).first_rows).all()
+
+    def test_rows_of_few_values_with_names_are_equal_by_chance(self):
+        X, y = titanic()
+        named = pd.DataFrame(X.astype(str)).add_prefix("x").assign(name=[f"n{k}" for k in range(len(y))])
+        assert not copies_found(named, y)
+        assert training_rows(named, y).with_copies().overlap
+
+    def test_rows_of_nothing_but_names_are_none(self):
+        names = pd.DataFrame({"name": [f"n{k}" for k in range(100)]})
+        assert find_copies(hashes(names), lambda: np.arange(100, dtype=np.int32) % 2) is None
 
     def test_groups_overrule_what_looks_like_copies(self):
         X, y, some = copied(*rows(), 0.5)

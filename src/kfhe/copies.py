@@ -16,7 +16,7 @@ Drawing them together would discard what is known about such rows. Three propert
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Collection, Hashable
 from dataclasses import replace
 from functools import cached_property
 from hashlib import blake2b
@@ -35,6 +35,7 @@ Hashes = NDArray[np.uint64]
 
 LEAST = 0.01  # minimum share of rows that are equal to others,
 FEWEST = 10  # and minimum number; with fewer, the reason can't be found out
+UNIQUE = 0.95  # distinct values per row from which a column counts as unique
 FEW_COLUMNS = 4  # enough in most tables to see that all rows are distinct
 BLOCKS = 16  # of columns; near misses differ in one of them only
 ASKED = 500  # equal rows that are searched for near misses
@@ -44,12 +45,15 @@ UNLIKELY = 0.01  # and p-value of the agreement of labels in rows that occur twi
 
 
 def row_hashes(
-    columns: Columns, some: range | None = None, is_text: NDArray[np.bool_] | None = None
+    columns: Columns,
+    some: range | None = None,
+    is_text: NDArray[np.bool_] | None = None,
+    ids: Collection[int] | None = None,
 ) -> Hashes:
     """Return a hash of each row by some columns, which is equal for equal rows.
 
-    Hashes of disjoint sets of columns add up to the hash of all. For a part of a table, the text columns of
-    the whole table must be given.
+    Hashes of disjoint sets of columns add up to the hash of all. Unique columns of text are ids, and ignored.
+    For a part of a table, the text columns of the whole table and the ids among them must be given.
     """
     hashes = np.zeros(columns.n_rows, dtype=np.uint64)
     some = range(columns.n_columns) if some is None else some
@@ -62,6 +66,8 @@ def row_hashes(
         if columns.is_text(j) if is_text is None else is_text[j]:
             codes, texts = columns.factorize(j)
             bits = np.array([*map(_text_bits, texts), 1], dtype=np.uint64)[codes]  # missing values are -1
+            if is_unique(len(bits), len(different(bits))) if ids is None else j in ids:
+                continue
         else:
             bits = _bits(columns.numbers(j))
         hashes += _mixed(bits, np.uint64(j))
@@ -149,6 +155,11 @@ def many_repeat(n_rows: int, n_different: int) -> bool:
     return n_rows - n_different >= max(FEWEST, LEAST * n_rows)
 
 
+def is_unique(n_rows: int, n_different: int) -> bool:
+    """Whether (nearly) all values of a column are distinct."""
+    return n_different >= UNIQUE * n_rows
+
+
 def share_alone(rows: RowHashes, groups: Groups) -> float:
     """Return the share of some equal rows that have no near miss."""
     several = np.flatnonzero(groups.sizes > 1)
@@ -217,7 +228,7 @@ def find_copies(rows: RowHashes, labels_of_all: Callable[[], NDArray[np.int32]])
         The groups of copies.
     """
     groups = rows.equal
-    if groups is None:
+    if groups is None or len(groups) == 1:  # a single group: nothing tells rows apart, except for ids
         return None
     times = int(np.gcd.reduce(groups.sizes))
     if times > 1 and len(groups) >= FEWEST:  # each row occurs this often; more may be equal by chance

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from kfhe.copies import is_unique
 from kfhe.display.text import some
 from kfhe.rows import TrainingRows
 from kfhe.tables.binned import BinnedTable
@@ -15,7 +16,6 @@ from kfhe.tree_settings import TreeSettings
 Floats = NDArray[np.float64]
 
 COPIES, LEAK = "copies", "leak"  # topics of remarks that come with advice
-UNIQUE = 0.95  # distinct values per row from which a column counts as unique
 MAIN = 0.5  # minimum share of the importances for a column that may give the label away
 GIVEN_AWAY = 0.02  # maximum error of such a column, relative to predicting the most frequent class
 TREES = 5  # number of trees that judge a single column
@@ -64,7 +64,7 @@ def remarks_on(rows: TrainingRows, table: BinnedTable) -> list[Remark]:
         remarks.append(of_copies(rows.n_rows - len(rows.copies), rows.n_rows))
     n_different = rows.n_rows if rows.copies is None else len(rows.copies)
     names = table.schema.columns
-    unique = [j for j, n_values in table.left_out.items() if n_values >= UNIQUE * n_different]
+    unique = [j for j, n_values in table.left_out.items() if is_unique(n_different, n_values)]
     silent = {names[j]: n_values for j, n_values in table.left_out.items() if j not in unique}
     if unique:
         columns, several = _named([names[j] for j in unique]), len(unique) > 1

@@ -131,6 +131,13 @@ def test_copies_are_found_and_drawn_together(client, n_partitions):
     assert model.oob_score_ == local.oob_score_
 
 
+def test_copies_are_found_whatever_their_ids(client):
+    X, y = with_copies(*coded())
+    given = X.assign(name=[f"row {row}" for row in range(N)]), y
+    model, _ = check(RobustKFHEClassifier, {"n_estimators": 3}, frames(5, *given), given)
+    assert "9,000 of 30,000 rows are copies of others" in model.remarks_[0]
+
+
 def test_copies_among_weighted_rows(client):
     given = (*with_copies(*coded()), pd.Series(weights()))
     model, _ = check(RobustKFHEClassifier, {"n_estimators": 3}, frames(5, *given), given)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
-from kfhe.copies import RowHashes
+from kfhe.copies import row_hashes
 from kfhe.groups import Groups
 from kfhe.tables.columns import Columns, open_columns
 from kfhe.tables.schema import number_columns
@@ -117,7 +117,7 @@ def row_findings(X: Any, y: Any, *, n_threads: int = 1) -> RowFindings:
     X = readable_table(X, "row_findings")
     check_same_length(X, labels)
     columns = number_columns(open_columns(X))
-    equal = Groups.of(RowHashes(columns).whole)
+    equal = Groups.of(row_hashes(columns, ids=()))
     first = equal.first_rows
     conflicts = _conflicts_among_equals(np.where(equal.sizes[equal.numbers] > 1, equal.numbers, -1), labels)
     once = np.flatnonzero(first == np.arange(len(first)))
