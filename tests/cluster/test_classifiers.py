@@ -111,10 +111,10 @@ def nothing(weights, missed):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"estimator": GaussianNB()}, "estimator trains on the rows of one machine"),
+        ({"estimator": GaussianNB()}, "on a cluster, estimator must be None or a CARTClassifier"),
         ({"device": "cuda"}, "device='cuda' is for rows on one machine"),
-        ({"emphasis": nothing}, "emphasis is a function of all rows of one machine"),
-        ({"early_stopping": True}, "early_stopping=True holds back rows of one machine"),
+        ({"emphasis": nothing}, "on a cluster, emphasis must be 'exponential'"),
+        ({"early_stopping": True}, "early_stopping=True holds out rows on one machine"),
         (
             {"early_stopping": EarlyStopping(3, validation_fraction=0.1)},
             "validation_fraction holds out rows",
