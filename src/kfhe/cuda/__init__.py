@@ -1,5 +1,5 @@
-"""Training on a GPU: the very models of the CPU.
+"""Training on a GPU, with the same models as on the CPU.
 
-Here are the kernels, in CUDA C++, and what starts them. The rules by which trees are grown and the random
-numbers are in the engine's own headers.
+This package has the kernels, in CUDA C++, and the code that starts them. The rules of growing trees and the
+random numbers are in the headers of the engine.
 """

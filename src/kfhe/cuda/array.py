@@ -1,4 +1,4 @@
-"""Arrays on a GPU that are copied to the host where NumPy asks for them."""
+"""Arrays on a GPU, which are copied to the host when NumPy needs them."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from kfhe.cuda.device import Array, Device
 class CudaArray(NDArrayOperatorsMixin):
     """An array on a device.
 
-    What kernels work on stays there; all else, such as a user's own emphasis, gets a copy on the host.
+    Kernels work on it in place; other code, such as a user's own emphasis, gets a copy on the host.
 
     Parameters
     ----------
     device : Device
-        Where it is.
+        The device.
     cells : array on the device
-        Its cells, one after the other.
+        Its values as a flat array.
     shape : tuple of int
         Its shape.
     """
@@ -32,7 +32,7 @@ class CudaArray(NDArrayOperatorsMixin):
 
     @classmethod
     def of(cls, device: Device, array: Any, dtype: Any) -> CudaArray:
-        """Return an array as one on the device: itself, if it is one."""
+        """Return an array on the device: itself, if it is there already."""
         if isinstance(array, CudaArray):
             return array
         host = np.ascontiguousarray(array, dtype=dtype)
@@ -40,7 +40,7 @@ class CudaArray(NDArrayOperatorsMixin):
 
     @classmethod
     def empty(cls, device: Device, shape: tuple[int, ...], dtype: Any) -> CudaArray:
-        """Return an array with whatever is in it."""
+        """Return an uninitialised array."""
         return cls(device, device.empty(prod(shape), dtype), shape)
 
     @property
@@ -61,7 +61,7 @@ class CudaArray(NDArrayOperatorsMixin):
         return getattr(ufunc, method)(*on_host, **options)
 
     def __getitem__(self, key: Any) -> Any:
-        """Return a part of the first dimension, which stays on the device; or what else is asked for."""
+        """Return a part of the first dimension, which stays on the device; other indices give host arrays."""
         if not isinstance(key, int):
             return np.asarray(self)[key]
         size = len(self.cells) // len(self)
@@ -71,7 +71,7 @@ class CudaArray(NDArrayOperatorsMixin):
         return CudaArray(self.device, self.cells.copy(), self.shape)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Come back as an array of the host."""
+        """Unpickle as an array of the host."""
         return np.asarray, (np.asarray(self),)
 
     def copy(self) -> NDArray[Any]:

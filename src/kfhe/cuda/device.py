@@ -1,4 +1,4 @@
-"""Device: arrays on a GPU, and kernels that run there."""
+"""The device: arrays on a GPU, and kernels."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from kfhe.display.text import needed
 Array = Any  # an array on a device
 
 SOURCES = Path(__file__).parent
-INCLUDED = ("library", "", "../engine", "../engine/trees")  # where the sources find what they include
-# Products are not fused with sums, so both are rounded as on a CPU. Few registers: many threads at a time.
+INCLUDED = ("library", "", "../engine", "../engine/trees")  # include folders of the sources
+# No fused multiply-add, so that rounding is the same as on a CPU. Few registers, so that many threads run.
 OPTIONS = ("--std=c++17", "--fmad=false", "-default-device", "--device-int128", "--maxrregcount=64")
 BLOCKS_PER_PROCESSOR = 16
 
 
 class Device(Protocol):
-    """What training needs of a GPU.
+    """The interface of a GPU in training.
 
     Attributes
     ----------
@@ -35,7 +35,7 @@ class Device(Protocol):
     n_blocks: int
 
     def empty(self, n: int, dtype: Any) -> Array:
-        """Return an array with whatever is in it."""
+        """Return an uninitialised array."""
 
     def zeros(self, n: int, dtype: Any) -> Array:
         """Return an array of zeros."""
@@ -44,18 +44,18 @@ class Device(Protocol):
         """Copy an array of the host."""
 
     def get(self, array: Array) -> NDArray[Any]:
-        """Copy an array to the host, once all that was launched has run."""
+        """Copy an array to the host, after all launched kernels have ended."""
 
     def address(self, array: Array) -> int:
-        """Return where an array begins."""
+        """Return the address of an array."""
 
     def free_bytes(self) -> int:
-        """Return how much memory is free."""
+        """Return the free memory in bytes."""
 
     def launch(
         self, kernel: str, arguments: NDArray[Any], n_blocks: int, n_threads: int, n_room: int = 0
     ) -> None:
-        """Run a kernel, after all that was launched before.
+        """Run a kernel, after all that were launched before.
 
         Parameters
         ----------
@@ -64,14 +64,14 @@ class Device(Protocol):
         arguments : structured array without dimensions
             Its argument.
         n_blocks, n_threads : int
-            Number of blocks, and of threads in each.
+            Number of blocks, and of threads per block.
         n_room : int, default=0
-            Numbers of 32 bits that the threads of a block share, beyond those that have names.
+            Additional shared memory of a block, in units of 32 bits.
         """
 
 
 class CudaDevice:
-    """The current GPU, by CuPy, which compiles the kernels when they are first used.
+    """The current GPU, through CuPy, which compiles kernels at their first use.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ class CudaDevice:
             n_processors = cupy.cuda.Device().attributes["MultiProcessorCount"]
             folders = [(SOURCES / folder).resolve() for folder in INCLUDED]
             code = (SOURCES / "kernels.cu").read_text(encoding="utf-8")
-            # CuPy keeps what was compiled, by its source and options, and does not know what is included.
+            # CuPy caches compiled kernels by source and options, and does not look at included files.
             options = (*OPTIONS, *(f"-I{folder}" for folder in folders), f"-DSOURCES={digest(folders)}")
             self._module = cupy.RawModule(code=code, options=options)
             self._module.compile()
@@ -93,7 +93,7 @@ class CudaDevice:
         self._kernels: dict[str, Any] = {}
 
     def empty(self, n: int, dtype: Any) -> Array:
-        """Return an array with whatever is in it."""
+        """Return an uninitialised array."""
         with self._faults():
             return self._cupy.empty(n, dtype)
 
@@ -108,17 +108,17 @@ class CudaDevice:
             return self._cupy.asarray(np.ascontiguousarray(array))
 
     def get(self, array: Array) -> NDArray[Any]:
-        """Copy an array to the host, once all that was launched has run."""
+        """Copy an array to the host, after all launched kernels have ended."""
         with self._faults():
             copied: NDArray[Any] = self._cupy.asnumpy(array)
             return copied
 
     def address(self, array: Array) -> int:
-        """Return where an array begins."""
+        """Return the address of an array."""
         return int(array.data.ptr)
 
     def free_bytes(self) -> int:
-        """Return how much memory is free."""
+        """Return the free memory in bytes."""
         with self._faults():
             return int(
                 self._cupy.cuda.Device().mem_info[0] + self._cupy.get_default_memory_pool().free_bytes()
@@ -127,7 +127,7 @@ class CudaDevice:
     def launch(
         self, kernel: str, arguments: NDArray[Any], n_blocks: int, n_threads: int, n_room: int = 0
     ) -> None:
-        """Run a kernel, after all that was launched before."""
+        """Run a kernel, after all that were launched before."""
         with self._faults():
             if kernel not in self._kernels:
                 self._kernels[kernel] = self._module.get_function(kernel)
@@ -135,7 +135,7 @@ class CudaDevice:
 
     @contextmanager
     def _faults(self) -> Iterator[None]:
-        """Say of what a GPU fails at that it does."""
+        """Turn errors of the GPU into advice."""
         cuda = self._cupy.cuda
         try:
             yield
@@ -150,14 +150,14 @@ class CudaDevice:
 
 
 def digest(folders: list[Path]) -> str:
-    """Return a number that names the content of all sources in some folders."""
+    """Return a digest of all sources in some folders."""
     files = sorted(file for folder in folders for file in folder.iterdir() if file.suffix in ("", ".h"))
     content = b"".join(file.read_bytes() for file in files if file.is_file())
     return str(int.from_bytes(hashlib.sha256(content).digest()[:8]))
 
 
 def open_device() -> Device:
-    """Return the GPU; raise if there is none that can be used."""
+    """Return the GPU; raise if none can be used."""
     with needed("device='cuda' needs CuPy", "cuda"):
         import cupy
     return _opened(cupy)
@@ -181,7 +181,7 @@ def _opened(cupy: Any) -> CudaDevice:
 
 
 def version_of(number: int) -> str:
-    """Return a version of CUDA as one writes it.
+    """Format a version of CUDA.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Measurements and filters of rows on a GPU: those of `engine.arrays` and `engine.bank`, to the bit."""
+"""Measurements and filters of rows on a GPU, to the bit those of `engine.arrays` and `engine.bank`."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ BANK_UNIT = 2.0**50
 
 
 class CudaMeasurer:
-    """Takes measurements of the training rows, and tells how wrong they are: as `Measurer`.
+    """Computes measurements of the training rows and their errors, as `Measurer` does.
 
     Parameters
     ----------
     device : Device
-        Where the rows are.
+        The device.
     labels, base, n_classes
-        As for a `Measurer`.
+        As in `Measurer`.
 
     Attributes
     ----------
     measurement, missed : CudaArray
-        As those of a `Measurer`.
+        As in `Measurer`.
     total : int
         The weight of all rows, in units.
     """
@@ -46,11 +46,11 @@ class CudaMeasurer:
         self._work = RowWork(device, n=len(labels), n_classes=n_classes, labels=labels, base=base)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Come back as a measurer of the host."""
+        """Unpickle as a measurer of the host."""
         return Measurer, self._arguments
 
     def measure(self, scores: Any, votes: Any, fusion: float) -> tuple[int, int]:
-        """Take the measurement; return the weights of the rows that it misses, and that the votes do."""
+        """Compute a measurement; return the weights of the rows missed by it, and by the votes alone."""
         missed, alone = self._work.run(
             "measure",
             2,
@@ -63,19 +63,19 @@ class CudaMeasurer:
         return int(missed), int(alone)
 
     def misses(self, scores: Any) -> int:
-        """Return the weight of the rows that scores themselves miss, in units."""
+        """Return the weight of the rows that the scores miss, in units."""
         return int(self._work.run("sum_misses", 1, state=scores)[0])
 
 
 class CudaBank:
-    """The states of a bank of filters: as `HonestBank`.
+    """The states of a bank of filters, as in `HonestBank`.
 
     Parameters
     ----------
     device : Device
-        Where they are.
+        The device.
     labels, base, prior, n_filters
-        As for an `HonestBank`.
+        As in `HonestBank`.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class CudaBank:
         self._work = RowWork(device, n=n, n_classes=n_classes, n_filters=n_filters, labels=labels, base=base)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Come back as a bank of the host."""
+        """Unpickle as a bank of the host."""
         return restored, (self._arguments, np.asarray(self._states), self.n_read)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> CudaBank:
@@ -101,11 +101,11 @@ class CudaBank:
 
     @property
     def n_read(self) -> NDArray[np.int32]:
-        """By how many components each row was read."""
+        """Number of components that each row was measured by."""
         return np.asarray(self._n_read)
 
     def update(self, leaves: Any, votes: Any, counts: Any) -> None:
-        """Let a component move the rows that it has not seen towards what their leaves vote for."""
+        """Move the states of unseen rows towards the votes of their leaves."""
         self._work.run(
             "update_bank",
             leaves=leaves,
@@ -133,7 +133,7 @@ class CudaBank:
         return np.array(totals) / BANK_UNIT
 
     def misses(self, leaves: Any, votes: Any, counts: Any) -> tuple[CudaArray, float, float]:
-        """Say which of the unseen rows a component misses; what these weigh, and all that are unseen."""
+        """Return which unseen rows a component misses, their weight, and the weight of all unseen rows."""
         wrong, unseen = self._work.run(
             "judge_unseen", 2, leaves=leaves, votes=votes, counts=counts, missed=self._missed
         )
@@ -141,7 +141,7 @@ class CudaBank:
 
 
 class CudaFilter(KalmanFilter):
-    """A Kalman filter whose state is on a GPU, a device; the other parameters are a `KalmanFilter`'s."""
+    """A Kalman filter whose state is on a device; the other parameters are those of `KalmanFilter`."""
 
     def __init__(self, state: Any, variance: float, *, device: Device, **settings: Any) -> None:
         super().__init__(state, variance, **settings)
@@ -158,30 +158,30 @@ class CudaFilter(KalmanFilter):
 
 
 def work_on(values: CudaArray) -> RowWork:
-    """Return what works on an array, cell by cell."""
+    """Return the kernels for an array."""
     return RowWork(values.device, n=len(values.cells))
 
 
 def exact_sum(values: CudaArray) -> float:
-    """Sum non-negative values over fixed-point integers; NaN if one is negative or not finite."""
+    """Return the fixed-point sum of non-negative values; NaN if one is negative or not finite."""
     top = highest(values)
     return top if top != top else summed(values, unit_of(top, len(values)), "sum_units")
 
 
 def effective_sample_size(weights: CudaArray) -> float:
-    """Return how many equal weights these are worth."""
+    """Return the effective sample size of weights."""
     top = highest(weights)
     unit = unit_of(top * top, len(weights))
     return 1 / summed(weights, unit, "sum_squares")
 
 
 def highest(values: CudaArray) -> float:
-    """Return the highest of non-negative values; NaN if one is negative or not finite."""
+    """Return the maximum of non-negative values; NaN if one is negative or not finite."""
     top, n_bad = work_on(values).run("find_highest", 2, state=values)
     return float("nan") if n_bad else float(np.int64(top).view(np.float64))
 
 
 def summed(values: CudaArray, unit: int, kernel: str) -> float:
-    """Return a sum that is taken in units of 2^-unit; the scale of very small values is no double."""
+    """Convert a sum from units of 2^-unit; the scale of very small values would overflow."""
     scales: dict[str, Any] = {"one": ldexp(1.0, unit // 2), "other": ldexp(1.0, unit - unit // 2)}
     return ldexp(float(work_on(values).run(kernel, 1, state=values, **scales)[0]), -unit)

@@ -1,4 +1,4 @@
-"""Grower: trees, again and again, on the same binned rows with other weights, on a GPU."""
+"""Grower: grows trees on the same binned rows with different weights, on a GPU."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from kfhe.engine.trees.grower import Grower
 from kfhe.engine.trees.pruner import pruned
 from kfhe.tables.binned import BinnedTable
 
-PIECE_ROWS = 4096  # rows that a block works on at a time
-SMALL_ROWS = 2048  # up to which a block grows all that is below a node
-HISTOGRAM_BYTES = 1 << 29  # that the nodes of a level may take
-SCRATCH_BYTES = 1 << 28  # that blocks may take for categories
-MOST_CLASSES = 600  # for which a block has room
-ROOM = 10240  # numbers that the threads of a block may share, as in block.h
+PIECE_ROWS = 4096  # rows that a block processes at a time
+SMALL_ROWS = 2048  # maximum rows of a node below which a single block grows everything
+HISTOGRAM_BYTES = 1 << 29  # maximum for the nodes of a level
+SCRATCH_BYTES = 1 << 28  # maximum workspace of blocks for categories
+MOST_CLASSES = 600  # limited by the memory of a block
+ROOM = 10240  # shared memory of a block, in numbers, as in block.h
 THREADS, SUBTREE_THREADS = 256, 64
 
-# `Growth` in growth.h and `Written` in tree.h: behind the rules, all is a number or an address.
+# `Growth` in growth.h and `Written` in tree.h: after the rules, all fields are numbers or addresses.
 RULES = [
     *((name, "i8") for name in ("max_depth", "min_samples_split", "min_samples_leaf", "max_leaf_nodes")),
     *(("max_features", "i8"), ("random_cuts", "i8"), ("cp", "f8"), ("seed", "u8"), ("tree", "u8")),
@@ -54,16 +54,16 @@ COUNTERS = np.dtype(
     [(name, "i4") for name in ("n_members", "n_nodes", "n_small")]
     + [("n_waiting", "i4", 2), ("n_pieces", "i4", 2), ("deepest", "i4")]
 )
-MEMBER, WAITING, PIECE, SPLIT, STORED = 12, 12, 12, 72, 16  # bytes of the other structures there
+MEMBER, WAITING, PIECE, SPLIT, STORED = 12, 12, 12, 72, 16  # bytes of the other structs there
 
 
 class CudaTable:
-    """A binned table on a GPU, with its labels, and memory to grow trees in, which growers take in turn.
+    """A binned table on a GPU, with its labels, and memory for growing trees, which growers share in turn.
 
     Parameters
     ----------
     device : Device
-        Where it is.
+        The device.
     table : BinnedTable
         The table.
     labels : int32 array of shape (n_rows,)
@@ -76,9 +76,9 @@ class CudaTable:
     device, table, labels, n_classes
         As given.
     arrays : dict
-        What lives on the device, by the names that `Growth` has for it.
+        Arrays on the device, by their names in `Growth`.
     in_use : Lock
-        Held by the grower whose turn it is.
+        Held by the grower that uses the memory.
     """
 
     def __init__(self, device: Device, table: BinnedTable, labels: NDArray[np.int32], n_classes: int) -> None:
@@ -96,7 +96,7 @@ class CudaTable:
         self.arrays: dict[str, Array] = {}
 
     def load(self) -> None:
-        """Copy the table to the device, unless it is there."""
+        """Copy the table to the device, unless it is there already."""
         if self.arrays:
             return
         table, lines = self.table, np.zeros((self.n_rows, self.stride), dtype=np.uint8)
@@ -106,7 +106,7 @@ class CudaTable:
         self.arrays = {name: self.device.put(array) for name, array in copied.items()}
 
     def make_room(self, sizes: Mapping[str, int]) -> None:
-        """Make arrays of at least so many bytes; what they begin with is zeros.
+        """Allocate arrays of at least some numbers of bytes, filled with zeros.
 
         Raises
         ------
@@ -135,7 +135,7 @@ class CudaTable:
 
 
 def line_width(n_features: int) -> int:
-    """Return how many bytes a row's bins take: they should cross few of the bounds at each 32.
+    """Return the size of a row's bins in bytes, chosen so that rows cross few boundaries of 32 bytes.
 
     Examples
     --------
@@ -147,18 +147,18 @@ def line_width(n_features: int) -> int:
 
 
 class CudaGrower:
-    """Grows trees on a table on a GPU: the very ones that `Grower` grows.
+    """Grows trees on a table on a GPU, equal to those of `Grower`.
 
     Parameters
     ----------
     table : CudaTable
         The table.
     rules : dict
-        How to grow, as for a `Grower`.
+        Settings, as in `Grower`.
     n_threads : int
-        Threads of the host that may be used.
+        Number of threads of the host.
     small_rows, piece_rows : int
-        Rows of a node up to which one block grows all that is below it, and rows that a block works on at a
+        Maximum rows of a node below which one block grows everything, and rows that a block processes at a
         time. The tree does not depend on them.
     """
 
@@ -175,13 +175,13 @@ class CudaGrower:
         self._small_rows, self._piece_rows = small_rows, piece_rows
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Come back as a grower of the host, which grows the same trees wherever it is."""
+        """Unpickle as a grower of the host, which grows the same trees."""
         table, labels = self._table.table, self._table.labels
         columns = (table.codes, table.n_bins, table.categorical, table.low, table.high)
         return Grower, (*columns, labels, self._table.n_classes, self._rules, self._n_threads, False)
 
     def grow(self, weights: Any, counts: bool, tree: int, key: int = 1) -> CudaTree:
-        """Grow a tree on the rows of positive weight, and find each row's leaf, as `Grower.grow` does."""
+        """Grow a tree on the rows of positive weight, and find each row's leaf, as in `Grower.grow`."""
         with self._table.in_use:
             given = self._given(weights, counts, tree, key)
             self._grow_nodes(given)
@@ -194,12 +194,12 @@ class CudaGrower:
         return bool(self._rules["max_leaf_nodes"] or self._rules["cp"] > 0)
 
     def _given(self, weights: Any, counts: bool, tree: int, key: int) -> NDArray[Any]:
-        """Return the argument of the kernels, with memory for all that they write."""
+        """Return the argument of the kernels, with memory for their results."""
         table, weighted = self._table, not counts
         lengths = self._make_room(weighted=weighted)
         arrays = {**table.arrays, "weights": CudaArray.of(table.device, weights, np.int32).cells}
         arrays["counters"][:] = 0
-        arrays["totals"][: 8 * table.n_classes] = 0  # those of the root
+        arrays["totals"][: 8 * table.n_classes] = 0  # of the root
         given = np.zeros((), dtype=GROWTH)
         numbers = {**self._rules, **lengths, "tree": tree, "weighted": weighted, "key": key}
         for name in ("stride", "n_rows", "n_features", "n_classes", "scratch_size"):
@@ -208,11 +208,11 @@ class CudaGrower:
             given[name] = number
         for name, array in arrays.items():
             given[name] = table.device.address(array)
-        self._weights = arrays["weights"]  # lives as long as it is read
+        self._weights = arrays["weights"]  # keeps it alive while kernels read it
         return given
 
     def _make_room(self, *, weighted: bool) -> dict[str, int]:
-        """Make the arrays that a tree is grown in, and return how long some of them are."""
+        """Allocate the arrays for growing a tree; return the lengths of some of them."""
         table = self._table
         n_rows, n_features, n_classes = table.n_rows, table.n_features, table.n_classes
         n_tried, n_blocks = self._rules["max_features"], table.n_blocks
@@ -245,7 +245,7 @@ class CudaGrower:
         return self._table.device.get(self._table.arrays["counters"])[: COUNTERS.itemsize].view(COUNTERS)[0]
 
     def _grow_nodes(self, given: NDArray[Any]) -> None:
-        """Grow all nodes: level by level, then what is below those of few rows."""
+        """Grow all nodes: first level by level, then everything below small nodes."""
         table, launch = self._table, self._table.device.launch
         n_blocks, n_pieces = table.n_blocks, -(-table.n_rows // self._piece_rows)
         channels = table.n_classes + int(given["weighted"])
@@ -263,7 +263,7 @@ class CudaGrower:
         launch("grow_subtrees", given, n_blocks, SUBTREE_THREADS, n_room if n_room <= ROOM else n_sums)
 
     def _cut_back(self) -> None:
-        """Cut off what `max_leaf_nodes` and `cp` don't let stand: on the host, as it goes node by node."""
+        """Prune by `max_leaf_nodes` and `cp`: on the host, because it goes node by node."""
         table, device = self._table, self._table.device
         n_nodes = int(self._counters()["n_nodes"])
         nodes = table.arrays["nodes"][: n_nodes * GROWN_NODE.itemsize]
@@ -279,7 +279,7 @@ class CudaGrower:
         nodes[:] = device.put(grown.view(np.uint8))
 
     def _written(self, growth: NDArray[Any]) -> CudaTree:
-        """Write the tree down, and find the leaf of every row."""
+        """Write the tree, and find the leaf of every row."""
         table, device, launch = self._table, self._table.device, self._table.device.launch
         given = np.zeros((), dtype=WRITTEN)
         given["growth"], given["pruned"] = growth, self._cuts_back

@@ -24,7 +24,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class CudaRows(TrainingRows):
-    """Training rows on a GPU: bins, labels, weights, and what is done with them between two trees."""
+    """Training rows on a GPU: bins, labels, weights, and the operations on them between two trees."""
 
     _tables: list[CudaTable] = field(default_factory=list, compare=False, repr=False)
 
@@ -34,11 +34,11 @@ class CudaRows(TrainingRows):
         return open_device()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Come back as rows of the host."""
+        """Unpickle as rows of the host."""
         return TrainingRows, tuple(getattr(self, each.name) for each in fields(TrainingRows))
 
     def draws(self) -> Any:
-        """Return where bootstrap samples come from; those of groups are drawn by the host."""
+        """Return the source of bootstrap samples; those of groups are drawn by the host."""
         if self.together is not None:
             return super().draws()
         numbers = (len(self.classes), self.n_present, self.seed, self.n_samples)
@@ -49,19 +49,19 @@ class CudaRows(TrainingRows):
         return exact_sum(values) if isinstance(values, CudaArray) else super().exact_sum(values)
 
     def normalise(self, weights: KalmanFilter) -> None:
-        """Divide the sampling weights that a filter holds by their sum."""
+        """Normalise the sampling weights of a filter to sum to 1."""
         total = self.exact_sum(weights.state)
         if not total > 0 or not isinstance(weights.state, CudaArray):
             return super().normalise(weights)
         return work_on(weights.state).run("divide", state=weights.state, one=total)
 
     def effective_sample_size(self, weights: Any) -> float:
-        """Return how many equal weights the sampling weights are worth."""
+        """Return the effective sample size of the sampling weights."""
         on_device = isinstance(weights, CudaArray)
         return effective_sample_size(weights) if on_device else super().effective_sample_size(weights)
 
     def raised(self, weights: Any, missed: Any, right: float, wrong: float) -> Any:
-        """Multiply weights by one factor where a row is right and by another where it was missed."""
+        """Multiply weights by one factor for rows that are right and another for rows that were missed."""
         raised = CudaArray.empty(self.device, weights.shape, np.float64)
         work_on(weights).run(
             "multiply", state=weights, missed=missed, one=right, other=wrong, measured=raised
@@ -69,26 +69,26 @@ class CudaRows(TrainingRows):
         return raised
 
     def filter(self, state: Any, kind: type[KalmanFilter] = KalmanFilter, **settings: Any) -> KalmanFilter:
-        """Return a filter; one that is more than a step towards the measurement is the host's."""
+        """Return a filter; one with a transition or another measurement is the host's."""
         if kind is not KalmanFilter or settings.get("transition", 1.0) != 1.0:
             return super().filter(state, kind, **settings)
         return CudaFilter(state, 1.0, device=self.device, **settings)
 
     def measurer(self) -> Any:
-        """Return what takes measurements of the rows."""
+        """Return what computes the paper's measurement and its error."""
         return CudaMeasurer(self.device, self.labels, self.base, len(self.classes))
 
     def bank(self, prior: Floats, n_filters: int) -> Any:
-        """Return a bank of filters that have read no component."""
+        """Return a bank of filters without measurements."""
         return CudaBank(self.device, self.labels, self.base, prior, n_filters)
 
     def leaf_votes(self, tree: Any, shrinkages: Floats) -> Any:
-        """Return what each leaf of a tree votes for, for each of some shrinkages."""
+        """Return the vote of each leaf of a tree, for each of some shrinkages."""
         known = isinstance(tree, CudaTree)
         return tree.shrunken_shares(shrinkages) if known else super().leaf_votes(tree, shrinkages)
 
     def grower(self, settings: TreeSettings, table: BinnedTable, n_threads: int | None = None) -> Any:
-        """Return what grows trees on the rows; growers of one table share its memory."""
+        """Return a grower for the rows; growers of one table share its memory."""
         check_columns(len(table.n_bins))
         same = (each for each in self._tables if each.table is table and each.labels is self.labels)
         known = next(same, None)
@@ -100,7 +100,7 @@ class CudaRows(TrainingRows):
 
 
 def placed(rows: TrainingRows, device: str) -> TrainingRows:
-    """Return the rows where they are to be trained on: `device` is "cpu" or "cuda"."""
+    """Return the rows on the device for training: `device` is "cpu" or "cuda"."""
     if device == "cpu":
         return rows
     open_device()

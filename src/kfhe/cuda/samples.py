@@ -1,4 +1,4 @@
-"""Samples that are drawn on a GPU: the very ones of `kfhe.engine.draws`."""
+"""Samples drawn on a GPU, equal to those of `kfhe.engine.draws`."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from kfhe.cuda.device import Device
 from kfhe.cuda.work import RowWork
 from kfhe.engine.draws import REDRAWS, ROWS_OF_BLOCK, Draws
 
-LEAST, MOST = 2**59, 2**61  # what the sum of all weights lies between, in units of 2^-60
+LEAST, MOST = 2**59, 2**61  # bounds of the sum of all weights, in units of 2^-60
 
 
 class CudaDraws:
-    """Weighted bootstrap samples in which every class is present, if luck allows: as `Draws`.
+    """Weighted bootstrap samples with a row of every class, if possible, as in `Draws`.
 
     Parameters
     ----------
     device : Device
-        Where they are drawn.
+        The device.
     labels, n_classes, n_present, seed, n_draws
-        As for `Draws`.
+        As in `Draws`.
     """
 
     def __init__(
@@ -43,11 +43,11 @@ class CudaDraws:
         self._blocks = RowWork(device, n=self._n_blocks, seed=seed, n_draws=n_draws)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Come back as draws of the host, which are the same."""
+        """Unpickle as draws of the host, which are the same."""
         return Draws, self._arguments
 
     def draw(self, weights: Any, iteration: int, attempt: int) -> CudaArray:
-        """Return how often each row is in the sample; redrawn while a class is missing, but not for ever."""
+        """Return how often each row is in the sample; redraw up to a limit while a class is missing."""
         device, n_blocks = self._work.device, self._n_blocks
         totals = self._work.run(
             "cumulate", n_blocks, n_blocks=n_blocks, state=weights, cumulated=self._cumulated

@@ -29,13 +29,13 @@ SHRUNKEN = np.dtype(
 
 
 class CudaTree(GrownTree):
-    """A grown tree: what rows have to do with it stays on the device."""
+    """A grown tree, whose rows stay on the device."""
 
     @classmethod
     def of(
         cls, device: Device, arrays: Mapping[str, Array], n_leaves: int, n_rows: int, deepest: int
     ) -> CudaTree:
-        """Make a tree of what kernels have written."""
+        """Create a tree from the output of kernels."""
         nodes, gains, weights, sets = (
             device.get(arrays[name]) for name in ("nodes", "gains", "leaf_weights", "sets")
         )
@@ -52,11 +52,11 @@ class CudaTree(GrownTree):
 
     @property
     def leaves(self) -> Any:
-        """Number of the leaf that each training row is in."""
+        """Number of each training row's leaf."""
         return self._leaves
 
     def votes(self, leaf_votes: NDArray[Any]) -> Any:
-        """Return what the leaf of each training row votes for, by what each leaf does."""
+        """Return the votes for each training row, given those of the leaves."""
         taken = CudaArray.empty(self._device, (len(self._leaves), self.n_classes), np.float64)
         self._work().run("take_votes", leaves=self._leaves, votes=leaf_votes, measured=taken)
         return taken
@@ -69,14 +69,14 @@ class CudaTree(GrownTree):
         return taken
 
     def share_votes(self) -> Any:
-        """Return each training row's shares of the classes in its leaf."""
+        """Return the class shares in each training row's leaf."""
         return self.votes(leaf_shares(self.leaf_weights))
 
     def _work(self) -> RowWork:
         return RowWork(self._device, n=len(self._leaves), n_classes=self.n_classes)
 
     def shrunken_shares(self, shrinkages: NDArray[np.float64]) -> CudaArray:
-        """Return what each leaf votes for, for each of some shrinkages, as `shrunken_shares` does."""
+        """Return the vote of each leaf, for each of some shrinkages, as in `shrunken_shares`."""
         device, n_nodes, n_leaves = self._device, len(self._arrays["gains"]), len(self.leaf_weights)
         numbers = {"n_nodes": n_nodes, "n_classes": self.n_classes, "n_leaves": n_leaves}
         arrays = {name: self._arrays[name] for name in ("nodes", "parents", "depths", "totals")}

@@ -1,4 +1,4 @@
-"""Work on rows: what starts the kernels of rows.h."""
+"""Operations on rows: starts the kernels of rows.h."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kfhe.cuda.device import Device
 ROWS_OF_PIECE = 1024  # as in rows.h
 THREADS = 256
 
-# `Rows` in rows.h, and what kind of numbers its arrays hold
+# `Rows` in rows.h, and the types of its arrays
 NUMBERS = {"n": "i8", "n_classes": "i8", "n_filters": "i8", "n_leaves": "i8", "one": "f8", "other": "f8"}
 NUMBERS |= {"seed": "u8", "iteration": "u8", "attempt": "u8", "n_draws": "i8"}
 ARRAYS = {"labels": "i4", "base": "f8", "counts": "i4", "leaves": "i4", "classes": "i4", "votes": "f8"}
@@ -43,9 +43,9 @@ class RowWork:
     Parameters
     ----------
     device : Device
-        Where the rows are.
+        The device.
     **lasting
-        Arrays, of the host or the device, and numbers: fields of `Rows` that all its kernels are given.
+        Arrays, on the host or the device, and numbers: fields of `Rows` for all kernels.
     """
 
     def __init__(self, device: Device, **lasting: Any) -> None:
@@ -53,7 +53,7 @@ class RowWork:
         self._lasting = {name: self._placed(name, value) for name, value in lasting.items()}
 
     def _placed(self, name: str, value: Any) -> Any:
-        """Return a number as it is, and an array as one on the device."""
+        """Return a number unchanged, and an array on the device."""
         if name in NUMBERS:
             return value
         return CudaArray.of(self.device, value, ARRAYS[name]).cells
@@ -68,7 +68,7 @@ class RowWork:
         n_room: int = 0,
         **given: Any,
     ) -> NDArray[np.int64]:
-        """Run a kernel on all rows, and return the sums that it makes, if it makes some."""
+        """Run a kernel on all rows, and return its sums, if it has any."""
         device = self.device
         values = self._lasting | {name: self._placed(name, value) for name, value in given.items()}
         if n_sums:
