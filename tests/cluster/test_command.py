@@ -111,7 +111,7 @@ def test_classes_that_differ_by_capitals_or_blanks_only_are_named(fit, table):
     shouted = table["hot"].where(table.index % 3 > 0, table["hot"].str.upper())
     table.assign(hot=shouted).to_parquet("alike/0.parquet")
     said = fit("alike", "--jobs", 1, "--drop-unlabelled", "--n-estimators", 1)
-    assert re.search(r"differ by capitals or blanks only, 'NO' \([\d,]+\), 'no' \([\d,]+\): each is", said)
+    assert re.search(r"only differ in capitals or blanks, 'NO' \([\d,]+\), 'no' \([\d,]+\); each is", said)
 
 
 @pytest.mark.parametrize("model", ["kfhe-e", "kfhe-l"])
@@ -157,7 +157,7 @@ def odd(tmp_path, table):
     [
         (
             ["parts/0.parquet", "{odd}/rows.csv"],
-            "rows.csv: what is read part by part has to be parquet files",
+            "rows.csv: a table that is read part by part must be parquet files",
         ),
         (["{odd}/nothing"], "nothing: there are no .parquet files in this folder"),
         (["parts", "absent.parquet"], "absent.parquet: there is no such file"),
@@ -166,7 +166,7 @@ def odd(tmp_path, table):
         (["parts", "{odd}/other.parquet"], "other.parquet: column 'size' has type .*string, but float in "),
         (["parts", "parts/1.parquet"], r"parts/1\.parquet: is given twice; its rows would count twice"),
         (["parts", "--drop", "sise"], "there is no column 'sise'; did you mean 'size'"),
-        (["parts", "--as", "town=date"], "column 'town' holds text, .* it can't be read as date"),
+        (["parts", "--as", "town=date"], "column 'town' is text, which can't be read as date"),
         (["parts", "--as", "size=date"], "column 'size' has type Float32; it can't be read as date"),
         (["parts", "--scheduler", "nowhere"], "no Dask scheduler can be reached at nowhere: "),
         (["{odd}/fractions.parquet", "--scheduler", "{address}"], "target 'hot' has .* fractions"),
