@@ -105,8 +105,9 @@ class HostDevice:
 
     def launch(self, kernel, arguments, n_blocks, n_threads, n_room=0):
         self.launched.append(kernel)
-        launch = np.array([n_blocks, self._n_threads, self._backwards], dtype=np.int64)
+        launch = np.array([n_blocks, self._n_threads, self._backwards, n_room], dtype=np.int64)
+        run = getattr(self._kernels, kernel)
+        run.restype = ctypes.c_bool
         with ONE_AT_A_TIME:
-            getattr(self._kernels, kernel)(
-                ctypes.c_void_p(arguments.ctypes.data), ctypes.c_void_p(launch.ctypes.data)
-            )
+            kept_to_room = run(ctypes.c_void_p(arguments.ctypes.data), ctypes.c_void_p(launch.ctypes.data))
+        assert kept_to_room, f"{kernel} has written beyond {n_room} numbers"

@@ -69,6 +69,7 @@ struct Launch {
     int64_t n_blocks;
     int64_t n_threads;
     int64_t backwards;
+    int64_t n_room;
 };
 
 inline Launch launch;
@@ -88,8 +89,9 @@ inline void wait_for_all() {
     if (launch.n_threads > 1) barrier->arrive_and_wait();
 }
 
+// Return whether the blocks have left alone the room that they were not given.
 template <class Arguments>
-void run(void (*program)(const Arguments &), const Arguments *given, const Launch &wanted) {
+bool run(void (*program)(const Arguments &), const Arguments *given, const Launch &wanted) {
     launch = wanted;
     for (int64_t i = 0; i < launch.n_blocks; ++i) {
         block = launch.backwards ? launch.n_blocks - 1 - i : i;
@@ -103,7 +105,10 @@ void run(void (*program)(const Arguments &), const Arguments *given, const Launc
             });
         program(*given);
         for (auto &other : others) other.join();
+        for (int64_t i = launch.n_room; i < ROOM; ++i)
+            if (uint32_t(room[i]) != 0xA5A5A5A5) return false;
     }
+    return true;
 }
 
 template <class Number>
@@ -133,8 +138,8 @@ inline void publish() {}
 
 #define KFHE_KERNEL(name, Arguments) \
     static void name##_of_block(const Arguments &given); \
-    extern "C" void name(const Arguments *given, const kfhe::Launch *launch) { \
-        kfhe::run(name##_of_block, given, *launch); \
+    extern "C" bool name(const Arguments *given, const kfhe::Launch *launch) { \
+        return kfhe::run(name##_of_block, given, *launch); \
     } \
     static void name##_of_block(const Arguments &given)
 #define EACH(i, n) \

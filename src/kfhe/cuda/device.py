@@ -20,7 +20,7 @@ SOURCES = Path(__file__).parent
 INCLUDED = ("library", "", "../engine", "../engine/trees")  # include folders of the sources
 # No fused multiply-add, so that rounding is the same as on a CPU. Few registers, so that many threads run.
 OPTIONS = ("--std=c++17", "--fmad=false", "-default-device", "--device-int128", "--maxrregcount=64")
-BLOCKS_PER_PROCESSOR = 16
+BLOCKS_PER_PROCESSOR = 32
 
 
 class Device(Protocol):

@@ -17,13 +17,15 @@ from kfhe.engine.trees.grower import Grower
 from kfhe.engine.trees.pruner import pruned
 from kfhe.tables.binned import BinnedTable
 
+# Chosen by counting reads and launches; not measured on a GPU yet. A subtree is the work of a single warp,
+# whose barriers are cheap, and there are enough subtrees for all processors.
 PIECE_ROWS = 4096  # rows that a block processes at a time
-SMALL_ROWS = 2048  # maximum rows of a node below which a single block grows everything
+SMALL_ROWS = 256  # maximum rows of a node below which a single block grows everything
 HISTOGRAM_BYTES = 1 << 29  # maximum for the nodes of a level
 SCRATCH_BYTES = 1 << 28  # maximum workspace of blocks for categories
 MOST_CLASSES = 600  # limited by the memory of a block
 ROOM = 10240  # shared memory of a block, in numbers, as in block.h
-THREADS, SUBTREE_THREADS = 256, 64
+THREADS, SUBTREE_THREADS = 256, 32
 
 # `Growth` in growth.h and `Written` in tree.h: after the rules, all fields are numbers or addresses.
 RULES = [
@@ -234,7 +236,7 @@ class CudaGrower:
                 "drawn": (2 * most_waiting + n_blocks) * n_features * 4 * (n_tried < n_features),
                 "scratch": n_blocks * table.scratch_size * 8 * table.some_categorical,
                 "left": n_blocks * n_classes * 8,
-                "cells": n_blocks * histogram,
+                "cells": n_blocks * histogram * (histogram + histogram // 16 > 4 * ROOM),
                 "counters": COUNTERS.itemsize,
             }
         )
