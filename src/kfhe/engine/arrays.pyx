@@ -2,7 +2,7 @@
 
 Sums are over integers, so they do not depend on the order or the number of threads. Each operation is a
 function of a range of rows. A small table is one range; a large one is cut into chunks of CHUNK rows for
-threads. (Even a team of one thread would take longer than a small table does.)
+threads. (even a single OpenMP thread would take longer than a small table does.)
 """
 
 from cython.parallel cimport prange

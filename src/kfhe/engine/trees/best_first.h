@@ -1,7 +1,7 @@
-// Best first: of all nodes that wait, the one whose split gains most is split next.
+// Best-first growth: of all waiting nodes, the one whose split has the highest gain is split next.
 //
-// Nodes have numbers, the root 0, and children in the order in which their parents were split. On a tie the node comes
-// first whose parent does, from the root down and the left side first; then the left one of two siblings.
+// Nodes are numbered from 0, the root, and children in the order in which their parents were split. On a tie, the node
+// whose parent comes first wins, from the root down and left before right; then the left one of two siblings.
 
 #pragma once
 
@@ -45,13 +45,13 @@ class BestFirst {
 public:
     bool empty() const { return heap.empty(); }
 
-    // Let a node wait that has a split.
+    // Add a node with a split.
     void offer(int32_t node, double gain) {
         heap.push_back({gain, node});
         std::push_heap(heap.begin(), heap.end(), later());
     }
 
-    // Return the node that is split next.
+    // Return the next node to split.
     int32_t next() {
         std::pop_heap(heap.begin(), heap.end(), later());
         const int32_t node = heap.back().node;
@@ -59,7 +59,7 @@ public:
         return node;
     }
 
-    // Return the number of the left child of a node that is split.
+    // Return the number of the left child of a split node.
     int32_t add_children(int32_t parent) {
         places.insert(places.end(), 2, {parent, places[parent].depth + 1});
         return int32_t(places.size()) - 2;

@@ -1,7 +1,7 @@
-// The best way to cut a categorical feature of one node in two.
+// The best split of a categorical feature of one node.
 //
-// There are too many ways to try them all, so the categories are brought into a few promising orders, and each order is
-// cut like numbers are.
+// There are too many sets of categories to try them all. So the categories are sorted in a few promising ways, and each
+// order is cut like numbers.
 
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace kfhe {
 
-// What a bin has of a class: with many classes most bins have nothing of most of them.
+// The weight of a class in a bin: with many classes, most bins have few of them.
 struct Cell {
     int32_t label;
     int32_t weight;
@@ -36,7 +36,7 @@ struct Categories {
     int64_t n_cuts(bool) const { return n - 1; }
 };
 
-// Numbers that `cut_categories` needs room for, however many bins there are.
+// Size of the workspace for `cut_categories`, for any number of bins.
 inline int64_t scratch_size(int64_t n_classes) { return 256 * (2 * n_classes + 2) + n_classes * (n_classes + 4); }
 
 inline double dot(const double *a, const double *b, int64_t n) {
@@ -49,8 +49,8 @@ inline void multiply_vector(const double *matrix, const double *vector, double *
     for (int64_t i = 0; i < n; ++i) result[i] = dot(&matrix[i * n], vector, n);
 }
 
-// Find the direction in which the bins' class shares vary most, by power iteration. `room` is for n_classes numbers, as
-// many again, and the square of it.
+// Find the direction in which the bins' class shares vary most, by power iteration. `room` is a workspace for n_classes
+// numbers, as many again, and a matrix.
 inline void principal_component(
     const double *shares, const double *bin_weights, const int *present, int n_present, const int64_t *classes,
     int64_t n_classes, double *direction, double *room
@@ -74,14 +74,14 @@ inline void principal_component(
         }
     }
     for (int64_t i = 0; i < n_classes; ++i) {
-        direction[i] = 1.0 + double(classes[i]);  // any start that is not the same for all classes
+        direction[i] = 1.0 + double(classes[i]);  // any start that differs between the classes
         for (int64_t j = 0; j <= i; ++j) {
             covariance[i * n_classes + j] /= total;
             covariance[j * n_classes + i] = covariance[i * n_classes + j];
         }
     }
     for (int round = 0; round < 3; ++round) {
-        // Several steps between two normalisations, which cost more than a step.
+        // Several steps between two normalisations, which take longer than a step.
         for (int step = 0; step < 4; ++step) {
             multiply_vector(covariance, direction, next_direction, n_classes);
             multiply_vector(covariance, next_direction, direction, n_classes);
@@ -93,7 +93,7 @@ inline void principal_component(
     }
 }
 
-// Note which categories go left, and send those that the node has no row of to the missing side, else to the heavier
+// Set which categories go left. Those without rows in the node go to the side of missing values, or else to the heavier
 // child; missing is a category like any other.
 inline void complete(
     Split *best, const int *left, int64_t n_left, const int *present, int n_present, int missing, int64_t weight
@@ -109,11 +109,12 @@ inline void complete(
         for (int q = 0; q < 4; ++q) best->left_bins[q] |= ~present_bins[q];
 }
 
-// Cut a categorical feature along orders of its categories. Two classes in the node: by the share of the first, which
-// finds the best split there is. More: by the share of each class, and along the principal component of the shares.
+// Cut a categorical feature along orders of its categories. With two classes in the node, sorting by the share of the
+// first one finds the best split. With more, they are sorted by the share of each class, and along the first principal
+// component.
 inline void cut_categories(const Histogram &bins, const NodeTotals &node, double *scratch, int64_t *left, Split *best) {
     const int64_t n_bins = bins.last + 1, n = node.n_classes;
-    int64_t n_classes = 0;  // of the node: the others have a share of 0 everywhere
+    int64_t n_classes = 0;  // in the node: the others have a share of 0 everywhere
     int present[256], order[256], best_order[256], first_cell[257], n_present = 0, n_cells = 0;
     int64_t *classes = reinterpret_cast<int64_t *>(scratch), n_left = 0;
     double *bin_weights = &scratch[n], *keys = &bin_weights[n_bins];
@@ -136,7 +137,7 @@ inline void cut_categories(const Histogram &bins, const NodeTotals &node, double
     }
     first_cell[n_bins] = n_cells;
     if (n_present < 2) return;
-    const int64_t n_orders = n_present == 2 || n_classes == 2 ? 1 : n_classes + 1;  // one way only, or the best is found
+    const int64_t n_orders = n_present == 2 || n_classes == 2 ? 1 : n_classes + 1;  // one is enough, or finds the best
     for (int64_t k = 0; k < n_orders; ++k) {
         if (k == n_classes)
             principal_component(shares, bin_weights, present, n_present, classes, n_classes, direction, room);

@@ -1,15 +1,15 @@
 """Compact trees: nodes of eight bytes, for many rows.
 
-A row's value is replaced by its rank: how many of the thresholds that its feature has in the whole forest are
-below it. It is at most a threshold if its rank is at most the threshold's own. So a node is one number,
+A row's value is replaced by its rank: the number of thresholds of its feature, in the whole forest, that are below it.
+A value is at most a threshold if its rank is at most that of the threshold. So a node is one number,
 
     left child (32 bits) | 65535 - rank of the threshold (16) | column of ranks (16),
 
 and adding a row's rank to it, shifted by 16, carries into the child if the row goes right. A leaf leads to itself.
-Rows pass the top splits of a tree first, in vectors, and walk from there. Leaves are at very different depths, so after
-some steps only those walk on who have not arrived.
-For rows with gaps a feature has two columns: in one the rank of a missing value is the lowest, for nodes that send
-it left, in the other the highest. Splits by category become several by number.
+Rows pass the top splits of a tree first, in vectors, and walk down from there. Leaves are at very different depths, so
+after some steps only the rows that have not arrived continue.
+For rows with missing values, a feature has two columns. The rank of a missing value is the lowest in one of them, for
+nodes that send it left, and the highest in the other. Categorical splits become several numeric ones.
 """
 
 cimport cython
@@ -30,22 +30,22 @@ import numpy as np
 cdef enum:
     MOST_RANKS = 65534
     MOST_COLUMNS = 65536 // LANES
-    MOST_GROWTH = 4  # times as many nodes as before categories were cut
+    MOST_GROWTH = 4  # maximum growth of the number of nodes by categorical splits
     MOST_CELLS = 4096  # of a lookup table
-    MOST_COUNTS = 1 << 24  # trees times features, for which splits are counted
-    ROWS_AT_ONCE = 512  # that go down a tree: their ranks stay in the nearest cache
-    WALKERS = 16  # rows that walk side by side, so that memory is never waited for alone
-    LEAST_STEPS = 3  # before it is looked who is in a leaf
+    MOST_COUNTS = 1 << 24  # maximum of trees times features, for which splits are counted
+    ROWS_AT_ONCE = 512  # rows whose ranks fit into the nearest cache
+    WALKERS = 16  # rows that walk down at a time, to hide the latency of memory
+    LEAST_STEPS = 3  # before the first check for rows that have arrived
 
 
 @cython.final
 cdef class CompactTrees:
-    """What `compact` makes of a forest."""
+    """The result of `compact`."""
 
     cdef void rank(
         self, const double *rows, int64_t n_features, int64_t n_rows, uint16_t *ranks
     ) noexcept nogil:
-        """Write the ranks of some rows: by groups of LANES rows, in a group by columns."""
+        """Write the ranks of some rows: in groups of LANES rows, by column within a group."""
         cdef int64_t group, first, j, feature, width = self.features.shape[0]
         cdef double values[LANES]
         cdef uint16_t *found
@@ -62,7 +62,7 @@ cdef class CompactTrees:
                 fill_gaps(values, found, self.missing[j], found)
 
     cdef void keep(self, const int32_t *kept, int64_t n_kept, uint16_t *ranks) noexcept nogil:
-        """Move the ranks of some rows, given in order, to the front; those behind them are as good as any."""
+        """Move the ranks of some rows, in order, to the front; those behind are padding."""
         cdef int64_t i, j, width = self.features.shape[0]
         cdef const uint16_t *source
         cdef uint16_t *target
@@ -75,7 +75,7 @@ cdef class CompactTrees:
     cdef void find_leaves(
         self, int64_t tree, const uint16_t *ranks, int64_t n_rows, int32_t *leaves
     ) noexcept nogil:
-        """Number, within a tree, of the leaf that each row falls into; there is room for whole groups."""
+        """Number of each row's leaf in a tree; there is room for whole groups."""
         cdef int64_t block, start, n, i, width = self.features.shape[0]
         cdef const int32_t *own_leaves = &self.leaves[self.tree_nodes[tree]]
         cdef uint64_t at[ROWS_AT_ONCE]
@@ -90,12 +90,12 @@ cdef class CompactTrees:
 
 
 cdef inline int64_t place(int64_t row, int64_t width) noexcept nogil:
-    """Where the ranks of a row start."""
+    """Position of a row's ranks."""
     return row // LANES * LANES * width + row % LANES
 
 
 cdef inline void take(const double *column, int64_t stride, int64_t n, double *values) noexcept nogil:
-    """Copy the next values of a column; if they are too few, the last one stands for the others."""
+    """Copy the next values of a column; if there are too few, the last one is repeated."""
     cdef int64_t lane
     for lane in range(LANES):
         values[lane] = column[min(lane, n - 1) * stride]
@@ -104,7 +104,7 @@ cdef inline void take(const double *column, int64_t stride, int64_t n, double *v
 cdef inline void fill_gaps(
     const double *values, const uint16_t *ranks, uint16_t missing, uint16_t *filled
 ) noexcept nogil:
-    """Give the values that are missing their rank; the others keep theirs."""
+    """Set the rank of missing values."""
     cdef int64_t lane
     for lane in range(LANES):
         filled[lane] = missing if values[lane] != values[lane] else ranks[lane]
@@ -113,7 +113,7 @@ cdef inline void fill_gaps(
 cdef void descend(
     const uint64_t *nodes, const TopSplits *top, const uint16_t *ranks, int64_t width, int64_t n_rows, uint64_t *at
 ) noexcept nogil:
-    """Find the leaves of some rows: through the top splits, some steps for all, then for those who have not arrived."""
+    """Find the leaves of some rows: the top splits, some steps for all rows, then only those that have not arrived."""
     cdef int64_t group, row, lane, n_left = 0, n_steps = max(<int64_t> LEAST_STEPS, top.depth_below)
     cdef const uint16_t *exits
     cdef uint64_t walkers[WALKERS]
@@ -139,7 +139,7 @@ cdef void descend(
 cdef inline void walk(
     const uint64_t *nodes, const uint16_t *ranks, int64_t n_steps, uint64_t *walkers
 ) noexcept nogil:
-    """Let neighbours take some steps side by side; who is in a leaf stays there."""
+    """Let adjacent rows take some steps together; rows in a leaf stay there."""
     cdef int64_t step, lane
     for step in range(n_steps):
         for lane in range(WALKERS):
@@ -150,13 +150,13 @@ cdef inline int64_t walk_on(
     const uint64_t *nodes, const uint16_t *ranks, int64_t width, int64_t n_steps, uint16_t *left, int64_t n_left,
     uint64_t *at,
 ) noexcept nogil:
-    """Let those who are left, in order, take some more steps; return how many are left then."""
+    """Let the remaining rows, in order, take some more steps; return how many remain."""
     cdef int64_t group, step, lane, n = 0
     cdef uint64_t walkers[WALKERS]
     cdef const uint16_t *own[WALKERS]
     cdef uint16_t rows[WALKERS]
     for lane in range(WALKERS):
-        left[n_left + lane] = left[n_left - 1]  # the last one stands for those who are missing in its group
+        left[n_left + lane] = left[n_left - 1]  # the last row fills up its group
     for group in range((n_left + WALKERS - 1) // WALKERS):
         for lane in range(WALKERS):
             rows[lane] = left[group * WALKERS + lane]
@@ -174,13 +174,13 @@ cdef inline int64_t walk_on(
 
 # ---------------------------------------------------------------- ranks
 #
-# A value is compared with the few thresholds of its cell only; cells are of equal width. Rounding can't hurt: what is in
-# a higher cell is higher, for values and thresholds alike. For each cell as many thresholds are looked at as the fullest
-# has, from its own first one on, or from an earlier one if these are too few.
+# A value is only compared with the few thresholds of its cell; cells have equal width. Rounding does no harm, because
+# values and thresholds in a higher cell are higher. For each cell, the same number of thresholds is compared as in the
+# fullest cell, starting with its first one, or an earlier one if there are too few.
 
 
 cdef inline int64_t cell_of(const Lookup *lookup, double value) noexcept nogil:
-    """Cell of a value: never a lower one than that of a lower value. What is no number is in the first."""
+    """Cell of a value, which grows with the value. NaN is in the first one."""
     cdef double cell = (value - lookup.low) * lookup.scale
     cell = cell if cell > 0 else 0
     return <int64_t> (cell if cell < lookup.last else lookup.last)
@@ -189,7 +189,7 @@ cdef inline int64_t cell_of(const Lookup *lookup, double value) noexcept nogil:
 cdef inline void rank_values(
     const Lookup *lookup, const double *thresholds, const double *values, uint16_t *ranks
 ) noexcept nogil:
-    """Count the thresholds below each value: searches that halve side by side, without a branch."""
+    """Count the thresholds below each value, by binary searches in parallel, without branches."""
     cdef int64_t lane, half, n = lookup.most
     cdef const double *at[LANES]
     for lane in range(LANES):
@@ -204,7 +204,7 @@ cdef inline void rank_values(
 
 
 cdef Lookup lookup_of(const vector[double] &thresholds) noexcept nogil:
-    """Lookup for the thresholds of a feature, which are in order."""
+    """Lookup table for the sorted thresholds of a feature."""
     cdef Lookup lookup
     cdef int64_t i, cell, n = thresholds.size(), n_cells = 1, n_finite = n
     cdef vector[int64_t] filled
@@ -229,14 +229,14 @@ cdef Lookup lookup_of(const vector[double] &thresholds) noexcept nogil:
 
 # ---------------------------------------------------------------- splits by category
 #
-# A split by a set of categories becomes a few by number that do the same. In the order of their codes, the categories
-# that go left and those that go right take turns. A search over the places where they do ends at one where the
-# categories before it go left and those behind it right. A missing value is in front of all categories, or behind them,
-# as it goes left or right.
+# A split by a set of categories becomes several numeric ones with the same effect. In the order of their codes, the
+# categories alternate between left and right. A binary search over the places where the side changes ends at one where
+# the categories before it go left and those after it right. A missing value is before or after all categories,
+# depending on whether it goes left or right.
 
 
 cdef void cut_tree(const Node *tree, int64_t n_nodes, const uint64_t *sets, vector[Node] &nodes) noexcept nogil:
-    """Copy a tree without its splits by category; nodes keep their places, and more come behind."""
+    """Copy a tree without its categorical splits; nodes keep their positions, and new ones are appended."""
     cdef int64_t i, n_cuts
     cdef double cuts[257]
     nodes.assign(tree, tree + n_nodes)
@@ -247,7 +247,7 @@ cdef void cut_tree(const Node *tree, int64_t n_nodes, const uint64_t *sets, vect
 
 
 cdef int64_t find_cuts(const uint64_t *bits, double *cuts) noexcept nogil:
-    """Find the last codes before the side changes, from the left side to the right one in the end."""
+    """Find the last codes before the side changes, and which side is last."""
     cdef int64_t code, n = 0
     cdef bint left = True, is_left
     for code in range(256):
@@ -265,8 +265,8 @@ cdef int64_t find_cuts(const uint64_t *bits, double *cuts) noexcept nogil:
 cdef void cut(
     vector[Node] &nodes, int64_t place, const double *cuts, int64_t n_cuts, int32_t left
 ) noexcept nogil:
-    """Make a node search through an odd number of cuts; at the last, the way parts to left and left + 1."""
-    cdef int64_t middle = n_cuts // 4 * 2 + 1 if n_cuts > 1 else 0  # the side changes to the left there
+    """Make a node a search through an odd number of cuts, whose last one leads to left and left + 1."""
+    cdef int64_t middle = n_cuts // 4 * 2 + 1 if n_cuts > 1 else 0  # where the side changes to the left
     cdef int64_t children = nodes.size()
     nodes[place].kind = nodes[place].kind & ~CATEGORICAL | NUMERIC
     nodes[place].threshold = cuts[middle]
@@ -286,7 +286,7 @@ cdef void cut(
 cdef void fill_thresholds(
     const vector[vector[Node]] &trees, vector[vector[double]] &thresholds, int n_threads
 ) noexcept nogil:
-    """Find the thresholds of each feature, in order."""
+    """Find the sorted thresholds of each feature."""
     cdef int64_t i, f, n_features = <int64_t> thresholds.size(), n_trees = <int64_t> trees.size()
     cdef vector[int64_t] places = vector[int64_t](n_trees * n_features)  # of each tree among the others
     cdef int64_t t, n
@@ -324,12 +324,12 @@ cdef void take_thresholds(
 
 
 cdef inline int64_t side(const Node *node, bint gaps) noexcept nogil:
-    """Number that a column would have if each feature had both of its columns."""
+    """Number that a column would have if each feature had two columns."""
     return 2 * node.feature + (gaps and (node.kind & MISSING_LEFT) != 0)
 
 
 cdef void mark_columns(const vector[Node] &tree, bint gaps, uint8_t *columns) noexcept nogil:
-    """Mark the columns that a tree's splits look at."""
+    """Mark the columns that a tree's splits use."""
     cdef size_t i
     for i in range(tree.size()):
         if tree[i].kind != LEAF:
@@ -340,7 +340,7 @@ cdef void write_tree(
     const vector[Node] &tree, const vector[vector[double]] &thresholds, const int64_t *columns, bint gaps,
     uint64_t *nodes, int32_t *leaves,
 ) noexcept nogil:
-    """Write the nodes of a tree in their compact form, and for leaves their numbers."""
+    """Write the nodes of a tree in compact form, and the numbers of its leaves."""
     cdef int64_t i, rank
     cdef const Node *node
     cdef const double *own
@@ -361,10 +361,10 @@ def compact(
     const int64_t[::1] tree_sets, const int64_t[::1] tree_leaves, const int32_t[:, ::1] leaf_weights,
     int64_t n_features, bint gaps, int n_threads=1,
 ):
-    """Return a forest as compact trees, for rows with gaps or without; None if it does not fit into such.
+    """Return a forest as compact trees, for rows with or without missing values; None if that is impossible.
 
-    That is if there is no split, if there are more than 2,048 columns or more than 65,534 thresholds of a feature,
-    or if splits by category are too many.
+    It is impossible without splits, with more than 2,048 columns, with more than 65,534 thresholds of a feature, or with
+    too many categorical splits.
     """
     cdef const uint64_t *sets = &category_sets[0, 0] if category_sets.shape[0] else NULL
     cdef int64_t t, f, n_trees = tree_nodes.shape[0] - 1, n_columns = 0, most = 0

@@ -1,7 +1,7 @@
-"""A grown tree: its nodes as they are stored, and the leaf of each training row.
+"""A grown tree: its nodes, and the leaf of each training row.
 
-It is made of subtrees. All that is below a node is stored together, so it is enough to count each subtree: then all of
-them can be written at the same time.
+It consists of subtrees. Everything below a node is stored together, so the sizes of the subtrees suffice to write all
+of them in parallel.
 """
 
 from cython.parallel cimport prange
@@ -17,10 +17,10 @@ from kfhe.engine.trees.memory cimport CACHE_LINE, prefetch
 import numpy as np
 
 cdef enum:
-    PARALLEL_ROWS = 8192  # rows from which threads share the search for their leaves,
-    PARALLEL_NODES = 8192  # and nodes from which they prepare it
-    BLOCK = 1024  # rows that walk down the tree side by side, so that memory is never waited for alone
-    FEW_COLUMNS = 64  # of which rows that walk read the most
+    PARALLEL_ROWS = 8192  # rows from which threads share the search for leaves,
+    PARALLEL_NODES = 8192  # and nodes from which they share its preparation
+    BLOCK = 1024  # rows that walk down at a time, to hide the latency of memory
+    FEW_COLUMNS = 64  # up to which rows are stored row by row
 
 
 cdef copied(const void *data, size_t size, dtype):
@@ -32,8 +32,8 @@ cdef copied(const void *data, size_t size, dtype):
     return result.view(dtype)
 
 
-cdef struct CodeNode:  # a node of 8 bytes, of which a cache holds many
-    int32_t left  # left child; leaf: -1 and less, for the numbers 0 and more
+cdef struct CodeNode:  # a node of 8 bytes, so that many fit into a cache
+    int32_t left  # left child; for leaves, -1 minus the number of the leaf
     uint16_t feature
     uint8_t first_right  # numeric: as many bins, from this one on, go right as ``n_right`` says
     uint8_t n_right
@@ -55,7 +55,7 @@ cdef CodeNode code_node_of(const Node *node, const int32_t *n_bins) noexcept nog
 cdef void code_nodes_of(
     const Node *nodes, int64_t n_nodes, const int32_t *n_bins, vector[CodeNode] &code_nodes, int n_threads
 ) noexcept nogil:
-    """Write the nodes of a tree for rows that are given by their bins."""
+    """Write the nodes of a tree for rows given by their bins."""
     cdef int64_t i
     code_nodes.resize(n_nodes)
     if n_threads == 1 or n_nodes < PARALLEL_NODES:
@@ -69,7 +69,7 @@ cdef void code_nodes_of(
 cdef inline int32_t child_of(
     const Node *node, const uint64_t *category_sets, const Problem *problem, int64_t row
 ) noexcept nogil:
-    """Child of a categorical split that a training row goes to."""
+    """Child of a categorical split for a training row."""
     cdef uint8_t code = problem.codes[node.feature * problem.n_rows + row]
     cdef const uint64_t *bits = &category_sets[4 * <int64_t> node.threshold]
     return node.left + (not (bits[code // 64] >> (code % 64)) & 1)
@@ -79,19 +79,19 @@ cdef void walk(
     const CodeNode *code_nodes, const Node *nodes, const uint64_t *category_sets, const Problem *problem, bint plain,
     uint32_t *rows, int64_t n, int32_t *leaves,
 ) noexcept nogil:
-    """Let rows of a block walk down a tree; ``plain``: there are no categories."""
+    """Let the rows of a block walk down a tree; ``plain``: there are no categories."""
     cdef int32_t places[BLOCK]
     cdef const CodeNode *at
     cdef uint8_t code
     cdef int64_t i, f, n_left
     memset(places, 0, n * sizeof(int32_t))
-    # Their bins are asked for all at once. Compilers drop a function that does nothing else, so it is not one.
+    # All bins are prefetched first. This is not a function, because compilers drop functions that only prefetch.
     if n and problem.n_features <= FEW_COLUMNS:
         for f in range(problem.n_features):
             for i in range((rows[n - 1] - rows[0]) // CACHE_LINE + 1):
                 prefetch(&problem.codes[f * problem.n_rows + rows[0] + i * CACHE_LINE])
     while n:
-        n_left = 0  # that are not in a leaf yet
+        n_left = 0  # rows that are not in a leaf yet
         for i in range(n):
             at = &code_nodes[places[i]]
             if at.left < 0:
@@ -111,7 +111,7 @@ cdef void find_unseen(
     const CodeNode *code_nodes, const Node *nodes, const uint64_t *category_sets, const Problem *problem, bint plain,
     const int32_t *weights, int64_t block, int32_t *leaves,
 ) noexcept nogil:
-    """Find the leaves of those of a block of rows that growing has not seen."""
+    """Find the leaves of the rows of a block that were not used for growing."""
     cdef uint32_t rows[BLOCK]
     cdef int64_t i, n = 0
     for i in range(block * BLOCK, min(problem.n_rows, (block + 1) * BLOCK)):
@@ -121,7 +121,7 @@ cdef void find_unseen(
 
 
 cdef class GrownTree:
-    """One tree. A grower makes it, or `from_arrays`; a `TreeStore` keeps it."""
+    """One tree, made by a grower or `from_arrays`, and stored in a `TreeStore`."""
 
     def __cinit__(self, int64_t n_classes):
         self.n_classes = n_classes
@@ -132,7 +132,7 @@ cdef class GrownTree:
         cls, const uint8_t[::1] nodes, const double[::1] gains, const int32_t[:, ::1] leaf_weights,
         const uint64_t[:, ::1] category_sets, const int32_t[::1] leaves, int n_threads=1,
     ):
-        """Make a tree of what its attributes show; ``n_threads`` may share its rows."""
+        """Make a tree from its attributes; ``n_threads`` may share its rows."""
         cdef GrownTree tree = cls(leaf_weights.shape[1])
         cdef int64_t n_bytes = gains.shape[0] * sizeof(Node)
         if nodes.shape[0] != n_bytes or n_bytes == 0:
@@ -181,7 +181,7 @@ cdef class GrownTree:
         return copied(self.row_leaves.data(), self.row_leaves.size() * sizeof(int32_t), np.int32)
 
     def votes(self, leaf_votes):
-        """Return what the leaf of each training row votes for, by what each leaf does."""
+        """Return the votes for each training row, given those of the leaves."""
         return leaf_votes[self.leaves]
 
     def class_votes(self):
@@ -204,7 +204,7 @@ cdef class GrownTree:
         return result
 
     def share_votes(self):
-        """Return each training row's shares of the classes in its leaf."""
+        """Return the class shares in each training row's leaf."""
         cdef int64_t i, n_leaves = <int64_t> self.weight_list.size() // self.n_classes
         cdef vector[double] shares = vector[double](n_leaves * self.n_classes)
         result = np.empty((self.row_leaves.size(), self.n_classes))
@@ -221,7 +221,7 @@ cdef class GrownTree:
         return result
 
     cdef void find_leaves(self, const Problem *problem, const int32_t *weights) noexcept nogil:
-        """Find the leaves of the rows that growing has not seen: they walk down the tree."""
+        """Find the leaves of the rows that were not used for growing: they walk down the tree."""
         cdef int64_t block, n_blocks = (problem.n_rows + BLOCK - 1) // BLOCK
         cdef const Node *nodes = self.node_list.data()
         cdef const uint64_t *sets = self.set_list.data()
@@ -245,13 +245,13 @@ cdef struct Size:
     int64_t n_leaves
     int64_t n_sets  # of categories
 
-# What is in one subtree, and in those that were deferred below it.
+# Sizes of one subtree, and of those deferred below it.
 cdef struct Placement:
     Size size
     Size start  # what is stored before it
-    int32_t root  # where its root is stored; -1: nowhere, as it was cut off
+    int32_t root  # position of its root; -1: it was cut off
 
-# A node of a subtree, and where it is stored.
+# A node of a subtree, and its position.
 cdef struct Visit:
     int32_t node
     int32_t place
@@ -260,9 +260,9 @@ cdef struct Visit:
 cdef void assemble(
     GrownTree tree, vector[Subtree*] &subtrees, int64_t n_subtrees, const uint32_t *members
 ) noexcept nogil:
-    """Write a tree that growing and pruning have left, subtree by subtree; the first one has the root.
+    """Write a tree after growing and pruning, subtree by subtree; the first one has the root.
 
-    ``members`` are the training rows that it was grown on, in the order of the leaves; they get to know theirs.
+    ``members`` are the training rows that it was grown on, in the order of the leaves; they get their leaves.
     """
     cdef vector[Placement] placements = vector[Placement](n_subtrees)
     cdef int64_t i
@@ -282,7 +282,7 @@ cdef void assemble(
 
 
 cdef inline int64_t deferred_at(const GrownNode *node) noexcept nogil:
-    """The deferred subtree that goes on at a node, 1 or more; 0: none does."""
+    """The deferred subtree that continues at a node, from 1; 0: none."""
     return -1 - node.stored.left if node.stored.left < -1 else 0
 
 
@@ -293,7 +293,7 @@ cdef void add(Size *size, const Size *other) noexcept nogil:
 
 
 cdef void count(const Subtree *subtree, const Placement *placements, Placement *own) noexcept nogil:
-    """Count what there is of a subtree."""
+    """Count the contents of a subtree."""
     cdef vector[int32_t] waiting = vector[int32_t](1)
     cdef const GrownNode *node
     while waiting.size():
@@ -313,7 +313,7 @@ cdef void count(const Subtree *subtree, const Placement *placements, Placement *
 cdef void write(
     GrownTree tree, const Subtree *subtree, Placement *placements, const Placement *own, const uint32_t *members
 ) noexcept nogil:
-    """Write a subtree, and tell those below where they begin."""
+    """Write a subtree, and set the positions of those below."""
     cdef vector[Visit] visits = vector[Visit](1)
     cdef Size next = own.start
     cdef const GrownNode *node
@@ -369,9 +369,9 @@ cdef inline void write_split(GrownTree tree, const Subtree *subtree, const Visit
 
 
 cdef int take_over(Subtree *subtree, tree, leaves, rows, int64_t start, uint32_t *members) except -1:
-    """Read a subtree that a worker has grown, and put the rows here of it into the order of its leaves.
+    """Read a subtree grown by a worker, and sort this worker's rows of it by leaf.
 
-    ``leaves`` are those of the rows, which are the first of ``rows``; from ``start`` on, ``members`` are theirs.
+    ``leaves`` are those of the first of ``rows``; from ``start`` on, ``members`` are these rows.
     """
     cdef const uint8_t[::1] bytes_of_nodes = tree[0]
     cdef const double[::1] gains = tree[1]
@@ -422,9 +422,9 @@ def leaves_of_codes(
     const uint8_t[::1] nodes, const uint64_t[:, ::1] category_sets, const uint8_t[:, ::1] codes,
     const int32_t[::1] n_bins, known=None,
 ):
-    """Return the leaf of each row (int32), by the bins of its values: (n_features, n_rows).
+    """Return the leaf of each row (int32), given the bins of its values: (n_features, n_rows).
 
-    ``known`` has the leaves that need not be looked for, and -1 for the others; it is filled in and returned.
+    ``known`` has known leaves, and -1 for the others; it is filled in and returned.
     """
     cdef int64_t i, size, end, start = 0, n = codes.shape[1], n_nodes = nodes.shape[0] // <int64_t> sizeof(Node)
     cdef bint plain = category_sets.shape[0] == 0

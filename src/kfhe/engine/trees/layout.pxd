@@ -1,4 +1,4 @@
-"""What a grown tree looks like in memory."""
+"""The layout of a grown tree in memory."""
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint64_t
 
@@ -8,7 +8,7 @@ cdef enum Kind:
     CATEGORICAL = 2  # the categories of a set go left
     MISSING_LEFT = 4  # added where missing values go left
 
-# As numpy sees it: NODE_DTYPE in kfhe.forest. Siblings are neighbours: the right child is left + 1.
+# The same layout as in NumPy: NODE_DTYPE in kfhe.forest. Siblings are neighbours: the right child is left + 1.
 cdef packed struct Node:
     double threshold  # numeric: the threshold; categorical: the number of the category set
     int32_t left  # left child, counted from the tree's root; leaf: the number of the leaf

@@ -1,9 +1,9 @@
-"""Leaf votes: what a leaf has to say, made of the weights of the classes in it.
+"""Leaf votes: the votes of leaves, from the weights of the classes in them.
 
-A hard vote is the class of the largest weight, a soft one the share of each class. Shares can be shrunken, by a filter
-down each tree: from root to leaf the shares of the classes are an estimate that each split measures anew. A node's estimate is
-its parent's, moved towards its own shares by the gain N / (N + shrinkage), N being the rows of the parent: what few
-rows say is noisy, and moves it little.
+A hard vote is the class with the largest weight, a soft vote is the share of each class. Shares can be shrunk by a
+filter down each tree: the class shares are an estimate, and each split measures it anew. The estimate of a node is that
+of its parent, moved towards its own shares by the gain N / (N + shrinkage), where N is the number of rows of the
+parent: few rows are a noisy measurement, and move it little.
 """
 
 from cython.parallel cimport prange
@@ -99,7 +99,7 @@ cdef void divide(double *own, int64_t n_classes) noexcept nogil:
         own[k] /= own[n_classes]
 
 
-# A node on the way down, and where its estimates are: at each depth there is room for two children.
+# A node on the way down, and the position of its estimates: at each depth there is room for two children.
 cdef struct Visit:
     int32_t node
     int32_t place
@@ -158,7 +158,7 @@ cdef inline void filter_once(
     const double *before, double gain, bint exact, int64_t n_classes, const double *parents, const double *own,
     double *estimates,
 ) noexcept nogil:
-    """Move an estimate; ``exact``: to the child's own shares, without the rounding of a long way down."""
+    """Move an estimate; ``exact``: set it to the child's own shares, without rounding errors."""
     cdef int64_t k
     for k in range(n_classes):
         estimates[k] = own[k] if exact else before[k] + gain * (own[k] - parents[k])

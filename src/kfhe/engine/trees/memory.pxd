@@ -1,4 +1,4 @@
-"""Memory: rows that are far apart in it are asked for before they are needed."""
+"""Memory: prefetching of rows that are far apart."""
 
 cdef extern from *:
     """
@@ -11,5 +11,5 @@ cdef extern from *:
     void prefetch "KFHE_PREFETCH"(const void *address) noexcept nogil
 
 cdef enum:
-    AHEAD = 12  # rows that are on their way
-    CACHE_LINE = 64  # bytes that come together
+    AHEAD = 12  # rows that are prefetched
+    CACHE_LINE = 64  # bytes

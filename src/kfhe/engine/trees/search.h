@@ -1,24 +1,24 @@
-// The search for the best cut of one feature of one node in two.
+// The search for the best cut of one feature of one node.
 //
-// A split's score is sum(left class weights squared) / left weight + the same of the right child. The highest score is
-// the lowest weighted Gini impurity. Sums are integers, and the score is always worked out by the same formula, so that
-// it doesn't matter what they were added up from: a histogram, rows in sorted order, bins that few rows are in, or
-// categories in a promising order. Each of these is a feed: entries in a row, of which the first ones go left. It has
+// The score of a split is sum(left class weights squared) / left weight plus the same for the right child. The highest
+// score is the lowest weighted Gini impurity. Sums are integers, and one formula computes all scores, so the result does
+// not depend on where the sums come from: a histogram, rows in sorted order, the bins of a few rows, or categories in a
+// promising order. Each of these is a feed, a sequence of entries, of which the first ones go left. It has
 //
-//     pair(i), eight(i)      two classes: what an entry weighs, and the eight from it on
-//     add(i, left, &sums)    any number of classes: the entry put to what is left of the cut
-//     count(i)               how many rows an entry is, if each counts as one
+//     pair(i), eight(i)      two classes: the weight of an entry, and of eight entries from it on
+//     add(i, left, &sums)    any number of classes: adds an entry to the left side
+//     count(i)               the number of rows of an entry
 //     may_cut(i)             whether the feature differs between an entry and the next
-//     bin(i), is_empty(i)    the bin of an entry, and whether nothing is in it
-//     n_cuts(missing_left)   after how many entries there may be a cut
+//     bin(i), is_empty(i)    the bin of an entry, and whether it has no rows
+//     n_cuts(missing_left)   the number of entries after which there may be a cut
 //     first_missing(), end() the entries of missing values
 //
-// The first of equal cuts is taken, and missing values go right of it rather than left. For a cut that is drawn, a feed
-// only has to know
+// The first of equal cuts is used; on a tie, missing values go right. For a random cut, a feed
+// only has
 //
-//     find(&low, &high, &any_missing)    which bins have rows; whether the feature varies
-//     add_bins(least, most, left)        what bins weigh, put to what is left of the cut; how many rows they are
-//     neighbours(cut, split)             the bins next to the cut that have rows
+//     find(&low, &high, &any_missing)    the bins with rows; whether the feature varies
+//     add_bins(least, most, left)        adds bins to the left side; returns their number of rows
+//     neighbours(cut, split)             the bins with rows next to the cut
 
 #pragma once
 
@@ -31,7 +31,7 @@
 
 namespace kfhe {
 
-// What is left of a cut.
+// The left side of a cut.
 struct Sums {
     int64_t weight;
     int64_t squares;
@@ -46,7 +46,7 @@ KFHE_DEVICE inline void add_class(int64_t k, int64_t weight, const int64_t *tota
     sums->weight += weight;
 }
 
-// The sums come as a copy, so that those of a loop can stay in registers.
+// The sums are passed by value, so that a loop can keep them in registers.
 KFHE_DEVICE inline bool sums_improve(Sums sums, const NodeTotals &node, Split *best) {
     return leaves_enough(node, node.weighted ? sums.count : sums.weight) && improves(
         double(sums.squares), double(node.squares - 2 * sums.cross + sums.squares), sums.weight, node.weight, best
@@ -60,18 +60,18 @@ struct Row {
     uint32_t label;
 };
 
-// Bins of one feature, the last one for missing values; of a table of bins that few rows are in, those that have some.
+// Bins of one feature, the last one for missing values; possibly only the bins of a few rows.
 struct Histogram {
     const int32_t *cells;  // a number per class
-    const int32_t *counts;  // of rows; NULL where weights are counts
+    const int32_t *counts;  // of rows; NULL if weights are counts
     int64_t n_classes;
-    int64_t last;  // the last entry: that of missing values, if it is told that there are any
+    int64_t last;  // the last entry: missing values, if there are any
     bool gaps;
     const uint8_t *bins;  // NULL: entries are bins
 
     uint64_t pair(int64_t i) const {
         uint64_t pair;
-        std::memcpy(&pair, &cells[2 * i], sizeof pair);  // the first class in the lower bits, as small ends come first
+        std::memcpy(&pair, &cells[2 * i], sizeof pair);  // the first class is in the lower bits (little-endian)
         return pair;
     }
     uint64_t eight(int64_t i) const {
@@ -83,7 +83,7 @@ struct Histogram {
         sums->count += count(i);
     }
     int64_t count(int64_t i) const { return counts ? counts[i] : 0; }
-    bool may_cut(int64_t) const { return true; }  // after an empty bin, there is nothing new
+    bool may_cut(int64_t) const { return true; }  // cuts after empty bins are equal
     bool is_empty(int64_t i) const {
         int32_t any = 0;
         for (int64_t k = 0; k < n_classes; ++k) any |= cells[i * n_classes + k];
@@ -131,7 +131,7 @@ inline Histogram bins_of(const int32_t *cells, const int32_t *counts, int64_t n_
     return bins;
 }
 
-// Number of the lowest bit that is set; at least one is.
+// Position of the lowest set bit; at least one is set.
 inline int lowest_bit(uint64_t bits) {
 #if defined(__CUDACC__)
     return __ffsll(bits) - 1;
@@ -144,10 +144,10 @@ inline int lowest_bit(uint64_t bits) {
 #endif
 }
 
-// Histogram of rows of two classes, with the bins alone that have rows: for nodes of few rows that have no order.
+// Histogram of rows of two classes, for nodes of few rows without sorted orders; only bins with rows are visited.
 struct SparseHistogram {
-    uint64_t sums[256];  // zeros,
-    uint64_t present[4][4];  // and these; of four lanes, one need not wait for what another has just written
+    uint64_t sums[256];  // all zero between uses,
+    uint64_t present[4][4];  // as are these; four lanes avoid waiting for the last write
     uint8_t bins[256];
     int32_t cells[512];
 
@@ -173,17 +173,17 @@ struct SparseHistogram {
     }
 };
 
-// Rows in the order of their bins. An entry has the row in its lower 16 bits, and the row's bin above them; rows that
-// weigh nothing belong to the node no longer.
+// Rows in the order of their bins. An entry has the row in its lower 16 bits, and the bin above them. Rows of weight
+// zero don't belong to the node any more.
 struct Order {
     const uint32_t *order;
     int64_t n;
     const Row *rows;
-    const uint64_t *pairs;  // two classes: the weights of the rows; more: whether they weigh anything
+    const uint64_t *pairs;  // two classes: the weights of the rows; more: whether they have any
     uint32_t missing_bin;
 
     uint64_t pair(int64_t i) const { return pairs[order[i] & 0xFFFF]; }
-    uint64_t eight(int64_t i) const {  // spelt out, as a loop would be turned into something slower
+    uint64_t eight(int64_t i) const {  // unrolled, because compilers turn a loop into something slower
         return pair(i) + pair(i + 1) + pair(i + 2) + pair(i + 3)
             + pair(i + 4) + pair(i + 5) + pair(i + 6) + pair(i + 7);
     }
@@ -212,7 +212,7 @@ struct Order {
     int64_t n_cuts(bool missing_left) const { return (missing_left ? first_missing() : n) - 1; }
 };
 
-// Rows of a node, by their bins. No loop has a branch, as none could be foreseen.
+// Rows of a node, by their bins. Loops have no branches, because these would be unpredictable.
 struct Members {
     const uint8_t *found;  // their bins
     const uint16_t *members;
@@ -274,9 +274,9 @@ struct Members {
 
 // ---------------------------------------------------------------- the search
 //
-// Loops work on copies that nobody else sees: these stay in registers, as nothing that is written can change them.
+// Loops use local copies, which can stay in registers because writes can't change them.
 
-// Two classes: by stretches of entries, of which few are looked at closely. -1: no cut is better than the best so far.
+// Two classes: by ranges of entries, few of which are searched in detail. -1: no cut is better than the best so far.
 template <class Feed>
 int64_t search_stretches(const Feed &given, bool missing_left, const NodeTotals &node, Split *best) {
     const Feed feed = given;
@@ -317,7 +317,7 @@ int64_t search_stretches(const Feed &given, bool missing_left, const NodeTotals 
     return found;
 }
 
-// Any number of classes: all cuts one by one, as bounds say too little.
+// Any number of classes: all cuts one by one, because bounds are too loose.
 template <class Feed>
 int64_t search_all(const Feed &given, bool missing_left, const NodeTotals &node, int64_t *left, Split *best) {
     const Feed feed = given;
@@ -334,8 +334,8 @@ int64_t search_all(const Feed &given, bool missing_left, const NodeTotals &node,
         feed.add(i, totals.classes, left, &sums);
         const int64_t count = totals.weighted ? sums.count : sums.weight;
         const double left_size = double(sums.weight);
-        // One condition for all, as none of its parts can be foretold. Its terms are all positive: nothing cancels out
-        // where one side weighs next to nothing.
+        // A single condition, because none of its parts is predictable. Its terms are all positive, so nothing cancels out
+        // even if one side has little weight.
         if ((feed.may_cut(i) & (count >= totals.min_count) & (count <= most)
              & (double(sums.squares) * (size - left_size)
                     + double(totals.squares - 2 * sums.cross + sums.squares) * left_size
@@ -348,8 +348,8 @@ int64_t search_all(const Feed &given, bool missing_left, const NodeTotals &node,
     return found;
 }
 
-// Try each cut of a numeric feature, with the missing values right of it and, if there are any, left of it. `left` has
-// room for a number per class.
+// Try each cut of a numeric feature, with missing values on the right and, if there are any, on the left. `left` is a
+// workspace with a number per class.
 template <class Feed>
 void cut_at_best(const Feed &feed, const NodeTotals &node, int64_t *left, Split *best) {
     const bool any_missing = feed.any_missing();
@@ -371,9 +371,9 @@ void cut_at_best(const Feed &feed, const NodeTotals &node, int64_t *left, Split 
 
 // ---------------------------------------------------------------- random cuts
 
-// Of each feature that a node tries, one threshold that is drawn, instead of the best of all: from the bins between the
-// lowest and the highest that the node's rows are in, each as likely as any other, by a number that depends on the node
-// and the feature alone. Missing values go where that is better.
+// For each feature that a node tries, one random threshold instead of the best of all: uniform among the bins between the
+// lowest and the highest with rows of the node, by a random number that depends only on the node and the feature.
+// Missing values go to the better side.
 template <class Feed>
 void cut_at_random(const Feed &feed, uint64_t number, const NodeTotals &node, int64_t *left, Split *best) {
     int low, high, missing = feed.missing();

@@ -1,9 +1,9 @@
-"""Top splits: of each compact tree those that most rows pass.
+"""Top splits: the splits of each compact tree that most rows pass.
 
-A row that walks takes one split after the other. Where many rows pass, it is faster to compare all of them with every
-split, in vectors, and to choose afterwards: of two children, from the lowest splits upwards. What is chosen in the end
-is the exit that a row leaves them by. They are the splits of the most training rows, not those nearest the root: trees
-that grow best first are long and narrow in places.
+A row walks down one split after the other. Where many rows pass, it is faster to compare all of them with every split,
+in vectors, and then to choose one of two children, from the lowest splits upwards. The final choice is the exit by
+which a row leaves the top splits. They are the splits of the most training rows, not those nearest to the root,
+because trees that are grown best first are long and narrow in places.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint16_t, uint64_t
@@ -42,7 +42,7 @@ cdef double weight_below_cuts(
 
 
 cdef TopSplits top_splits_of(const uint64_t *nodes, const vector[double] &weights) noexcept nogil:
-    """TopSplits of a compact tree: from the root on, the heaviest split that can be reached is the next."""
+    """TopSplits of a compact tree: from the root on, always add the heaviest reachable split."""
     cdef TopSplits top
     cdef uint64_t reached[2 * MOST_SPLITS + 1]
     cdef uint16_t number[2 * MOST_SPLITS + 1]  # of the split or the exit that it becomes

@@ -1,7 +1,7 @@
-"""Tree store: the trees so far, one after the other in memory that is handed over to NumPy without a copy.
+"""Tree store: the trees so far, in memory that is passed to NumPy without a copy.
 
-A forest is the largest thing that training makes. Were it kept in vectors, it would be there twice
-when they grow and twice again when the arrays are made of them.
+A forest is the largest object of training. In vectors, it would be in memory twice when they grow, and twice again
+when the arrays are made.
 """
 
 cimport cython
@@ -33,7 +33,7 @@ cdef void copy(char *target, const void *data, size_t size, int n_threads) noexc
 
 
 cdef class Block:
-    """Bytes, one piece after the other. While an array looks at them, they must not change."""
+    """Bytes in one block. They must not change while an array uses them."""
 
     cdef char *data
     cdef size_t size
@@ -52,7 +52,7 @@ cdef class Block:
         """Add some bytes at the end."""
         cdef char *moved
         if self.size + size > self.capacity:
-            # Large blocks are moved by the system without copying, so they may grow in small steps.
+            # The system moves large blocks without copying, so they may grow in small steps.
             moved = <char *> realloc(self.data, (self.size + size) * 5 // 4 + 64)
             if moved == NULL:
                 raise MemoryError("no memory for the forest")
@@ -63,7 +63,7 @@ cdef class Block:
         return 0
 
     cdef void truncate(self, size_t size) noexcept:
-        """Drop what is behind some size."""
+        """Drop everything behind some size."""
         self.size = min(self.size, size)
 
     cdef piece(self, int64_t first, int64_t end, int64_t size, dtype):
@@ -90,7 +90,7 @@ cdef class TreeStore:
 
     cdef int64_t n_classes
     cdef Block nodes, gains, leaf_weights, category_sets
-    cdef vector[int64_t] tree_nodes, tree_leaves, tree_sets  # where each tree starts, and the end
+    cdef vector[int64_t] tree_nodes, tree_leaves, tree_sets  # offsets of the trees, and the total
 
     def __cinit__(self, int64_t n_classes):
         self.n_classes = n_classes
@@ -108,7 +108,7 @@ cdef class TreeStore:
         return 0
 
     def append(self, GrownTree tree not None):
-        """Add a tree at the end."""
+        """Append a tree."""
         self.check_unseen()
         if tree.n_classes != self.n_classes:
             raise ValueError(f"the trees are for {self.n_classes} classes, got one for {tree.n_classes}")
@@ -154,7 +154,7 @@ cdef class TreeStore:
     def arrays(self, *, copy=True):
         """Return all trees as arrays: nodes (bytes), gains, leaf weights, category sets, and where trees start.
 
-        Without a copy, the arrays are the store's own memory, and it can't change while they are in use.
+        Without a copy, the arrays are the store's own memory, which can't change while they are in use.
         """
         arrays = {
             "nodes": np.frombuffer(self.nodes, dtype=np.uint8),
@@ -171,7 +171,7 @@ cdef class TreeStore:
 
     @staticmethod
     def from_arrays(arrays):
-        """Bring back a store whose `arrays` were kept."""
+        """Restore a store from its `arrays`."""
         cdef TreeStore store = TreeStore(arrays["leaf_weights"].shape[1])
         cdef const uint8_t[::1] data
         cdef Block block
