@@ -300,5 +300,7 @@ class Watch:
         """Return whether a callback ends training; all of them are called."""
         if self._validation is not None:
             row = row._replace(validation_score=self._validation.follow(row.step, row.transition))
-        stops = [bool(callback(row)) for callback in self._callbacks]
-        return any(stops)
+        stopped = False
+        for callback in self._callbacks:
+            stopped |= bool(callback(row))
+        return stopped

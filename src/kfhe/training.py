@@ -57,9 +57,9 @@ class TrainingRun:
         ``watch`` is called with each row of the trace; training ends when it returns True.
         """
         rows, trace, model, measurement = self.rows, self.trace, self.model, self.measurement
-        stopped = False
-        while len(trace) < n_estimators and model.variance > 0 and rows.n_present > 1 and not stopped:
-            started, iteration = perf_counter(), len(trace) + 1
+        iteration, stopped = len(trace), rows.n_present < 2
+        while iteration < n_estimators and model.variance > 0 and not stopped:
+            started, iteration = perf_counter(), iteration + 1
             begins = (iteration - 1) % self.n_measurements == 0
             if begins:
                 model.predict()

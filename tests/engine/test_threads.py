@@ -54,11 +54,11 @@ def loaded(**environment):
 def test_threads_that_wait_soon_sleep_and_the_environment_stays_as_it_was():
     environment, settings = loaded()
     assert environment == "[]"
-    assert "GOMP_SPINCOUNT = '1000'" in settings
+    assert "GOMP_SPINCOUNT = '300'" in settings
 
 
 def test_how_long_threads_spin_is_up_to_the_user():
     environment, settings = loaded(GOMP_SPINCOUNT="77")
     assert environment == "['GOMP_SPINCOUNT']"
     assert "GOMP_SPINCOUNT = '77'" in settings
-    assert "GOMP_SPINCOUNT = '1000'" not in loaded(OMP_WAIT_POLICY="passive")[1]
+    assert "GOMP_SPINCOUNT = '300'" not in loaded(OMP_WAIT_POLICY="passive")[1]

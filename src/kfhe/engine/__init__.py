@@ -7,7 +7,7 @@ from importlib import import_module
 # long time: on a busy machine, waiting threads keep others from working. GNU's OpenMP reads the environment
 # only when it is loaded.
 if not os.environ.keys() & {"GOMP_SPINCOUNT", "OMP_WAIT_POLICY"}:
-    os.environ["GOMP_SPINCOUNT"] = "1000"
+    os.environ["GOMP_SPINCOUNT"] = "300"
     try:
         import_module("kfhe.engine.threads")
     finally:

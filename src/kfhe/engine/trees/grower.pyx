@@ -29,16 +29,16 @@ cdef enum:
     MAX_DEFERRED_ROWS = 40960  # that fit a core's cache, in a table that is not wide
     BLOCK = 8192  # rows that are taken over together
     MIN_SENT_ROWS = 1024  # rows of a subtree that one worker grows, at least,
-    SENT_PER_WORKER = 8  # and about how many it grows
+    SENT_PER_WORKER = 4  # and about how many it grows: more of them are balanced better, and take more rounds of sums
     GROUPS = 4  # of the rows of a table, about a fourth is copied together at a time, if that leaves work for all
     MANY_ROWS = 32768  # that one thread also takes subtree by subtree, to have those of one together in memory
 
-# Rows below which sorting beats histograms, per cell of an average histogram. Measured.
+# Rows below which sorting beats histograms, per cell of an average histogram (docs/evidence/speed.md).
 cdef double SORTED_ROWS_PER_CELL = 0.5
 cdef int64_t MIN_SORTED_ROWS = 96
 # Best first, a leaf costs a scan of its histograms; if there are more cells in an average one than this, per row that
-# there is for a leaf, it is faster to grow the tree whole and to cut it back. Measured.
-cdef double BEST_FIRST_CELLS_PER_ROW = 2.0
+# there is for a leaf, it is faster to grow the tree whole and to cut it back (docs/evidence/speed.md).
+cdef double BEST_FIRST_CELLS_PER_ROW = 10.0
 
 
 cdef cppclass LargerFirst:

@@ -22,7 +22,7 @@ from kfhe.engine.trees.splitter cimport (
 
 cdef enum:
     PARALLEL_CELLS = 32768  # rows times features, or cells of histograms, from which threads are worth their start
-    PARALLEL_ROWS = 8192  # rows from which they are for parting them
+    PARALLEL_ROWS = 16384  # rows from which they are for parting them
     CELLS_AT_ONCE = 4  # that are added up in the time that a row takes to be added to its cell
     MOST_BLOCK = 8192  # rows that are read together: what is known of them stays in the cache for all features
     LEAST_BLOCK = 2048  # rows that a thread reads at least, as the histograms of all threads are added up

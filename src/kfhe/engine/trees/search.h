@@ -164,8 +164,7 @@ struct SparseHistogram {
             for (; bits; bits &= bits - 1, ++n_bins) {
                 const int b = 64 * word + lowest_bit(bits);
                 bins[n_bins] = uint8_t(b);
-                cells[2 * n_bins] = first_of(sums[b]);
-                cells[2 * n_bins + 1] = second_of(sums[b]);
+                std::memcpy(&cells[2 * n_bins], &sums[b], sizeof sums[b]);  // in one piece, as it is read
                 sums[b] = 0;
             }
         }
