@@ -503,7 +503,16 @@ def test_large_whole_numbers_are_categories_of_their_own(tmp_path, made):
     np.testing.assert_array_equal(kfhe.load(tmp_path / "model.kfhe").predict(X), model.predict(X))
 
 
-@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table], ids=["pandas", "polars", "pyarrow"])
+@pytest.mark.parametrize(
+    "make",
+    [
+        pd.DataFrame,
+        pl.DataFrame,
+        pa.table,
+        lambda columns: pl.DataFrame(columns).with_columns(pl.col(pl.Int64).cast(pl.Int128)),
+    ],
+    ids=["pandas", "polars", "pyarrow", "128 bits"],
+)
 def test_large_whole_numbers_are_the_nearest_floats_where_they_are_numbers(make):
     X, y = make({"id": IDENTIFIERS, "size": [*range(300)]}), [k % 2 for k in range(300)]
     model = kfhe.RobustKFHEClassifier(n_estimators=2, random_state=0).fit(X, y)

@@ -151,7 +151,7 @@ class FrameColumns:
             return objects.numbers(0)
         if dtype == nw.Duration:
             return days(column.to_numpy().astype("m8[us]"))
-        if dtype.is_integer():  # which Arrow casts to floats only if they can be told apart
+        if dtype in (nw.Int64, nw.UInt64):  # which Arrow casts to floats only if they can be told apart
             return _to_numbers(column.to_numpy(), self.names[j])
         if dtype.is_numeric() or dtype == nw.Boolean:
             return _to_numbers(column.cast(nw.Float64).to_numpy(), self.names[j])
