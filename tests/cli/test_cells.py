@@ -43,6 +43,15 @@ def test_words_that_programs_write_for_nothing_are_gaps(kfhe, word, kind):
     assert [cell.strip() for cell in columns["colour"]] == ["category", "2: b, r", "9"]
 
 
+@pytest.mark.parametrize("of", [hex, oct, bin, "{}_000".format], ids=["hex", "octal", "binary", "Python's"])
+def test_numbers_as_programs_write_them_are_text(kfhe, of):
+    rows = [f"{of(i % 5)},{'ab'[i % 5 // 2 % 2]}\n" for i in range(60)]
+    Path("t.csv").write_text("".join(["code,label\n", *rows]))
+    kfhe("fit", "t.csv", "-t", "label", "--n-estimators", 2, "-o", "m.kfhe")
+    (categories,) = library.load("m.kfhe").estimators_.schema.categories
+    assert sorted(categories) == sorted(map(of, range(5)))
+
+
 @pytest.mark.parametrize(
     ("labels", "kind"),
     [(["1.0", "2.0"], float), (["1.0", "inf"], str), (["2", "-inf"], str), (["1", "nano"], str)],
