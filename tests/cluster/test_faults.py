@@ -1,10 +1,12 @@
 """Workers that die, and clusters that are gone: the model is the same, or there is one clear error."""
 
+import asyncio
 import os
 import signal
 import subprocess
 import sys
-from threading import Timer
+from threading import Thread, Timer
+from types import SimpleNamespace
 
 import dask
 import pytest
@@ -14,6 +16,7 @@ from distributed import Client
 
 import kfhe
 from kfhe.dask import ClusterLostError, KFHEClassifier, RobustKFHEClassifier
+from kfhe.dask.peers import PeerLostError, Peers
 from kfhe.dask.workers import Workers
 
 
@@ -111,3 +114,36 @@ def test_without_a_client_it_is_said_how_to_make_one(asked):
     done = subprocess.run([sys.executable, "-c", f"{made}; {asked}"], capture_output=True, text=True)
     told = "ValueError: there is no Dask cluster to train on; create a client first, such as distributed"
     assert told in done.stderr
+
+
+class LosingConnection:
+    """A connection to a peer; the session ends while something is sent."""
+
+    def __init__(self, peers):
+        self.peers = peers
+
+    async def write(self, message):
+        self.peers.lose("the other one is gone")
+
+    def abort(self):
+        pass
+
+
+def test_an_error_that_ends_waiting_is_not_its_own_cause():
+    loop = asyncio.new_event_loop()
+    thread = Thread(target=loop.run_forever)
+    thread.start()
+    peers = Peers(SimpleNamespace(loop=SimpleNamespace(asyncio_loop=loop)), "name", 0, 2)
+    peers._others[1] = LosingConnection(peers)
+    try:
+        for _ in range(2):  # while it waits, and afterwards
+            with pytest.raises(PeerLostError, match="the other one is gone") as raised:
+                peers.gather(1)
+            causes = [raised.value]
+            while (cause := causes[-1].__cause__) is not None and cause not in causes:
+                causes.append(cause)
+            assert cause is None  # Dask follows the causes to the last one, and would never get there
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()

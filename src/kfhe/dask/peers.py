@@ -41,7 +41,7 @@ class Peers(Exchange):
         self._inboxes: list[asyncio.Queue[Any]] = [asyncio.Queue() for _ in range(n)]
         self._comms: list[Any] = []  # incoming connections
         self._others: dict[int, Any] = {}  # outgoing connections
-        self._lost: PeerLostError | None = None
+        self._lost: str | None = None  # why the others can't be asked any more
 
     async def open(self) -> str:
         """Start listening; return the address."""
@@ -99,17 +99,17 @@ class Peers(Exchange):
         """Wait, in the thread of the task, for a coroutine in the event loop."""
         if self._lost is not None:
             asked.close()
-            raise self._lost
+            raise PeerLostError(self._lost)
         try:
             return run_coroutine_threadsafe(asked, self._worker.loop.asyncio_loop).result()  # type: ignore[attr-defined]
         except OSError as error:
-            raise self._lost or PeerLostError(str(error)) from error
+            raise PeerLostError(self._lost or str(error)) from error
 
     def lose(self, reason: str) -> None:
         """Wake up everything that waits for the others with an error; call it in the event loop."""
-        self._lost = self._lost or PeerLostError(reason)
+        self._lost = self._lost or reason
         for inbox in self._inboxes:
-            inbox.put_nowait(self._lost)
+            inbox.put_nowait(PeerLostError(self._lost))
         for comm in self._others.values():
             comm.abort()
 
