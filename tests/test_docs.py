@@ -104,7 +104,7 @@ def test_the_start_page_knows_how_right_it_is():
     audit = label_quality(table, given, random_state=0)
     page = (ROOT / "docs" / "index.md").read_text("utf-8")
     assert wrong[np.argsort(audit.rank)[:10]].sum() == 9
-    assert f"all {audit.suspects.sum()} suspects. {wrong[audit.suspects].sum()} of them are wrong" in page
+    assert f"all {audit.suspects.sum()} suspects. Of these, {wrong[audit.suspects].sum()} are wrong" in page
     assert "nine of the ten in the table" in page
     assert f"{wrong.sum()} of the {len(wrong)} labels are wrong" in page
 
