@@ -171,7 +171,7 @@ class TestMistakes:
     @pytest.mark.parametrize(
         ("X", "y", "message"),
         [
-            ([[1.0], [2.0]], ["a", "a"], r"one class only \('a'\).*two at least"),
+            ([[1.0], [2.0]], ["a", "a"], r"one class only \('a'\).*at least two"),
             ([[1.0], [2.0]], ["a"], "X has 2 rows, y has 1"),
             ([[1.0], [2.0]], ["a", None], "missing labels"),
             ([[1.0], [2.0]], [0.5, 1.5], "continuous"),

@@ -232,7 +232,7 @@ def test_a_study_of_which_no_cell_works_has_failed_and_says_why(kfhe, tmp_path):
             "from 0 to 0.5 for the noise model 'border', got 0.6",
         ),
         (["--dataset", "one.csv"], 1, "one.csv: target 'class' has one class only (a)"),
-        (["--dataset", "rare.csv"], 1, "rare.csv: class 'b' has one row only"),
+        (["--dataset", "rare.csv"], 1, "rare.csv: class 'b' has only one row"),
         (["--dataset", "few.csv"], 1, "few: no class has as many as 4 rows; use fewer folds"),
         (["--dataset", "number.csv"], 1, "number.csv: which column is the target?"),
         (["--dataset", "number.csv", "-t", "y"], 1, "number.csv: target 'y' has 20 different values"),
@@ -413,7 +413,7 @@ def test_data_show_tells_size_classes_and_citation(kfhe, csv, tmp_path):
     out, _ = kfhe("data", "show", "physio")
     assert "Its origin is not known" in out
     _, errors = kfhe("data", "show", "nothing", code=1)
-    assert "dataset 'nothing' is not known" in errors
+    assert "dataset 'nothing' is unknown" in errors
 
 
 def test_data_fetch_says_what_is_unavailable(kfhe):

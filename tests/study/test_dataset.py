@@ -138,7 +138,7 @@ BAD = {
         "target 'class' has 3 different values in 3 rows: too many to be classes",
     ),
     "one class": ("a,class\n1,x\n2,x\n3,x\n", r"target 'class' has one class only \(x\)"),
-    "a class of one row": ("a,class\n1,x\n2,x\n3,y\n4,y\n5,z\n6,x\n", "class 'z' has one row only"),
+    "a class of one row": ("a,class\n1,x\n2,x\n3,y\n4,y\n5,z\n6,x\n", "class 'z' has only one row"),
     "gaps in the class": ("a,class\n1,x\n2,\n3,y\n4,\n", "target 'class' has 2 gaps, in rows 3, 5 "),
     "infinite": ("a,class\n1,x\ninf,y\n3,x\n4,y\n", "column 'a', row 3: found infinity; accepted are finite"),
     "one column": ("class\nx\ny\n", "no columns are left to learn from"),
