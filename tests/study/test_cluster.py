@@ -17,6 +17,7 @@ from clusters import local_cluster
 from study_runs import cells_in, command, stored, wait_for_cells
 from waiting import PATIENCE, wait_until
 
+from kfhe.dask.connection import connected
 from kfhe.study.algorithms import versions_for
 from kfhe.study.dataset import read_table
 from kfhe.study.errors import StudyError
@@ -171,6 +172,13 @@ def test_without_a_scheduler_no_study_begins(plan, tmp_path):
             with pytest.raises(StudyError, match=f"no Dask scheduler can be reached at {address}: "):
                 run(plan, tmp_path / "results.sqlite", scheduler=address)
     assert not (tmp_path / "results.sqlite").exists()
+
+
+def test_what_confuses_the_event_loop_is_not_logged(address, caplog):
+    with connected(address, set_as_default=False) as client:
+        client.loop.add_callback(lambda: 1 / 0)
+        client.ncores()  # after it
+    assert "ZeroDivisionError" not in caplog.text
 
 
 @pytest.fixture

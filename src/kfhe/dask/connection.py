@@ -124,13 +124,20 @@ def connected(scheduler: str, *, set_as_default: bool = True) -> Iterator[Client
     except (OSError, RuntimeError, TypeError, ValueError) as error:  # no answer, no TLS, invalid address
         client.close()  # otherwise it would delay the exit of Python
         raise ConnectionError(f"no Dask scheduler can be reached at {scheduler}: {error}") from error
-    try:
-        yield client
-    finally:
-        # While it tries to reach a scheduler that is gone, it logs a traceback
-        log = logging.getLogger("distributed.client")
-        log.disabled = True
+    with _silent("tornado.application"):  # Dask's event loop: an interrupt at the wrong moment confuses it
         try:
-            client.close()
+            yield client
         finally:
-            log.disabled = False
+            with _silent("distributed.client"):  # logs a traceback if the scheduler is gone
+                client.close()
+
+
+@contextmanager
+def _silent(name: str) -> Iterator[None]:
+    """Switch a logger off."""
+    log = logging.getLogger(name)
+    log.disabled = True
+    try:
+        yield
+    finally:
+        log.disabled = False
